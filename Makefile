@@ -1,0 +1,47 @@
+# make book and make test need nothing but Python 3.11 to 3.13, git and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+CORES ?= 2
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help install book demo test lint lab results clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v < (3, 14) else f"Python 3.11 to 3.13 is needed, got {v[0]}.{v[1]}: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo "Installing the pinned packages into $(VENV) (once; some minutes)"
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+install: $(READY)  ## virtual environment with every pinned package
+
+demo: $(READY)  ## the demonstration: PSD pre-training, fine-tuning with and without it, on embedded data
+	$(BIN)/snakemake --snakefile experiments/Snakefile --cores $(CORES) --quiet rules host -- demo
+
+book: demo  ## the demonstration and the built book
+	$(BIN)/jupyter-book build book/
+	@echo "Open $(CURDIR)/book/_build/html/index.html"
+
+test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
+	$(BIN)/python -m pytest
+
+lint: $(READY)  ## style of code and notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+lab: $(READY)  ## JupyterLab with the notebooks
+	$(BIN)/jupyter lab --notebook-dir=. notebooks/tour.ipynb
+
+results: $(READY)  ## records of finished runs above the laptop rung into results/, numbers only
+	$(BIN)/python -m asutil.results
+
+clean:  ## the built book and caches; runs and the virtual environment stay
+	rm -rf book/_build book/runs book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake

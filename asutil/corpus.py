@@ -1,0 +1,405 @@
+"""Documents -> clean paragraphs -> sentences -> a memory-mapped token index on disk.
+
+The index is flat arrays: `tokens`, and int64 offsets `sentences` (into tokens), `paragraphs` (into sentences) and `documents` (into
+paragraphs), each offset array one longer than what it counts; `hashes` has a 64-bit hash of every sentence. `corpus.json` says how it
+was made and has the sha256 of every array; it is written last, so that a folder without it is never read.
+"""
+
+import hashlib
+import html
+import itertools
+import json
+import multiprocessing
+import os
+import re
+import shutil
+import sys
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from functools import cached_property, partial
+from pathlib import Path
+
+import numpy as np
+
+from . import hub
+from .draws import mix
+from .sources import documents, fingerprint, is_hub_id
+
+MIN_PARAGRAPH, MIN_DOCUMENT = 60, 200  # characters (sentence_objectives, appendix A.1)
+SHARD_CHARACTERS = 4_000_000
+VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
+VERIFIED_BYTES = 2 << 30  # arrays up to this size are checked by hash whenever they are opened
+ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes")
+
+_MARKUP = re.compile(r"<(script|style|table)\b.*?</\1\s*>|<!--.*?-->|</?[A-Za-z][^<>]*>", re.S | re.I)
+_NO_PROSE = re.compile(r"^\s*(=+[^=].*=+|#{1,6}\s.*|[|!{].*|.*\|\s*|[-=~^*_+\s]{4,})\s*$")  # headings, table rows, rulers
+
+
+# ------------------------------------------------------------------ cleaning and splitting
+
+
+def clean(document) -> list[list[str]] | list[str]:
+    """Paragraphs of prose of one document: markup, headings, tables and short paragraphs removed, white space normalised.
+
+    Paper: sentence_objectives, appendix A.1 (paragraphs of >= 60 characters, documents of >= 200).
+    Args:
+        document: a string (blank lines between paragraphs), a list of paragraphs, or a list of lists of sentences.
+    Returns: the kept paragraphs, as strings or, where sentences were given, as lists of sentences; empty for a short document.
+
+    Example:
+        >>> clean("== Title ==\\n\\n" + "A <b>short</b> sentence about  nothing in particular. " * 5)
+        ['A short sentence about nothing in particular. A short sentence about ... nothing in particular.']
+    """
+    if isinstance(document, str):
+        document = re.split(r"\n\s*\n", _MARKUP.sub(" ", document.replace("\r\n", "\n")))
+    paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
+    sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
+    kept = [(p, size) for p, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
+    return [p for p, _ in kept] if sum(size for _, size in kept) >= MIN_DOCUMENT else []
+
+
+def _prose(paragraph: str) -> str:
+    lines = [line for line in paragraph.split("\n") if not _NO_PROSE.match(line)]
+    return " ".join(html.unescape(_MARKUP.sub(" ", "\n".join(lines))).split())
+
+
+def _sentences(paragraph) -> list[str]:
+    return [text for text in (" ".join(sentence.split()) for sentence in paragraph) if text]
+
+
+def splitter_function(name: str):
+    """`blingfire` (papers 1 and 4) or `nltk` (paper 2): paragraph -> list of sentences.
+
+    Raises: ValueError for another name; LookupError where NLTK's data is not installed, with the command that installs it.
+    """
+    if name == "blingfire":
+        from blingfire import text_to_sentences
+
+        return lambda paragraph: text_to_sentences(paragraph).split("\n")
+    if name == "nltk":
+        from nltk.tokenize import PunktTokenizer
+
+        try:
+            return PunktTokenizer("english").tokenize
+        except LookupError:
+            raise LookupError("splitter nltk needs its data: python -m nltk.downloader punkt_tab (or take splitter blingfire)") from None
+    raise ValueError(f"splitter is blingfire or nltk, got {name!r}")
+
+
+# ------------------------------------------------------------------ building
+
+
+def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0, workers=1, source="", licence="", progress=False):
+    """Write the index of `documents` to the folder `out`; the same bytes for any number of workers.
+
+    A build that was stopped goes on at its first unfinished shard; a finished one with the same settings is opened as it is only
+    by `prepare`.
+
+    Args:
+        documents: iterable of documents as `clean` takes them.
+        tokenizer: a fast tokenizer; byte-level ones with a prefix space (`encoders.load_tokenizer` sees to it).
+        min_sentence_chars: shorter sentences are left out (contextual_as2 takes 20).
+        workers: processes that clean, split and tokenise.
+    Returns: the opened Corpus.
+    Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path.
+    """
+    out = Path(out)
+    if out.exists():
+        raise FileExistsError(f"{out} exists already: open it with Corpus.open, or delete it to build again")
+    parts = out.with_name(f".{out.name}.building")
+    parts.mkdir(parents=True, exist_ok=True)
+    settings = {
+        "tokenizer": Path(tokenizer.name_or_path).name or "unnamed",
+        "tokenizer_sha256": tokenizer_hash(tokenizer),
+        "splitter": splitter,
+        "min_sentence_chars": min_sentence_chars,
+        "min_paragraph_chars": MIN_PARAGRAPH,
+        "min_document_chars": MIN_DOCUMENT,
+        "source": source,
+        "licence": licence,
+    }
+    try:
+        shards = _build_shards(documents, tokenizer, parts, settings, workers, progress)
+        counts = _merge(shards, parts)
+        tokenizer.save_pretrained(parts / "tokenizer")
+        sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
+        (parts / "corpus.json").write_text(json.dumps({**settings, **counts, "sha256": sums}, indent=1), encoding="utf-8")
+        for shard in shards:
+            shutil.rmtree(shard)
+        os.sync()
+        parts.rename(out)
+    except OSError as error:
+        reason = f"writing the index {out} failed ({error.strerror}); finished shards are kept for the next try"
+        raise OSError(error.errno, reason) from error
+    return Corpus.open(out)
+
+
+def prepare(source, tokenizer, folder, **options) -> "Corpus":
+    """The index of a named source under `folder`, built at the first call and opened afterwards.
+
+    Its name has a hash of the source's fingerprint, the tokenizer and the options, so that changed data is another index.
+    """
+    chosen = {name: options.pop(name, None) for name in ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")}
+    chosen = {name: value for name, value in chosen.items() if value}
+    named = {name: value for name, value in options.items() if name not in {"workers", "progress"}}
+    identity = json.dumps([fingerprint(source), tokenizer_hash(tokenizer), chosen, named], sort_keys=True)
+    slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
+    out = Path(folder) / f"{slug}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    if out.is_dir():
+        return Corpus.open(out, tokenizer)
+    shown = source if is_hub_id(str(source)) or source == "pydocs" else Path(source).name
+    return build(documents(source, **chosen), tokenizer, out, source=str(shown), **options)
+
+
+def _build_shards(documents, tokenizer, parts, settings, workers, progress):
+    from tqdm.auto import tqdm
+
+    backend = tokenizer.backend_tokenizer
+    work = partial(_shard, backend=backend.to_str(), as_text=backend.encode_special_tokens, settings=settings, parts=parts)
+    shards, waiting = [], deque()
+    bar = tqdm(desc="index", unit=" documents", disable=not progress)
+    with _pool(workers) as submit:
+        for number, texts in enumerate(_grouped(documents)):
+            waiting.append((len(texts), submit(work, number, texts)))
+            while len(waiting) > 2 * workers:
+                _finish(waiting, shards, bar)
+        while waiting:
+            _finish(waiting, shards, bar)
+    bar.close()
+    return shards
+
+
+def _finish(waiting, shards, bar):
+    size, result = waiting.popleft()
+    shards.append(result())
+    bar.update(size)
+
+
+class _pool:
+    """`submit(function, *arguments) -> result getter`, in this process for one worker, else in a pool of processes."""
+
+    def __init__(self, workers):
+        if workers < 1:
+            raise ValueError(f"workers must be 1 or more, got {workers}")
+        # fork, so that a plain script without a __main__ guard can ask for workers; the workers use no threads
+        method = "fork" if sys.platform == "linux" else "spawn"
+        self.executor = ProcessPoolExecutor(workers, multiprocessing.get_context(method)) if workers > 1 else None
+
+    def __enter__(self):
+        if self.executor is None:
+            return lambda function, *arguments: partial(function, *arguments)
+        return lambda function, *arguments: self.executor.submit(function, *arguments).result
+
+    def __exit__(self, *_):
+        if self.executor:
+            self.executor.shutdown(cancel_futures=True)
+
+
+def _grouped(documents):
+    """Documents in shards of about SHARD_CHARACTERS: the borders depend on the documents alone."""
+    group, size = [], 0
+    for number, document in enumerate(documents):
+        length = len(document) if isinstance(document, str) else sum(len(p) if isinstance(p, str) else sum(map(len, p)) for p in document)
+        if isinstance(document, str) and "\0" in document:
+            raise ValueError(f"document {number}: NUL byte at character {document.index(chr(0))}")
+        group.append(document)
+        size += length
+        if size >= SHARD_CHARACTERS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _shard(number, texts, backend, as_text, settings, parts) -> Path:
+    """Clean, split and tokenise one shard into its own folder, unless that was done before from the same documents."""
+    folder = parts / f"shard-{number:06d}"
+    identity = hashlib.sha256(json.dumps([texts, settings], sort_keys=True).encode()).hexdigest()
+    if folder.is_dir():
+        if json.loads((folder / "shard.json").read_text())["identity"] == identity:
+            return folder
+        shutil.rmtree(folder)
+    arrays = index(texts, _backend(backend, as_text), settings["splitter"], settings["min_sentence_chars"])
+    temporary = parts / f".{folder.name}.{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    for name, array in arrays.items():
+        np.save(temporary / f"{name}.npy", array)
+    counts = {"read": len(texts), **{name: len(arrays[name]) for name in ARRAYS}}
+    (temporary / "shard.json").write_text(json.dumps({"identity": identity, "counts": counts}), encoding="utf-8")
+    temporary.rename(folder)
+    return folder
+
+
+def _backend(text: str, as_text: bool):
+    from tokenizers import Tokenizer
+
+    if multiprocessing.parent_process():
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
+    backend = Tokenizer.from_str(text)
+    backend.encode_special_tokens = as_text  # the description does not carry it
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[str, np.ndarray]:
+    """Arrays of a few documents, with lengths in place of offsets: tokens a sentence, sentences a paragraph, paragraphs a document."""
+    split = splitter_function(splitter)
+    sentences, paragraphs, counts = [], [], []
+    for text in texts:
+        before = len(paragraphs)
+        for paragraph in clean(text):
+            found = split(paragraph) if isinstance(paragraph, str) else paragraph
+            found = [s for s in (" ".join(sentence.split()) for sentence in found) if s and len(s) >= min_sentence_chars]
+            if found:
+                sentences.extend(found)
+                paragraphs.append(len(found))
+        if len(paragraphs) > before:
+            counts.append(len(paragraphs) - before)
+    encoded = [encoding.ids for encoding in backend.encode_batch_fast(sentences, add_special_tokens=False)]
+    _check_joins(backend, sentences, encoded)
+    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
+    dtype = np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32
+    tokens = np.fromiter(itertools.chain.from_iterable(encoded), dtype, int(lengths.sum()))
+    offsets = np.concatenate([[0], lengths.cumsum()])
+    return {
+        "tokens": tokens,
+        "sentences": lengths,
+        "paragraphs": np.array(paragraphs, np.int64),
+        "documents": np.array(counts, np.int64),
+        "hashes": sentence_hashes(tokens, offsets),
+    }
+
+
+def _check_joins(backend, sentences, encoded):
+    """A span must have its sentences' ids joined: refuse a tokenizer for which the first two sentences say otherwise."""
+    if len(sentences) < 2:
+        return
+    joined = backend.encode(" ".join(sentences[:2]), add_special_tokens=False).ids
+    if joined != encoded[0] + encoded[1]:
+        raise ValueError(
+            "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
+            f"(load it with asutil.encoders.load_tokenizer): {joined[:8]}... against {(encoded[0] + encoded[1])[:8]}..."
+        )
+
+
+def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """64-bit hash of every sentence: sum over its tokens of mix(token, place), so that equal texts and only those agree."""
+    lengths = np.diff(offsets)
+    place = np.arange(len(tokens), dtype=np.uint64) - np.repeat(offsets[:-1], lengths).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mix(tokens.astype(np.uint64) + (place << np.uint64(32)) + np.uint64(1))
+        sums = np.concatenate([np.zeros(1, np.uint64), mixed.cumsum(dtype=np.uint64)])
+        return mix(sums[offsets[1:]] - sums[offsets[:-1]] + lengths.astype(np.uint64))
+
+
+def _merge(shards, parts) -> dict:
+    counted = [json.loads((shard / "shard.json").read_text())["counts"] for shard in shards]
+    read = sum(counts["read"] for counts in counted)
+    totals = {name: sum(counts[name] for counts in counted) for name in ARRAYS}
+    if not totals["documents"]:
+        raise ValueError(
+            f"empty corpus: {read} documents read, none kept "
+            f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
+        )
+    for name in ARRAYS:
+        offsets = name not in {"tokens", "hashes"}
+        dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
+        whole = np.lib.format.open_memmap(parts / f"{name}.npy", "w+", dtype, (totals[name] + offsets,))
+        place, total = 0, 0
+        for shard in shards:
+            array = np.load(shard / f"{name}.npy")
+            if offsets:
+                array = total + array.cumsum()
+                total = int(array[-1]) if len(array) else total
+            whole[place + offsets : place + offsets + len(array)] = array
+            place += len(array)
+        whole.flush()
+    kept = {name: totals[name] for name in ("documents", "paragraphs", "sentences", "tokens")}
+    return {"documents_read": read, **kept}
+
+
+def tokenizer_hash(tokenizer) -> str:
+    """sha256 of a fast tokenizer's own description, whatever its padding and truncation are set to at the moment."""
+    described = json.loads(tokenizer.backend_tokenizer.to_str())
+    described.pop("truncation", None)
+    described.pop("padding", None)
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+# ------------------------------------------------------------------ the opened index
+
+
+class Corpus:
+    """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes`, and `.info` (corpus.json)."""
+
+    def __init__(self, folder: Path, info: dict, arrays: dict):
+        self.folder, self.info = folder, info
+        self.tokens, self.sentences, self.paragraphs, self.documents, self.hashes = (arrays[name] for name in ARRAYS)
+
+    @classmethod
+    def open(cls, out, tokenizer=None) -> "Corpus":
+        """Open a finished index.
+
+        Args:
+            tokenizer: refuse the index where it was made with another one.
+        Raises: FileNotFoundError for an unfinished index; ValueError, with both values, for another tokenizer or a damaged array.
+        """
+        folder = Path(out)
+        if not (folder / "corpus.json").is_file():
+            raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
+        info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
+            raise ValueError(
+                f"{folder.name} was made with tokenizer {info['tokenizer']} ({info['tokenizer_sha256'][:16]}), "
+                f"got {tokenizer.name_or_path} ({tokenizer_hash(tokenizer)[:16]})"
+            )
+        arrays = {}
+        for name in ARRAYS:
+            path = folder / f"{name}.npy"
+            try:
+                arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
+            except (OSError, ValueError) as error:
+                raise ValueError(f"{path} is damaged or cut short: {error}") from error
+            if path.stat().st_size <= VERIFIED_BYTES and hub.sha256(path) != info["sha256"][name]:
+                raise ValueError(f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {info['sha256'][name][:16]}")
+        return cls(folder, info, arrays)
+
+    def __repr__(self):
+        counts = ", ".join(f"{self.info[name]:,} {name}" for name in ("documents", "paragraphs", "sentences", "tokens"))
+        return f"Corpus({self.info['source'] or self.folder.name}: {counts})"
+
+    @cached_property
+    def tokenizer(self):
+        """The tokenizer that the index was made with, from its own files."""
+        from . import encoders
+
+        return encoders.load_tokenizer(self.folder / "tokenizer")
+
+    @cached_property
+    def validation(self) -> np.ndarray:
+        """Which documents are validation: 2 %, at least 2, by a keyed hash of their position, the same on every machine."""
+        total = len(self.documents) - 1
+        held_out = min(max(MIN_VALIDATION, round(VALIDATION_SHARE * total)), total)
+        order = np.argsort(mix(np.arange(total, dtype=np.uint64) + np.uint64(0x5EED)), kind="stable")
+        chosen = np.zeros(total, bool)
+        chosen[order[:held_out]] = True
+        return chosen
+
+    @cached_property
+    def document_of(self) -> np.ndarray:
+        """The document of every paragraph."""
+        return np.repeat(np.arange(len(self.documents) - 1), np.diff(self.documents))
+
+    @cached_property
+    def repeated_before(self) -> np.ndarray:
+        """How many sentences before each place stand more than once in the corpus: a range with none of them equals no other."""
+        _, inverse, counts = np.unique(self.hashes, return_inverse=True, return_counts=True)
+        return np.concatenate([[0], (counts[inverse] > 1).cumsum()])
+
+    def text(self, sentence_numbers) -> str:
+        """The text of some sentences, joined by one space: lossless for byte-level BPE, the tokenizer's normalised text otherwise."""
+        numbers = np.atleast_1d(np.asarray(sentence_numbers, np.int64))
+        ids = np.concatenate([self.tokens[self.sentences[n] : self.sentences[n + 1]] for n in numbers] or [[]])
+        return self.tokenizer.decode(ids.astype(np.int64).tolist(), clean_up_tokenization_spaces=False).removeprefix(" ")

@@ -1,0 +1,362 @@
+"""Spans or texts -> token ids: pairs, masking, padding, and optimiser batches addressed by step.
+
+Everything up to the micro-batches is ragged (flat ids and offsets): padding is added last, to examples that are ordered by length.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from .draws import below, keyed, mix, permuted
+
+IGNORED = -100
+
+
+def gathered(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Indices of many ranges, one after the other.
+
+    Example:
+        >>> gathered(np.array([5, 0]), np.array([2, 3]))
+        array([5, 6, 0, 1, 2])
+    """
+    ends = lengths.cumsum()
+    total = int(ends[-1]) if len(ends) else 0
+    return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
+
+
+@dataclass(frozen=True)
+class Template:
+    """What a tokenizer puts around a pair: ids and token types before the first part, between the parts and after the second."""
+
+    special: tuple[np.ndarray, np.ndarray, np.ndarray]
+    types: tuple[np.ndarray, np.ndarray, np.ndarray]
+    part_types: tuple[int, int]
+    has_types: bool
+    pad: int
+    mask: int
+    vocabulary: np.ndarray  # ids that a masked token may be replaced by: all but the special ones
+    is_special: np.ndarray  # (V,) bool
+
+    @classmethod
+    def of(cls, tokenizer) -> "Template":
+        """Read the template off the tokenizer's own encoding of a pair."""
+        both = tokenizer("a", "b", return_special_tokens_mask=True, return_token_type_ids=True)
+        part = both.sequence_ids()
+        ids, types = np.array(both["input_ids"]), np.array(both["token_type_ids"])
+        first, second = np.flatnonzero(np.equal(part, 0)), np.flatnonzero(np.equal(part, 1))
+        cuts = (slice(0, first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None))
+        special = np.zeros(len(tokenizer), bool)
+        special[tokenizer.all_special_ids] = True
+        return cls(
+            special=tuple(ids[cut] for cut in cuts),
+            types=tuple(types[cut] for cut in cuts),
+            part_types=(int(types[first[0]]), int(types[second[0]])),
+            has_types="token_type_ids" in tokenizer.model_input_names,
+            pad=tokenizer.pad_token_id,
+            mask=tokenizer.mask_token_id,
+            vocabulary=np.flatnonzero(~special),
+            is_special=special,
+        )
+
+    @property
+    def added(self) -> int:
+        return sum(map(len, self.special))
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples: input_ids (B, T), lengths (B,), token_type_ids (B, T) or None, labels (B,)."""
+
+    input_ids: np.ndarray
+    lengths: np.ndarray
+    token_type_ids: np.ndarray | None
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Examples of different lengths without padding: flat ids (N,), offsets (B + 1,), token types (N,) or None."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    types: np.ndarray | None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray) -> "Ragged":
+        """The given examples, in the given order."""
+        lengths = self.lengths[rows]
+        at = gathered(self.offsets[rows], lengths)
+        offsets = np.concatenate([[0], lengths.cumsum()])
+        return Ragged(self.ids[at], offsets, None if self.types is None else self.types[at])
+
+    def padded(self, pad: int, labels: np.ndarray) -> Batch:
+        lengths = self.lengths
+        real = np.arange(lengths.max(initial=0)) < lengths[:, None]
+        input_ids = np.full(real.shape, pad, np.int64)
+        input_ids[real] = self.ids
+        types = None
+        if self.types is not None:
+            types = np.zeros(real.shape, np.int64)
+            types[real] = self.types
+        return Batch(input_ids, lengths, types, labels)
+
+
+def concatenated(pieces: list[Ragged]) -> Ragged:
+    """Several ragged batches as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = np.cumsum([0] + [len(piece.ids) for piece in pieces[:-1]])
+    offsets = np.concatenate([[0]] + [piece.offsets[1:] + start for piece, start in zip(pieces, starts)])
+    types = None if pieces[0].types is None else np.concatenate([piece.types for piece in pieces])
+    return Ragged(np.concatenate([piece.ids for piece in pieces]), offsets, types)
+
+
+# ------------------------------------------------------------------ pairs
+
+
+def longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of two parts after `truncation="longest_first"` to `room` tokens in all, as the tokenizers library does it.
+
+    The longer part gives way until both are equal; then each has half, the odd token going to the one that was longer.
+    Shapes: (B,), (B,) -> (B,), (B,)
+
+    Example:
+        >>> [kept.tolist() for kept in longest_first(np.array([3, 9, 9]), np.array([3, 3, 8]), 7)]
+        [[3, 4, 4], [3, 3, 3]]
+    """
+    short, long = np.minimum(first, second), np.maximum(first, second)
+    over = first + second > room
+    half = room // 2
+    kept_short = np.where(over & (short > half), half, short)
+    kept_long = np.where(over, room - kept_short, long)
+    first_is_long = first > second
+    return np.where(first_is_long, kept_long, kept_short), np.where(first_is_long, kept_short, kept_long)
+
+
+def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int) -> Ragged:
+    """Pairs from sentence ranges of an index: `tokenizer(first, second, truncation="longest_first")` on their text, without the text.
+
+    Shapes: ranges (B, 2, R, 2) -> B examples
+    """
+    tokens = corpus.sentences[ranges]
+    lengths = tokens[..., 1] - tokens[..., 0]
+    return _join(corpus.tokens, tokens[..., 0], lengths, template, max_tokens)
+
+
+def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
+    """Starts and lengths (B, 2, R) of pieces in `tokens` -> examples, cut to max_tokens."""
+    room = max_tokens - template.added
+    if room < 2:
+        raise ValueError(f"max_tokens {max_tokens} leaves no room for a pair beside {template.added} special tokens")
+    kept = np.stack(longest_first(*lengths.sum(-1).T, room), -1)
+    ends = np.minimum(lengths.cumsum(-1), kept[..., None])  # the end of a part is cut off
+    lengths = np.diff(ends, axis=-1, prepend=0)
+    before, between = len(template.special[0]), len(template.special[1])
+    sizes = kept.sum(-1) + template.added
+    offsets = np.concatenate([[0], sizes.cumsum()])
+    ids = np.empty(offsets[-1], tokens.dtype)
+    types = np.zeros(offsets[-1], np.int8) if template.has_types else None
+    at_first = offsets[:-1] + before
+    at_second = at_first + kept[:, 0] + between
+    places = (offsets[:-1], at_first + kept[:, 0], at_second + kept[:, 1])
+    for place, special, kinds in zip(places, template.special, template.types):
+        for shift, (token, kind) in enumerate(zip(special, kinds)):
+            ids[place + shift] = token
+            if types is not None:
+                types[place + shift] = kind
+    source = gathered(starts.ravel(), lengths.ravel())
+    target = gathered(np.stack([at_first, at_second], 1).ravel(), kept.ravel())  # two ranges an example, written in one go
+    ids[target] = tokens[source]
+    if types is not None:
+        types[target] = np.repeat(np.tile(template.part_types, len(kept)), kept.ravel())
+    return Ragged(ids, offsets, types)
+
+
+class Pairs:
+    """All (question, candidate) pairs of a split: every question and every candidate tokenised once, joined when asked for.
+
+    `pairs.join(numbers, max_tokens)` equals the tokenizer's own encoding of these pairs.
+    """
+
+    def __init__(self, tokenizer, questions):
+        self.template = Template.of(tokenizer)
+        texts, labels, owners, self.question_ids, self.candidate_ids = [], [], [], [], []
+        for number, question in enumerate(questions):
+            self.question_ids.append(question.id)
+            texts.append(question.text)
+            for candidate in question.candidates:
+                texts.append(candidate.text)
+                labels.append(candidate.label)
+                owners.append(number)
+                self.candidate_ids.append(candidate.id)
+        self.labels = np.array(labels, np.int64)
+        self.owners = np.array(owners, np.int64)
+        backend = tokenizer.backend_tokenizer
+        encoded = [encoding.ids for start in range(0, len(texts), 4096) for encoding in _encoded(backend, texts[start : start + 4096])]
+        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
+        self.tokens = np.concatenate([np.asarray(ids, np.int32) for ids in encoded] or [np.zeros(0, np.int32)])
+        starts = sizes.cumsum() - sizes
+        places = np.arange(len(labels)) + self.owners + 1  # a candidate's row: the texts before it are candidates and questions
+        asked = np.searchsorted(self.owners, np.arange(len(self.question_ids))) + np.arange(len(self.question_ids))
+        self.starts = np.stack([starts[asked[self.owners]], starts[places]], 1)
+        self.sizes = np.stack([sizes[asked[self.owners]], sizes[places]], 1)
+
+    def __len__(self):
+        return len(self.labels)
+
+    def join(self, numbers, max_tokens: int) -> Ragged:
+        numbers = np.asarray(numbers, np.int64)
+        return _join(self.tokens, self.starts[numbers][..., None], self.sizes[numbers][..., None], self.template, max_tokens)
+
+
+def _encoded(backend, texts):
+    backend.no_truncation()
+    backend.no_padding()
+    return backend.encode_batch_fast(texts, add_special_tokens=False)
+
+
+# ------------------------------------------------------------------ masking
+
+
+def mask(ragged: Ragged, template: Template, key: np.ndarray, share: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Masked language modelling: choose `share` of the tokens; of these 80 % become <mask>, 10 % another token, 10 % stay.
+
+    Special tokens are never chosen. The draw of a token is a function of its example's key and its place in the example.
+    Shapes: key (B,) -> ids (N,) with the masks put in, places (M,) in the flat ids, targets (M,)
+    """
+    lengths = ragged.lengths
+    place = np.arange(len(ragged.ids), dtype=np.uint64) - np.repeat(ragged.offsets[:-1], lengths).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        draw = mix(np.repeat(key, lengths) + (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
+    chosen = (draw >> np.uint64(32)) < np.uint64(int(share * 2**32))
+    chosen &= ~template.is_special[ragged.ids]
+    places = np.flatnonzero(chosen)
+    targets = ragged.ids[places].astype(np.int64)
+    fate = below(mix(draw[places]), 10)
+    other = template.vocabulary[below(mix(draw[places] ^ np.uint64(0xA5A5A5A5)), len(template.vocabulary))]
+    ids = ragged.ids.copy()
+    ids[places] = np.where(fate < 8, template.mask, np.where(fate == 8, other, targets))
+    return ids, places, targets
+
+
+# ------------------------------------------------------------------ optimiser batches
+
+
+def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None) -> list[dict]:
+    """One optimiser batch as torch micro-batches: examples ordered by length, each micro-batch padded to its own longest.
+
+    Args:
+        max_padded_tokens: rows x longest of a micro-batch stays within it (one example always fits).
+        masked: (places, targets) of masked tokens in the flat ids.
+    Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the tokenizer has them, and
+        masked_positions (into the flattened micro-batch) with masked_targets.
+    """
+    import torch
+
+    lengths = ragged.lengths
+    order = np.argsort(lengths, kind="stable")
+    if masked is not None:
+        places, targets = masked
+        row = np.searchsorted(ragged.offsets, places, side="right") - 1
+        column = places - ragged.offsets[row]
+    found, stop = [], len(order)
+    while stop > 0:  # the longest first: memory is at its peak at the start, not in the last micro-batch
+        width = int(lengths[order[stop - 1]])
+        rows = order[max(0, stop - max(1, max_padded_tokens // width)) : stop]
+        stop -= len(rows)
+        batch = ragged.take(rows).padded(pad, labels[rows])
+        micro = {
+            "input_ids": batch.input_ids,
+            "attention_mask": (np.arange(width) < batch.lengths[:, None]).astype(np.int64),
+            "labels": np.asarray(batch.labels, np.int64),
+        }
+        if batch.token_type_ids is not None:
+            micro["token_type_ids"] = batch.token_type_ids
+        if masked is not None:
+            new_row = np.full(len(order), -1)
+            new_row[rows] = np.arange(len(rows))
+            here = np.flatnonzero(new_row[row] >= 0)
+            micro["masked_positions"] = new_row[row[here]] * width + column[here]
+            micro["masked_targets"] = targets[here]
+        found.append({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in micro.items()})
+    return found
+
+
+class PretrainingBatches:
+    """Optimiser batches of an objective with MLM, by step: step s holds examples s * batch_size ... of the stream of epochs.
+
+    Args:
+        make_sampler: epoch -> Sampler.
+        mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
+    """
+
+    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15):
+        self.sampler = lru_cache(maxsize=2)(make_sampler)
+        self.steps, self.batch_size, self.micro_tokens = steps, batch_size, micro_tokens
+        self.seed, self.mlm_share = seed, mlm_share
+        self._starts = [0, len(self.sampler(0))]  # where epochs begin in the stream of examples
+
+    def __len__(self):
+        return self.steps
+
+    def examples(self, step: int) -> list[tuple[int, np.ndarray]]:
+        """(epoch, example numbers) of one step: more than one entry where an epoch ends inside the batch."""
+        start, stop, found = step * self.batch_size, (step + 1) * self.batch_size, []
+        while self._starts[-1] < stop:
+            self._starts.append(self._starts[-1] + len(self.sampler(len(self._starts) - 1)))
+        while start < stop:
+            epoch = int(np.searchsorted(self._starts, start, side="right")) - 1
+            end = min(stop, self._starts[epoch + 1])
+            found.append((epoch, np.arange(start, end) - self._starts[epoch]))
+            start = end
+        return found
+
+    def __getitem__(self, step: int) -> dict:
+        return self.made_of(self.examples(step))
+
+    def made_of(self, examples: list[tuple[int, np.ndarray]]) -> dict:
+        """One optimiser batch of the given (epoch, example numbers)."""
+        pieces, labels, keys = [], [], []
+        for epoch, numbers in examples:
+            ragged, label = self.sampler(epoch).ragged(numbers)
+            pieces.append(ragged)
+            labels.append(label)
+            keys.append(keyed(self.seed, epoch, numbers, 0x3A5C))
+        ragged, labels, template = concatenated(pieces), np.concatenate(labels), self.sampler(0).template
+        masked = None
+        if self.mlm_share:
+            ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
+            ragged, masked = Ragged(ids, ragged.offsets, ragged.types), (places, targets)
+        micro = micro_batches(ragged, labels, template.pad, self.micro_tokens, masked)
+        return {"micro": micro, "examples": len(labels), "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
+
+
+class FinetuningBatches:
+    """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order."""
+
+    def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0):
+        if not len(pairs):
+            raise ValueError("no training pairs")
+        self.pairs, self.batch_size, self.max_tokens, self.micro_tokens = pairs, batch_size, max_tokens, micro_tokens
+        self.seed = seed
+        self.steps_an_epoch = -(-len(pairs) // batch_size)
+        self.steps = self.steps_an_epoch * epochs
+
+    def __len__(self):
+        return self.steps
+
+    def examples(self, step: int) -> np.ndarray:
+        """Numbers of the pairs of one step."""
+        epoch, step = divmod(step, self.steps_an_epoch)
+        numbers = np.arange(step * self.batch_size, min((step + 1) * self.batch_size, len(self.pairs)))
+        return permuted(numbers, len(self.pairs), keyed(self.seed, epoch, 0xF17E))
+
+    def __getitem__(self, step: int) -> dict:
+        numbers = self.examples(step)
+        ragged, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
+        micro = micro_batches(ragged, labels, self.pairs.template.pad, self.micro_tokens)
+        return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(ragged.ids)}

@@ -1,0 +1,200 @@
+"""What papermill loads before its command line runs: strict parameters, a default output path, output shown live.
+
+papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its engines before it
+builds its command, so the hook goes into click's parsing and acts on papermill's command and this project's notebooks alone.
+"""
+
+import base64
+import json
+import os
+import sys
+from keyword import iskeyword
+from pathlib import Path
+
+import click
+
+
+def is_ours(notebook: str) -> bool:
+    """Whether `notebook` is a file of this project's own `notebooks/` folder."""
+    path = Path(notebook).resolve()
+    if path.parent.name != "notebooks" or path.suffix != ".ipynb" or not path.is_file():
+        return False
+    from asutil import runs
+
+    return path.parent.parent == runs.root().resolve()
+
+
+def given_parameters(options: dict) -> dict:
+    """The explicit parameters in papermill's own order and with its own types: -b, -f, -y, -p, -r; the last one wins.
+
+    Raises: click.UsageError for YAML that is no mapping and for a name that is no identifier.
+    """
+    import yaml
+    from papermill.cli import _resolve_type
+    from papermill.iorw import NoDatesSafeLoader, read_yaml_file
+
+    given = {}
+
+    def add(option, text, load):
+        try:
+            values = load(text) or {}
+        except (ValueError, OSError, yaml.YAMLError) as error:
+            raise click.UsageError(f"{option} {text}: {error}") from error
+        if not isinstance(values, dict):
+            raise click.UsageError(f"{option} expects `name: value` pairs, got {values!r}")
+        given.update(values)
+
+    def parse(text):
+        return yaml.load(text, Loader=NoDatesSafeLoader)
+
+    for text in options["parameters_base64"]:
+        add("-b", text, lambda text: parse(base64.b64decode(text)))
+    for text in options["parameters_file"]:
+        add("-f", text, read_yaml_file)
+    for text in options["parameters_yaml"]:
+        add("-y", text, parse)
+    given.update((name, _resolve_type(value)) for name, value in options["parameters"])
+    given.update(options["parameters_raw"])
+    for name in given:
+        if not (isinstance(name, str) and name.isidentifier() and not iskeyword(name)):
+            raise click.UsageError(f"a parameter's name is a Python identifier, got {name!r}")
+    return given
+
+
+def announce(folder: Path, record: dict) -> str:
+    """What a finished run says instead of running again: where it is, its main metrics, how to run it anew."""
+    lines = [f"Already finished: {folder}"]
+    for split, values in record.get("metrics", {}).items():
+        shown = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, float)]
+        lines.append(f"  {split}: {', '.join(shown)}")
+    return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
+
+
+def prepare(options: dict) -> None:
+    """Check the parameters of a notebook of this project and fill in its output path and its engine, in place.
+
+    Raises: click.UsageError (exit code 2) for a parameter that the notebook does not take; click.exceptions.Exit(0) for a finished run.
+    """
+    from asutil import runs
+
+    given = given_parameters(options)
+    try:
+        folder = runs.folder_for(Path(options["notebook_path"]).stem, given)
+    except (ValueError, FileNotFoundError) as error:
+        raise click.UsageError(str(error)) from error
+    if not options["output_path"]:
+        folder = Path(os.path.relpath(folder))
+        if (folder / "record.json").is_file():
+            click.echo(announce(folder, json.loads((folder / "record.json").read_text("utf-8"))))
+            raise click.exceptions.Exit(0)
+        folder.mkdir(parents=True, exist_ok=True)
+        options["output_path"] = str(folder / "notebook.ipynb")
+    if not options["engine"] and not options["log_output"] and options["output_path"] != "-":
+        options["engine"] = "asutil"
+
+
+def _hook() -> None:
+    parse_args = click.Command.parse_args
+
+    def checked(self, ctx, args):
+        rest = parse_args(self, ctx, args)
+        options = ctx.params
+        papermill = getattr(self.callback, "__module__", "") == "papermill.cli"
+        if papermill and options.get("notebook_path") and not options["help_notebook"] and is_ours(options["notebook_path"]):
+            prepare(options)
+        return rest
+
+    click.Command.parse_args = checked
+
+
+_hook()
+
+
+# In a kernel tqdm and transformers draw widgets, which no terminal shows: they are told that this one is a console.
+TEXT_BARS = (
+    'import sys, tqdm.std; sys.modules["tqdm.autonotebook"] = tqdm.std; get_ipython().config.pop("IPKernelApp", None); del sys, tqdm'
+)
+
+
+class Live:
+    """Writes what cells print to this process's own streams, while they print it.
+
+    On a terminal the text goes out as it is, with papermill's bar taken away before it and put back after a full line, so that a
+    cell's own progress bar moves in place. In a file or a pipe a line is written once it is complete, in its last state.
+    """
+
+    def __init__(self):
+        self.pending = {"stdout": "", "stderr": ""}
+        self.bar_at = None
+
+    def show(self, name: str, text: str, bar=None) -> None:
+        stream = getattr(sys, name)
+        if stream.isatty():
+            if bar is not None:
+                bar.clear()
+            stream.write(text)
+            stream.flush()
+            if bar is not None and text.endswith("\n"):
+                bar.refresh()
+            return
+        if bar is not None and self.bar_at != bar.n and not sys.stderr.isatty():
+            sys.stderr.write("\n")  # a bar in a file ends no line of its own
+            sys.stderr.flush()
+            self.bar_at = bar.n
+        *lines, self.pending[name] = (self.pending[name] + text).replace("\r\n", "\n").split("\n")
+        for line in lines:
+            stream.write(line.rsplit("\r", 1)[-1] + "\n")
+        stream.flush()
+
+    def close(self) -> None:
+        for name, text in self.pending.items():
+            if text:
+                getattr(sys, name).write(text.rsplit("\r", 1)[-1] + "\n")
+
+
+def plain_text(output: dict) -> str:
+    """The text of a displayed result, empty for what has no useful text (a picture, a widget, an object's address)."""
+    data = output.get("data", {})
+    text = "".join(data.get("text/plain", ""))
+    if text.startswith("<") or any(kind.startswith(("image/", "application/vnd.jupyter.widget")) for kind in data):
+        return ""
+    return text and text + "\n"
+
+
+def __getattr__(name: str):
+    """`Engine`, made when papermill asks for it: this module must be whole before papermill's engines are."""
+    if name != "Engine":
+        raise AttributeError(name)
+    from papermill.clientwrap import PapermillNotebookClient
+    from papermill.engines import NBClientEngine
+    from papermill.log import logger
+
+    class Client(PapermillNotebookClient):
+        def papermill_execute_cells(self):
+            self.kc.execute(TEXT_BARS, silent=True)
+            super().papermill_execute_cells()
+
+        def process_message(self, *args, **kwargs):
+            output = super().process_message(*args, **kwargs)
+            if output and output.output_type == "stream":
+                self.live.show(output.name, "".join(output.text), self.nb_man.pbar)
+            elif output and plain_text(output):
+                self.live.show("stdout", plain_text(output), self.nb_man.pbar)
+            return output
+
+    class Engine(NBClientEngine):
+        """papermill's own engine, with the cells' output shown as it comes and stored with finished progress bars only."""
+
+        @classmethod
+        def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):
+            kept = {name: options.get(name) for name in ("stdout_file", "stderr_file")}
+            kept |= {"kernel_name": kernel_name, "timeout": execution_timeout, "startup_timeout": start_timeout, "log": logger}
+            client = Client(nb_man, coalesce_streams=True, extra_arguments=["--log-level=ERROR"], **kept)
+            client.live = Live()
+            try:
+                return client.execute()
+            finally:
+                client.live.close()
+
+    globals()["Engine"] = Engine
+    return Engine

@@ -1,0 +1,387 @@
+"""A run folder: parameters in, record out.
+
+`runs/<notebook>-<slug>-<hash>/` holds the executed notebook, `log.jsonl`, `checkpoints/`, `model/`, `scores.parquet` and, written
+last, `record.json`: a run is finished exactly when its record exists. The hash covers every effective parameter and every input's
+fingerprint, so the same command finds its own run, and a changed parameter or changed data is another run.
+"""
+
+import ast
+import contextlib
+import difflib
+import hashlib
+import importlib.metadata
+import io
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+import tokenize
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import pandas as pd
+import yaml
+
+from . import hub
+
+RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
+TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One line of a notebook's parameters cell: `steps: int = None  # optimiser steps; by rung`."""
+
+    name: str
+    default: object
+    type: str
+    help: str
+    choices: tuple[str, ...] = ()
+
+
+def root() -> Path:
+    """The project's folder: `ASUTIL_PROJECT`, else the checkout that the package lies in, else the working folder or one above it."""
+    if os.environ.get("ASUTIL_PROJECT"):
+        return Path(os.environ["ASUTIL_PROJECT"]).resolve()
+    for folder in (Path(__file__).resolve().parents[1], Path.cwd(), *Path.cwd().parents):
+        if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
+            return folder
+    raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")
+
+
+# ------------------------------------------------------------------ parameters
+
+
+def parameters(notebook: str) -> dict[str, Parameter]:
+    """The parameters of a notebook, read from its cell tagged `parameters` without running it.
+
+    Each is a typed assignment of a literal with a comment; `one of: a, b, c` in the comment lists the values that are allowed.
+    """
+    path = root() / "notebooks" / f"{notebook}.ipynb"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, [p.stem for p in path.parent.glob('*.ipynb')])}"
+        )
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    sources = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
+    return _read_parameters(sources[0]) if sources else {}
+
+
+def _read_parameters(source: str) -> dict[str, Parameter]:
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    comments = {token.start[0]: token.string.lstrip("# ").strip() for token in tokens if token.type == tokenize.COMMENT}
+    found = {}
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            text = comments.get(node.end_lineno, "")
+            listed = re.search(r"one of: ([^;]+)", text)
+            choices = tuple(choice.strip() for choice in listed.group(1).split(",")) if listed else ()
+            name = node.target.id
+            found[name] = Parameter(name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices)
+    return found
+
+
+def nearest(word: str, known) -> str:
+    """`; did you mean 'psd'?` or nothing."""
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def check(notebook: str, given: dict) -> None:
+    """Refuse a parameter that the notebook does not have, or a value that it does not allow.
+
+    Raises: ValueError naming the parameter, what was expected and the nearest name.
+    """
+    known = parameters(notebook)
+    for name, value in given.items():
+        if not str(name).isidentifier():
+            raise ValueError(f"{name!r} is not a parameter name")
+        if name not in known:
+            raise ValueError(f"{notebook} has no parameter {name!r}{nearest(name, known)} (it has: {', '.join(known)})")
+        parameter = known[name]
+        if value is None and parameter.default is None:
+            continue
+        expected = TYPES[parameter.type]
+        numeric = expected is float and isinstance(value, int) and not isinstance(value, bool)
+        if not numeric and type(value) is not expected:
+            raise ValueError(f"{name} of {notebook} is {parameter.type}, got {value!r} ({type(value).__name__}): {parameter.help}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
+        if parameter.choices and value not in parameter.choices:
+            raise ValueError(
+                f"{name} of {notebook} is one of {', '.join(parameter.choices)}; got {value!r}{nearest(value, parameter.choices)}"
+            )
+
+
+@cache
+def _rungs() -> dict:
+    return yaml.safe_load((Path(__file__).parent / "rungs.yml").read_text(encoding="utf-8"))
+
+
+def settings(notebook: str, given: dict) -> dict:
+    """Every effective parameter: what is given, else the notebook's default, else (where that is None) what the rung sets.
+
+    A rung's value may depend on another parameter: `max_tokens: {paper: {objective: {ssp: 128, sp: 256}}}`.
+    """
+    check(notebook, given)
+    values = {name: parameter.default for name, parameter in parameters(notebook).items()}
+    values |= {name: value for name, value in given.items() if value is not None}
+    budget = _rungs().get(notebook, {})
+    for name in values:
+        if values[name] is None and name in budget:
+            values[name] = _depending(budget[name][values["rung"]], values)
+    return values
+
+
+def _depending(value, values: dict):
+    while isinstance(value, dict):
+        ((name, table),) = value.items()
+        value = table.get(str(values[name]), table.get("else"))
+    return value
+
+
+# ------------------------------------------------------------------ identity
+
+
+def _fingerprints() -> dict:
+    from . import corpus, questions
+
+    return {"corpus": corpus.fingerprint, "dataset": questions.fingerprint}
+
+
+def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
+    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run."""
+    if not re.search(r"-[0-9a-f]{12}$", Path(name).name):
+        return None
+    for folder in (Path(name), runs_folder(runs_dir) / Path(name).name, root() / name):
+        if folder.is_dir():
+            return folder
+    return runs_folder(runs_dir) / Path(name).name
+
+
+def runs_folder(runs_dir: str | Path | None = None) -> Path:
+    """Where runs are kept: relative names are below the project, not below the working folder."""
+    return root() / (runs_dir or "runs")
+
+
+def _model_fingerprint(name: str, runs_dir, must_exist: bool) -> str:
+    folder = find(name, runs_dir)
+    if folder is not None:
+        if must_exist and not (folder / "record.json").is_file():
+            raise ValueError(f"model: {folder.name} is not a finished run (it has no record.json); finish it first")
+        return folder.name[-12:]
+    if Path(name).is_dir():
+        return hub.sha256(Path(name))
+    if name.startswith(("/", ".", "~")) or name.count("/") > 1:
+        raise FileNotFoundError(f"model: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
+    held = hub.mirror(name)
+    return hub.sha256(held) if held else name
+
+
+def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
+    """Name, hash, effective settings and input fingerprints of the run that these parameters make. Pure, and without torch.
+
+    Args:
+        must_exist: refuse a model that names a run which is not finished; False for planning a chain of runs.
+    """
+    effective = settings(notebook, given)
+    runs_dir, inputs, shown = effective.pop("runs_dir", None), {}, dict(effective)
+    for name, fingerprint in _fingerprints().items():
+        if effective.get(name):
+            inputs[name] = fingerprint(effective[name])
+    if effective.get("model"):
+        inputs["model"] = _model_fingerprint(effective["model"], runs_dir, must_exist)
+    for name in inputs:  # a record carries no path of the machine it was made on
+        if Path(str(effective[name])).is_absolute() or find(str(effective[name])):
+            shown[name] = Path(effective[name]).name
+    text = json.dumps([notebook, {**effective, **inputs}], sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return {"name": f"{notebook}{_slug(notebook, given, shown)}-{digest}", "hash": digest, "settings": shown, "inputs": inputs}
+
+
+def _slug(notebook: str, given: dict, shown: dict) -> str:
+    """Words for what differs from what the run would be without it: the same run has the same name however it was asked for."""
+    effective, words = settings(notebook, given), []
+    for name in parameters(notebook):
+        if name in given and name != "runs_dir":
+            without = settings(notebook, {other: value for other, value in given.items() if other != name})
+            if effective[name] != without[name]:
+                value = shown[name]
+                word = str(value).rsplit("/", 1)[-1] if isinstance(value, str) else f"{name}{value}"
+                words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
+    return "".join(f"-{word}" for word in words if word)[:80]
+
+
+def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, must_exist: bool = True) -> Path:
+    """The folder that a run with these parameters has, whether it was run or not."""
+    return runs_folder(runs_dir or given.get("runs_dir")) / identity(notebook, given, must_exist)["name"]
+
+
+# ------------------------------------------------------------------ one run
+
+
+@dataclass
+class Run:
+    """One run under way. `options.steps` is what a notebook reads; `settings` is what a record shows of it, without paths."""
+
+    notebook: str
+    folder: Path
+    given: dict
+    identity: dict
+    options: SimpleNamespace
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def settings(self) -> dict:
+        return self.identity["settings"]
+
+    @property
+    def shared(self) -> Path:
+        """Where runs keep what several of them use: indexes and tokenizers."""
+        return self.folder.parent / "shared"
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "record.json").is_file()
+
+    def write(self, name: str, table: pd.DataFrame) -> Path:
+        """Write a table as parquet, complete or not at all."""
+        return atomically(self.folder / name, lambda path: table.to_parquet(path, index=False))
+
+    def finish(self, **measured) -> dict:
+        """Write the record: parameters, provenance and what was measured. From here on the run counts as finished."""
+        model = self.folder / "model"
+        record = {
+            "notebook": self.notebook,
+            "name": self.folder.name,
+            "hash": self.identity["hash"],
+            "rung": self.settings["rung"],
+            "seed": self.settings["seed"],
+            "given": {name: self.settings[name] for name in self.given if name != "runs_dir"},
+            "settings": self.settings,
+            "inputs": self.identity["inputs"],
+            **measured,
+            "seconds": round(time.monotonic() - self.started, 1),
+            **provenance(),
+            "weights_sha256": {p.name: hub.sha256(p) for p in sorted(model.glob("*.safetensors"))} if model.is_dir() else {},
+        }
+        text = json.dumps(record, indent=1, sort_keys=False, allow_nan=False)
+        atomically(self.folder / "record.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        print(f"finished: {self.folder.name}")
+        return record
+
+
+def start(notebook: str, values: dict) -> Run:
+    """Open the run that a notebook's variables describe; the same variables always open the same folder.
+
+    Args:
+        values: the notebook's variables (`globals()`): the names of its parameters cell are taken.
+    """
+    given = {name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default}
+    who = identity(notebook, given)
+    folder = runs_folder(given.get("runs_dir")) / who["name"]
+    folder.mkdir(parents=True, exist_ok=True)
+    effective = settings(notebook, given)
+    named = effective.get("model") and find(effective["model"], effective["runs_dir"])
+    run = Run(notebook, folder, given, who, SimpleNamespace(**effective | ({"model": str(named)} if named else {})))
+    if run.finished:
+        print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
+    return run
+
+
+def atomically(path: Path, write) -> Path:
+    """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part."""
+    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        write(part)
+        with part.open("rb") as stream:
+            os.fsync(stream.fileno())
+        part.replace(path)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def provenance() -> dict:
+    """Versions, hardware, commit and sources, without any path, user or host name."""
+    versions = {"python": platform.python_version()}
+    for name in RECORDED_VERSIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    sources = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        sources.update(f"{path.name}\0{hub.sha256(path)}\n".encode())
+    return {
+        "versions": versions,
+        "hardware": _hardware(),
+        "commit": _commit(),
+        "sources_sha256": sources.hexdigest(),
+        "peak_memory_bytes": _peak_memory(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _hardware() -> dict:
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
+    return {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system(), "gpu": gpu}
+
+
+def _peak_memory() -> int:
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _commit() -> str:
+    try:
+        git = ["git", "-C", str(root())]
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return commit + ("+changes" if changed else "")
+
+
+# ------------------------------------------------------------------ all runs
+
+
+def read_record(folder: str | Path) -> dict:
+    """The record of a finished run.
+
+    Raises: ValueError for a run that is not finished or whose record is damaged, naming the file.
+    """
+    path = Path(folder) / "record.json"
+    if not path.is_file():
+        raise ValueError(f"{Path(folder).name} is not a finished run: {path.name} is missing")
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{Path(folder).name}/{path.name} is damaged: {error}") from error
+
+
+def read_all(folder: str | Path = "runs") -> pd.DataFrame:
+    """One row a run, finished or not: name, notebook, rung, seed, finished, folder, record, and the test (or validation) metrics."""
+    rows = []
+    for path in sorted(runs_folder(folder).glob("*-*")):
+        if not re.search(r"-[0-9a-f]{12}$", path.name) or not path.is_dir():
+            continue
+        record = read_record(path) if (path / "record.json").is_file() else {}
+        metrics = record.get("metrics", {})
+        row = {key: record.get(key) for key in ("notebook", "rung", "seed")}
+        row["notebook"] = row["notebook"] or path.name.split("-")[0]
+        rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
+        rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
+    columns = ["name", "notebook", "rung", "seed", "finished", "folder", "record"]
+    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)

@@ -1,0 +1,372 @@
+"""Every pre-training objective: index + counter-based randomness -> spans and labels.
+
+An example is a handful of sentence ranges. All draws of an example are functions of (seed, epoch, its anchor paragraph, its place in
+the group), so nothing is materialised and any example can be made again alone, in any order, on any number of workers.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from . import inputs
+from .draws import below, keyed, permuted
+
+REDRAWS = 8
+KINDS = ("positive", "hard", "easy")
+POSITIVE, HARD, EASY = range(3)
+
+
+# ------------------------------------------------------------------ rules: a length, a need, a positive pair, another paragraph
+# p is the anchor paragraph, start and n its first sentence and number of sentences, a and b the drawn lengths, key one 64-bit key an
+# example. A part is two ranges of sentences [from, to), the second one empty where one is enough: shape (B, 2, 2).
+
+
+def _placed(key, slack):
+    """Two gaps (before the first span, between the spans), uniform over all that fit: 0 <= first, first + second <= slack."""
+    low, high = below(keyed(key, 1), slack + 2), below(keyed(key, 2), slack + 1)
+    high = high + (high >= low)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return low, high - low - 1
+
+
+def _ranges(*bounds):
+    bounds = np.stack(np.broadcast_arrays(*bounds), -1)
+    return bounds.reshape(*bounds.shape[:-1], bounds.shape[-1] // 2, 2)
+
+
+def _one(start, stop):
+    return _ranges(start, stop, stop, stop)
+
+
+def _without(start, n, cut, length):
+    """A paragraph without `length` sentences from `cut` on."""
+    return _ranges(start, start + cut, start + cut + length, start + n)
+
+
+class ssp:
+    """Spans in the Same Paragraph: are A (1-3 sentences) and B (1-5) spans of one paragraph?
+
+    Positive: contiguous, disjoint, either order, gaps allowed. Negative: B' of the same length from another paragraph.
+    Paper: sentence_objectives, section 4 and appendix A.1.
+    Deviation: D-01, hard negatives come from other paragraphs of the document.
+    """
+
+    max_tokens, hard = 128, True
+
+    @staticmethod
+    def lengths(key):
+        return 1 + below(keyed(key, 11), 3), 1 + below(keyed(key, 12), 5)
+
+    @staticmethod
+    def needs(a, b):
+        return a + b, b
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        before, between = _placed(key, n - a - b)
+        a_first = (below(keyed(key, 3), 2) == 0) | sampler.same_paragraph_before
+        first = start + before
+        second = first + between + np.where(a_first, a, b)
+        at_a, at_b = np.where(a_first, first, second), np.where(a_first, second, first)
+        return _one(at_a, at_a + a), _one(at_b, at_b + b), p
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        at = start + below(keyed(key, 4), n - b + 1)
+        return _one(at, at + b)
+
+
+class sp:
+    """Span in Paragraph: is the span A (1-3 sentences) taken out of the paragraph B?
+
+    Positive: A and its paragraph without A. Negative: A and another paragraph with a random span of the same length taken out.
+    Paper: sentence_objectives, section 4 and appendix A.1.
+    """
+
+    max_tokens, hard = 256, True
+
+    @staticmethod
+    def lengths(key):
+        a = 1 + below(keyed(key, 11), 3)
+        return a, np.zeros_like(a)
+
+    @staticmethod
+    def needs(a, b):
+        return a + 1, a + 1
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        cut = below(keyed(key, 1), n - a + 1)
+        return _one(start + cut, start + cut + a), _without(start, n, cut, a), p
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return _without(start, n, below(keyed(key, 4), n - a + 1), a)
+
+
+class psd:
+    """Paragraphs in the Same Document: are A and B paragraphs of one document?
+
+    Paper: sentence_objectives, section 4 and appendix A.1; there are no hard negatives.
+    """
+
+    max_tokens, hard = 256, False
+
+    @staticmethod
+    def lengths(key):
+        nothing = np.zeros(np.shape(key), np.int64)
+        return nothing, nothing
+
+    @staticmethod
+    def needs(a, b):
+        return a + 1, a + 1
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        q = sampler.sibling(p, 1 + a, keyed(key, 5))
+        starts = sampler.corpus.paragraphs
+        return _one(start, start + n), _one(starts[q], starts[q + 1]), q
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return _one(start, start + n)
+
+
+OBJECTIVES = {rule.__name__: rule for rule in (ssp, sp, psd)}
+
+
+# ------------------------------------------------------------------ the sampler
+
+
+@dataclass(frozen=True)
+class Example:
+    """One example, with the text of its parts and where each comes from (rows of the corpus arrays)."""
+
+    parts: tuple[str, ...]
+    label: int
+    kind: str
+    group: int
+    document: tuple[int, ...]
+    paragraph: tuple[int, ...]
+    sentences: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Spans:
+    """A batch of examples as sentence ranges: ranges (B, parts, 2, 2), paragraphs (B, parts), labels, kinds, groups (B,)."""
+
+    ranges: np.ndarray
+    paragraphs: np.ndarray
+    labels: np.ndarray
+    kinds: np.ndarray
+    groups: np.ndarray
+
+
+class Sampler:
+    """The examples of one objective and epoch, by number.
+
+    Example i belongs to group i // (1 + negatives): the first of a group is positive, then come up to `hard_negatives` hard ones from
+    the anchor's document, then easy ones from other documents. A keyed permutation visits every eligible anchor paragraph once.
+
+    Args:
+        objective: a key of OBJECTIVES.
+        split: `train` or `validation`.
+        max_tokens: longest input; None takes the objective's own (128; sp and psd 256).
+        same_paragraph_before: ssp only: B follows A, and the first hard negative is a span before A where there is room.
+    Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
+    Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before.
+    """
+
+    def __init__(
+        self, corpus, objective, seed=0, epoch=0, split="train", hard_negatives=2, negatives=4, max_tokens=None, same_paragraph_before=False
+    ):
+        if objective not in OBJECTIVES:
+            raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
+        if split not in ("train", "validation"):
+            raise ValueError(f"split is train or validation, got {split!r}")
+        if not 0 <= hard_negatives <= negatives:
+            raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
+        if same_paragraph_before and objective != "ssp":
+            raise ValueError(f"same_paragraph_before is an option of ssp, got {objective}")
+        self.corpus, self.rule, self.split = corpus, OBJECTIVES[objective], split
+        self.max_tokens = max_tokens or self.rule.max_tokens
+        self.hard_negatives = hard_negatives if self.rule.hard else 0
+        self.negatives, self.same_paragraph_before = negatives, same_paragraph_before
+        self.key = keyed(seed, epoch, list(OBJECTIVES).index(objective))
+        self._find_anchors(objective)
+
+    def _find_anchors(self, objective):
+        corpus, rule = self.corpus, self.rule
+        inside = np.repeat(corpus.validation == (self.split == "validation"), np.diff(corpus.documents))
+        candidates = np.flatnonzero(inside)
+        a, b = rule.lengths(self._lengths_key(candidates))
+        anchor_need, other_need = rule.needs(a, b)
+        highest = int(other_need.max(initial=1))
+        sizes = np.where(inside, np.diff(corpus.paragraphs), 0)
+        # holders[need]: paragraphs of this split with at least that many sentences; begin[need, d]: where document d's start in it
+        self.holders = [np.flatnonzero(sizes >= need) for need in range(1, highest + 1)]
+        self.begin = np.stack([np.searchsorted(held, corpus.documents) for held in self.holders])
+        document = corpus.document_of[candidates]
+        own = self.begin[other_need - 1, document + 1] - self.begin[other_need - 1, document]
+        eligible = sizes[candidates] >= anchor_need
+        eligible &= own >= (1 if rule.hard else 2)  # psd needs a second paragraph for its positive
+        eligible &= self.begin[other_need - 1, -1] > own  # an easy negative must exist
+        self.anchors = candidates[eligible]
+        if not len(self.anchors):
+            held = int(np.count_nonzero(corpus.validation == (self.split == "validation")))
+            raise ValueError(
+                f"no eligible anchor for {objective} in the {self.split} documents: {held} documents, {len(candidates)} paragraphs, the "
+                f"longest of {int(sizes.max(initial=0))} sentences; it needs at least 2 documents and paragraphs of "
+                f"{int(anchor_need.min(initial=9))} or more sentences"
+            )
+
+    def _lengths_key(self, paragraphs):
+        return keyed(self.key, 0, paragraphs)
+
+    def __len__(self):
+        return len(self.anchors) * (1 + self.negatives)
+
+    # -------------------------------------------------------------- spans
+
+    def spans(self, indices) -> Spans:
+        """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
+        indices = np.atleast_1d(np.asarray(indices, np.int64))
+        if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
+            raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
+        groups, slots = np.divmod(indices, 1 + self.negatives)
+        p = self.anchors[permuted(groups, len(self.anchors), self.key)]
+        a, b = self.rule.lengths(self._lengths_key(p))
+        start, n = self._extent(p)
+        first, second, q = self.rule.positive(self, p, start, n, a, b, keyed(self.key, 1, p))
+        kinds = np.zeros(len(indices), np.int8)
+        negative = np.flatnonzero(slots)
+        if negative.size:
+            anchored = [array[negative] for array in (p, a, b, slots, first, second)]
+            second, q = second.copy(), q.copy()
+            second[negative], q[negative], kinds[negative] = self._negatives(*anchored)
+        ranges = np.stack([first, second], 1)
+        return Spans(ranges, np.stack([p, q], 1), (kinds == POSITIVE).astype(np.int64), kinds, groups)
+
+    def _extent(self, p):
+        start = self.corpus.paragraphs[p]
+        return start, self.corpus.paragraphs[p + 1] - start
+
+    def sibling(self, p, need, key, turn=0, stride=0):
+        """Another paragraph of p's document with `need` sentences or more: drawn, then `turn` places on. One must exist."""
+        d = self.corpus.document_of[p]
+        begin, count = self._own(need, d)
+        k = (below(key, count - 1) + turn + stride) % (count - 1)
+        q = self._holder(need, begin + k)
+        return np.where(q < p, q, self._holder(need, np.minimum(begin + k + 1, begin + count - 1)))
+
+    def _own(self, need, d):
+        begin = self.begin[need - 1, d]
+        return begin, self.begin[need - 1, d + 1] - begin
+
+    def _holder(self, need, k):
+        found = np.empty(len(k), np.int64)
+        for value in np.unique(need):
+            at = need == value
+            found[at] = self.holders[value - 1][k[at]]
+        return found
+
+    def _foreign(self, p, need, key, turn):
+        """A paragraph of another document with `need` sentences or more: drawn, then `turn` places on."""
+        begin, count = self._own(need, self.corpus.document_of[p])
+        others = self.begin[need - 1, -1] - count
+        k = (below(key, others) + turn) % others
+        return self._holder(need, k + np.where(k < begin, 0, count))
+
+    def _negatives(self, p, a, b, slots, first, positive):
+        """Second parts of negatives: drawn again while one of their sentences equals one of the anchor's or the positive's."""
+        second, q, kinds = np.empty_like(positive), np.empty_like(p), np.empty(len(p), np.int8)
+        todo, attempt = np.arange(len(p)), 0
+        while todo.size:
+            if attempt > REDRAWS + len(self.corpus.paragraphs):
+                raise ValueError(f"paragraph {p[todo[0]]} finds no negative: its sentences stand in every paragraph that could give one")
+            drawn = self._negative(p[todo], a[todo], b[todo], slots[todo], first[todo], attempt)
+            second[todo], q[todo], kinds[todo] = drawn
+            todo = todo[self._clashes(first[todo], positive[todo], drawn[0])]
+            attempt += 1
+        return second, q, kinds
+
+    def _negative(self, p, a, b, slots, first, attempt):
+        """One attempt: up to REDRAWS fresh draws, afterwards the next eligible paragraphs, hard ones before easy ones."""
+        need = self.rule.needs(a, b)[1]
+        walk = max(attempt - REDRAWS, 0)
+        key = keyed(self.key, 2, p, min(attempt, REDRAWS))
+        mine = keyed(key, slots)
+        siblings = self._own(need, self.corpus.document_of[p])[1] - 1
+        hard = (slots <= self.hard_negatives) & (slots <= siblings) & (walk < np.maximum(siblings, 1))
+        q = np.empty_like(p)
+        if hard.any():
+            at = np.flatnonzero(hard)
+            # the hard negatives of a group share one draw and go on from it by a drawn stride: two of them never meet
+            stride = (1 + below(keyed(key, 6), np.maximum(siblings - 1, 1))) * (slots - 1)
+            q[at] = self.sibling(p[at], need[at], keyed(key, 7)[at], walk, stride[at])
+        if not hard.all():
+            at = np.flatnonzero(~hard)
+            q[at] = self._foreign(
+                p[at], need[at], keyed(mine, 8)[at], np.where(slots <= self.hard_negatives, np.maximum(walk - siblings, 0), walk)[at]
+            )
+        second = self.rule.other(*self._extent(q), a, b, mine)
+        kinds = np.where(hard, HARD, EASY)
+        if self.same_paragraph_before and attempt == 0:
+            self._before(p, b, slots, first, second, q, kinds, mine)
+        return second, q, kinds
+
+    def _before(self, p, b, slots, first, second, q, kinds, key):
+        """Put a span of the anchor's own paragraph that ends before A into the first hard slot, where there is room."""
+        start = self.corpus.paragraphs[p]
+        room = first[:, 0, 0] - start - b
+        at = np.flatnonzero((slots == 1) & (self.hard_negatives > 0) & (room >= 0))
+        begin = (start + below(keyed(key, 9), np.maximum(room, 0) + 1))[at]
+        second[at], q[at], kinds[at] = _one(begin, begin + b[at]), p[at], HARD
+
+    def _clashes(self, first, positive, second):
+        """Which examples have a sentence of the negative that equals, by hash, one of the anchor's or the positive's."""
+        counts = self.corpus.repeated_before
+        suspicious = np.flatnonzero((counts[second[..., 1]] - counts[second[..., 0]]).sum(1))
+        clash = np.zeros(len(second), bool)
+        if suspicious.size:
+            theirs, owner = self._hashes(second[suspicious])
+            known, known_owner = self._hashes(np.concatenate([first[suspicious], positive[suspicious]], 1))
+            equal = np.isin(keyed(theirs, owner), keyed(known, known_owner))
+            clash[suspicious[owner[equal]]] = True
+        return clash
+
+    def _hashes(self, ranges):
+        lengths = (ranges[..., 1] - ranges[..., 0]).reshape(len(ranges), -1)
+        rows = inputs.gathered(ranges[..., 0].ravel(), lengths.ravel())
+        return self.corpus.hashes[rows], np.repeat(np.arange(len(ranges)), lengths.sum(1))
+
+    # -------------------------------------------------------------- examples and batches
+
+    def __getitem__(self, i: int) -> Example:
+        made = self.spans([i])
+        numbers = [tuple(int(n) for begin, end in part for n in range(begin, end)) for part in made.ranges[0]]
+        paragraphs = tuple(int(p) for p in made.paragraphs[0])
+        return Example(
+            parts=tuple(self.corpus.text(part) for part in numbers),
+            label=int(made.labels[0]),
+            kind=KINDS[made.kinds[0]],
+            group=int(made.groups[0]),
+            document=tuple(int(self.corpus.document_of[p]) for p in paragraphs),
+            paragraph=paragraphs,
+            sentences=tuple(numbers),
+        )
+
+    @cached_property
+    def template(self) -> inputs.Template:
+        return inputs.Template.of(self.corpus.tokenizer)
+
+    def ragged(self, indices) -> tuple[inputs.Ragged, np.ndarray]:
+        """Token ids of some examples without padding, and their labels (B,)."""
+        made = self.spans(indices)
+        return inputs.join_ranges(self.corpus, made.ranges, self.template, self.max_tokens), made.labels
+
+    def batch(self, indices) -> inputs.Batch:
+        """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
+        ragged, labels = self.ragged(indices)
+        return ragged.padded(self.template.pad, labels)

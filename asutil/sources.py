@@ -1,0 +1,139 @@
+"""Where documents come from: the embedded `pydocs`, a hub id or its mirror, a folder, or a file.
+
+`documents` yields them one after the other, and names the file and row of what it refuses.
+"""
+
+import hashlib
+import itertools
+import json
+import re
+from pathlib import Path
+
+from . import hub
+
+# Hub data sets whose rows differ from `text` with a blank line between paragraphs: (configuration, text column, paragraph separator).
+HUB_FORMS = {
+    "wikimedia/wikipedia": ("20231101.en", "text", "\n\n"),
+    "lucadiliello/bookcorpusopen": (None, "text", "\n\n"),
+    "Skylion007/openwebtext": (None, "text", "\n\n"),
+    "vblagoje/cc_news": (None, "text", "\n"),
+}
+
+
+def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
+    """The documents of a source, one after the other, never all in memory.
+
+    Args:
+        source: `pydocs`, a folder, a `.parquet`, `.jsonl` or `.txt` file (one document a file), a hub id `owner/name` or
+            `owner/name:config` (looked for in the mirror first), or several of these joined by commas.
+        exclude_titles: documents whose `title` is one of these are left out.
+    Returns: an iterator of documents, each a string with blank lines between its paragraphs or a list of paragraphs.
+    Raises: FileNotFoundError, ValueError naming the file and the row.
+    """
+    found = itertools.chain.from_iterable(
+        _source(one.strip(), split, text_column, paragraph_separator, frozenset(exclude_titles)) for one in str(source).split(",")
+    )
+    return itertools.islice(found, limit)
+
+
+def _source(source, split, text_column, separator, exclude_titles):
+    if source == "pydocs":
+        from . import docstrings
+
+        return docstrings.documents()
+    hub_id, _, config = source.partition(":")
+    form = HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
+    column, separator = text_column or form[1], separator or form[2]
+    if hub.mirror(hub_id) is None and is_hub_id(source):
+        rows = enumerate(hub.table(hub_id, [], split, config or form[0], streaming=True))
+        rows = ((f"{hub_id} row {number}", row) for number, row in rows)
+    else:
+        folder = hub.mirror(hub_id)
+        files = sorted(folder.glob(f"{split}*.parquet")) if folder else _files(Path(source))
+        if not files:
+            wanted = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
+            raise FileNotFoundError(f"corpus {source}: no {wanted}")
+        rows = itertools.chain.from_iterable(_rows(path, column) for path in files)
+    return _texts(rows, column, separator, exclude_titles)
+
+
+def read_titles(path: str | None) -> tuple[str, ...]:
+    """The titles to leave out: one a line of a text file."""
+    return tuple(filter(None, map(str.strip, _decode(Path(path).read_bytes(), Path(path).name).splitlines()))) if path else ()
+
+
+def is_hub_id(source: str) -> bool:
+    return not Path(source).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", source) is not None
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(p for p in path.rglob("*") if p.suffix in {".parquet", ".jsonl", ".txt"} and p.is_file())
+    if not path.is_file():
+        raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)")
+    if path.suffix not in {".parquet", ".jsonl", ".txt"}:
+        raise ValueError(f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}")
+    return [path]
+
+
+def _rows(path: Path, column: str):
+    """(place, row) of one file; a row is a dict."""
+    if path.suffix == ".parquet":
+        import pyarrow.parquet
+
+        file = pyarrow.parquet.ParquetFile(path)
+        if column not in file.schema_arrow.names:
+            raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(file.schema_arrow.names)}")
+        wanted = [name for name in (column, "title") if name in file.schema_arrow.names]
+        batches = file.iter_batches(batch_size=256, columns=wanted)
+        rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
+        yield from ((f"{path.name} row {number}", row) for number, row in enumerate(rows))
+    elif path.suffix == ".txt":
+        yield path.name, {column: _decode(path.read_bytes(), path.name)}
+    else:
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                place = f"{path.name} line {number}"
+                try:
+                    row = json.loads(_decode(line, place))
+                except json.JSONDecodeError as error:
+                    raise ValueError(f"{place}: not JSON ({error.msg})") from None
+                if not isinstance(row, dict):
+                    raise ValueError(f"{place}: expected an object with {column!r}, got {type(row).__name__}")
+                yield place, row
+
+
+def _decode(data: bytes, place: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{place}: expected UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
+
+
+def _texts(rows, column, separator, exclude_titles):
+    for place, row in rows:
+        text = row.get(column)
+        if not isinstance(text, str):
+            raise ValueError(f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})")
+        if "\0" in text:
+            raise ValueError(f"{place}: NUL byte at character {text.index(chr(0))} of {column!r}")
+        if row.get("title") not in exclude_titles or row.get("title") is None:
+            yield text if separator == "\n\n" else text.split(separator)
+
+
+def fingerprint(source: str) -> str:
+    """What identifies the data of a source: hashes of files, versions of the packages behind `pydocs`, or the hub id itself."""
+    prints = []
+    for one in str(source).split(","):
+        hub_id = one.strip().partition(":")[0]
+        if hub_id == "pydocs":
+            from . import docstrings
+
+            prints.append(docstrings.fingerprint())
+        elif held := hub.mirror(hub_id):
+            prints.append(hub.sha256(held))
+        elif is_hub_id(one.strip()):
+            prints.append(one.strip())
+        else:
+            prints.append(hashlib.sha256("".join(hub.sha256(path) for path in _files(Path(one.strip()))).encode()).hexdigest())
+    return prints[0] if len(prints) == 1 else hashlib.sha256("".join(prints).encode()).hexdigest()

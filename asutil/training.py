@@ -1,0 +1,340 @@
+"""Training: transformers.Trainer with step-addressed batches, losses over the whole optimiser batch, and exact resume.
+
+Trainer gives the optimiser, schedule, clipping, precision, devices and progress bars. Ours is what it lacks: one item of its loader
+is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; and a checkpoint is complete or does not
+exist. So a run that is killed at any moment and started again ends in the same weights, byte for byte, as one that was not.
+"""
+
+import contextlib
+import hashlib
+import json
+import logging
+import math
+import shutil
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import load_file, load_model, save_file, save_model
+from torch.utils.data import DataLoader
+from torch.utils.tensorboard import SummaryWriter
+from tqdm.auto import tqdm
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+
+from . import hub, inputs, losses, metrics, runs
+from .encoders import whole_folder
+
+MARKER = "complete.json"
+BEST = "best.safetensors"
+LOGGED = ("loss", "mlm_loss", "objective_loss", "learning_rate", "grad_norm", "tokens", "seconds")
+log = logging.getLogger(__name__)
+
+
+def train(
+    model,
+    batches,
+    folder: str | Path,
+    *,
+    peak_lr: float,
+    warmup_steps: int,
+    weight_decay: float,
+    seed: int,
+    save_every: int,
+    log_every: int,
+    mlm_weight: float = 1.0,
+    objective_weight: float = 1.0,
+    precision: str = "auto",
+    evaluate=None,
+    evaluate_every: int | None = None,
+    patience: int | None = None,
+    best_metric: str = "map",
+    progress: bool = True,
+) -> dict:
+    """Train `model` in place, from the newest complete checkpoint of `folder` if there is one.
+
+    L = mlm_weight * L_mlm + objective_weight * L_pair; AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
+    Paper: sentence_objectives, section 5.2.
+    Args:
+        batches: `len` steps; `batches[step]` is {"micro": [micro-batch, ...], "examples": int, "masked": int}, a function of step.
+        folder: of the run: `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best) go below it.
+        precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
+        evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
+        patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
+    Returns: {"steps", "tokens", "seconds", "best": {"step", best_metric} or None, "log": [one dict a line of log.jsonl]}.
+    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path.
+    """
+    if precision not in ("auto", "fp32", "bf16"):
+        raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {precision!r}')
+    if not len(batches):
+        raise ValueError("no steps to train: the batches are empty")
+    if patience is not None and evaluate is None:
+        raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
+    folder = Path(folder)
+    bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_available() and torch.cuda.is_bf16_supported())
+    arguments = TrainingArguments(
+        output_dir=str(folder / "checkpoints"),
+        max_steps=len(batches),
+        per_device_train_batch_size=1,
+        learning_rate=peak_lr,
+        warmup_steps=warmup_steps,
+        weight_decay=weight_decay,
+        lr_scheduler_type="linear",
+        optim="adamw_torch_fused",
+        adam_beta1=0.9,
+        adam_beta2=0.999,
+        adam_epsilon=1e-8,
+        max_grad_norm=1.0,
+        bf16=bf16,
+        use_cpu=bf16 and not torch.cuda.is_available(),
+        seed=seed,
+        logging_steps=log_every,
+        logging_nan_inf_filter=False,
+        save_steps=save_every,
+        report_to="none",
+        disable_tqdm=not progress,
+    )
+    settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
+    settings |= {"mlm_weight": mlm_weight, "objective_weight": objective_weight, "bf16": bf16}
+    trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
+    checkpoint = newest_checkpoint(folder / "checkpoints")
+    trainer.continue_from(checkpoint)
+    if not trainer.ended():
+        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    return trainer.finish()
+
+
+def micro_loss(logits, micro: dict, batch: dict, mlm_weight: float = 1.0, objective_weight: float = 1.0):
+    """One micro-batch's share of the loss of its optimiser batch, and its two parts: (L, [L_mlm, L_pair])."""
+    pair, mlm = logits
+    objective = losses.pair(pair, micro["labels"], batch["examples"])
+    masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
+    return mlm_weight * masked + objective_weight * objective, torch.stack([masked, objective]).detach()
+
+
+@torch.no_grad()
+def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dict:
+    """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
+
+    Returns: accuracy, f1 (of class 1), majority (the share of the larger class), loss of the objective, mlm_loss.
+    Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
+    """
+    batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed)
+    labels, predictions, sums, counts = [], [], np.zeros(2), np.zeros(2)
+    training, device = model.training, next(model.parameters()).device
+    model.eval()
+    for numbers in tqdm(np.array_split(np.arange(size), -(-size // 512)), desc="validation", unit=" batches"):
+        batch = batches.made_of([(0, numbers)])
+        for micro in batch["micro"]:
+            micro = {name: tensor.to(device) for name, tensor in micro.items()}
+            logits = model(micro)
+            sums += micro_loss(logits, micro, {"masked": 1, "examples": 1})[1].tolist()
+            labels.append(micro["labels"].cpu())
+            predictions.append(logits[0].argmax(-1).cpu())
+        counts += [batch["masked"], batch["examples"]]
+    model.train(training)
+    mlm_loss, loss = (sums / np.maximum(counts, 1)).tolist()
+    return {**metrics.classification(torch.cat(labels).numpy(), torch.cat(predictions).numpy()), "loss": loss, "mlm_loss": mlm_loss}
+
+
+def step_seed(seed: int, step: int) -> int:
+    """The seed of a step's dropout."""
+    return int.from_bytes(hashlib.blake2b(f"{seed} {step}".encode(), digest_size=7).digest())
+
+
+class StepTrainer(Trainer):
+    """Trainer whose loader gives whole optimiser batches, and whose checkpoints are complete or absent."""
+
+    def __init__(self, model, arguments, batches, folder, settings, evaluation, stopping):
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # DataParallel would cut our batches by row; many GPUs are torchrun's
+        super().__init__(model, arguments, train_dataset=batches, callbacks=[_Schedule(evaluation[1] if evaluation[0] else 0)])
+        self.remove_callback(PrinterCallback)
+        self.folder, self.settings, self.dev = folder, settings, evaluation[0]
+        self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
+        self.step, self.tokens, self.seconds, self.rows = 0, 0, 0.0, []
+        self.sums = torch.zeros(3, device=self.args.device)  # of mlm loss, objective loss and steps since the last log
+        self.started, self.board = time.monotonic(), None
+
+    # -------------------------------------------------------------- the step
+
+    def get_train_dataloader(self):
+        return DataLoader(self.train_dataset, batch_size=1, shuffle=False, collate_fn=_only)
+
+    def training_step(self, model, inputs, num_items_in_batch=None):
+        model.train()
+        # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
+        torch.manual_seed(step_seed(self.args.seed, self.state.global_step))
+        total, parts = 0, 0
+        for left, micro in zip(reversed(range(len(inputs["micro"]))), inputs["micro"]):
+            self.tokens += int(micro["attention_mask"].sum())
+            with self.accelerator.no_sync(model) if left else contextlib.nullcontext():
+                micro = self._prepare_inputs(micro)
+                weights = self.settings["mlm_weight"], self.settings["objective_weight"]
+                loss, part = micro_loss(model(micro), micro, inputs, *weights)
+                self.accelerator.backward(loss)
+            total, parts = total + loss.detach(), parts + part
+        self.sums += torch.cat([parts, parts.new_ones(1)])
+        return total
+
+    # -------------------------------------------------------------- what is logged
+
+    def log(self, logs: dict, *rest) -> None:
+        if "loss" in logs:
+            mlm, objective, steps = self.sums.tolist()
+            self.sums.zero_()
+            logs |= {"mlm_loss": mlm / steps, "objective_loss": objective / steps}
+            logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in ("mlm", "objective"))
+            logs |= {"tokens": self.tokens, "seconds": round(self._seconds(), 2)}
+            if not math.isfinite(logs["loss"]):
+                raise FloatingPointError(f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number")
+        row = {name: value for name, value in logs.items() if name in LOGGED or name.startswith("eval_")}
+        if row:
+            super().log(logs, *rest)
+            self._write({"step": self.state.global_step, **row})
+
+    def _write(self, row: dict) -> None:
+        self.rows.append(row)
+        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+        self.board = self.board or SummaryWriter(self.folder / "tensorboard", purge_step=self.step + 1)
+        for name, value in row.items():
+            self.board.add_scalar(name, value, row["step"])
+        self.board.flush()
+
+    def _seconds(self) -> float:
+        return self.seconds + time.monotonic() - self.started
+
+    # -------------------------------------------------------------- evaluation and early stopping: functions of the log
+
+    def evaluate(self, *_, **__) -> dict:
+        self.model.eval()
+        metrics = {f"eval_{name}": float(value) for name, value in self.dev(self.model).items()}
+        if self.patience is not None and self.metric not in metrics:
+            raise ValueError(f"evaluate should give {self.metric[5:]}, to stop by; it gave {', '.join(m[5:] for m in metrics)}")
+        self.log(dict(metrics))
+        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
+        if self.patience is not None and self.best() is self.rows[-1]:
+            with whole_folder(self.folder / "checkpoints" / "best") as part:
+                save_model(self.model, str(part / "model.safetensors"))
+        if self.ended():
+            self.control.should_training_stop = self.control.should_save = True
+        return metrics
+
+    def best(self) -> dict | None:
+        """The log's row with the best metric, the first of equals."""
+        return max((row for row in self.rows if self.metric in row), key=lambda row: row[self.metric], default=None)
+
+    def ended(self) -> bool:
+        """Whether nothing is left to do: the last step is done, or `patience` evaluations brought nothing better."""
+        if max(self.step, self.state.global_step) == self.settings["steps"]:
+            return True
+        evaluated = [row["step"] for row in self.rows if self.metric in row]
+        return self.patience is not None and bool(evaluated) and sum(step > self.best()["step"] for step in evaluated) >= self.patience
+
+    def finish(self) -> dict:
+        best = self.best() if self.patience is not None else None
+        if best is not None:
+            load_model(self.model, self.folder / "checkpoints" / "best" / "model.safetensors")
+        self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)  # forward without autocast again
+        if self.board:
+            self.board.close()
+        best = best and {"step": best["step"], self.metric[5:]: best[self.metric]}
+        steps = max(self.step, self.state.global_step)
+        return {"steps": steps, "tokens": self.tokens, "seconds": round(self._seconds(), 2), "best": best, "log": self.rows}
+
+    # -------------------------------------------------------------- checkpoints: safetensors and JSON, never a pickle
+
+    def _save_checkpoint(self, *_) -> None:
+        checkpoints = self.folder / "checkpoints"
+        if not self.args.should_save:
+            return
+        with whole_folder(checkpoints / f"checkpoint-{self.state.global_step}") as part:
+            save_model(self.model, str(part / "model.safetensors"))
+            state = self.optimizer.state_dict()["state"]
+            tensors = {f"{n}.{name}": value.contiguous() for n, values in state.items() for name, value in values.items()}
+            save_file(tensors, part / "optimizer.safetensors")
+            self.state.save_to_json(str(part / "trainer_state.json"))
+            progress = {"step": self.state.global_step, "tokens": self.tokens, "seconds": self._seconds(), "rows": self.rows}
+            progress |= {"settings": self.settings, "sums": self.sums.tolist(), "scheduler": self.lr_scheduler.state_dict()}
+            (part / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
+            sums = {path.name: hub.sha256(path) for path in sorted(part.iterdir())}
+            (part / MARKER).write_text(json.dumps(sums, indent=1), encoding="utf-8")
+        for old in _checkpoints(checkpoints)[2:]:
+            shutil.rmtree(old, ignore_errors=True)
+
+    def continue_from(self, checkpoint: Path | None) -> None:
+        """Take up a checkpoint's log and counters and, where training has ended, its weights; otherwise Trainer loads those."""
+        if checkpoint is not None:
+            progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
+            if progress["settings"] != self.settings:
+                raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
+            self.step, self.tokens, self.seconds, self.rows = (progress[key] for key in ("step", "tokens", "seconds", "rows"))
+            self.sums.copy_(torch.tensor(progress["sums"]))
+            self._load_from_checkpoint(checkpoint)
+        lines = "".join(json.dumps(row) + "\n" for row in self.rows)
+        runs.atomically(self.folder / "log.jsonl", lambda path: path.write_text(lines, encoding="utf-8"))
+
+    def _load_from_checkpoint(self, checkpoint, model=None) -> None:
+        load_model(self.model, Path(checkpoint) / "model.safetensors")
+
+    def _load_optimizer_and_scheduler(self, checkpoint) -> None:
+        if checkpoint is None:
+            return
+        scheduler = json.loads((Path(checkpoint) / "progress.json").read_text(encoding="utf-8"))["scheduler"]
+        self.lr_scheduler.load_state_dict(scheduler)
+        state = self.optimizer.state_dict()  # its groups are this run's own: only the rate moves
+        for group, rate in zip(state["param_groups"], scheduler["_last_lr"]):
+            group["lr"] = rate
+        for key, tensor in load_file(Path(checkpoint) / "optimizer.safetensors").items():
+            number, name = key.split(".")
+            state["state"].setdefault(int(number), {})[name] = tensor.clone()  # the file's own memory otherwise
+        self.optimizer.load_state_dict(state)
+
+    def _load_rng_state(self, checkpoint) -> None:
+        pass  # every step seeds itself
+
+
+class _Schedule(TrainerCallback):
+    """Evaluation every so many steps; evaluation, log and checkpoint after the last one."""
+
+    def __init__(self, evaluate_every: int | None):
+        self.every = evaluate_every
+
+    def on_step_end(self, args, state, control, **_):
+        last = state.global_step == state.max_steps
+        if self.every != 0 and (last or (self.every and state.global_step % self.every == 0)):
+            control.should_evaluate = True
+        if last:
+            control.should_log = control.should_save = True
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest complete checkpoint. What a killed run left unfinished is removed."""
+    for leftover in (*folder.glob(".*.part"), *folder.glob(".*.former")):
+        shutil.rmtree(leftover)
+    for checkpoint in _checkpoints(folder):
+        if is_complete(checkpoint):
+            return checkpoint
+        log.warning("%s is unfinished or damaged: removed", checkpoint)
+        shutil.rmtree(checkpoint)
+    return None
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """Whether a checkpoint holds exactly the files that its marker lists, with the same content."""
+    marker = checkpoint / MARKER
+    if not marker.is_file():
+        return False
+    try:
+        listed = json.loads(marker.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return listed == {path.name: hub.sha256(path) for path in checkpoint.iterdir() if path.name != MARKER}
+
+
+def _checkpoints(folder: Path) -> list[Path]:
+    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]), reverse=True)
+
+
+def _only(items: list) -> dict:
+    return items[0]

@@ -1,0 +1,82 @@
+"""The book's own Sphinx extension: notebooks and runs in, pages out, nothing asked of another host.
+
+It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, takes out what
+would load scripts from elsewhere, and gives the pages their directives (`as2_code`, `as2_results`).
+"""
+
+import json
+from pathlib import Path
+
+import as2_code
+import as2_results
+from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten
+from docutils import nodes
+from latex2mathml.converter import convert
+
+# ------------------------------------------------------------------ copies
+
+
+def sync() -> None:
+    """Bring `book/notebooks`, `book/runs` and `book/data_cards` up to date; unchanged files keep their time."""
+    notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
+    runs = {f"{path.parent.name}.ipynb": run_page(path) for path in (ROOT / "runs").glob("*/notebook.ipynb") if finished(path)}
+    cards = {path.name: path.read_bytes() for path in card_files("")}
+    for folder, wanted in {"notebooks": notebooks, "runs": runs, "data_cards": cards}.items():
+        target = BOOK / folder
+        target.mkdir(exist_ok=True)
+        for path in target.iterdir():
+            if path.is_file() and path.name not in wanted:
+                path.unlink()
+        for name, content in wanted.items():
+            if not (target / name).is_file() or (target / name).read_bytes() != content:
+                (target / name).write_bytes(content)
+
+
+def finished(notebook: Path) -> bool:
+    return (notebook.parent / "record.json").is_file()
+
+
+def run_page(path: Path) -> bytes:
+    """An executed notebook whose title is its run's name."""
+    notebook = json.loads(path.read_text("utf-8"))
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "markdown":
+            title, *rest = "".join(cell["source"]).split("\n")
+            cell["source"] = "\n".join([f"# {path.parent.name}", "", title.lstrip("# "), *rest])
+            break
+    return json.dumps(notebook, indent=1).encode()
+
+
+# ------------------------------------------------------------------ math and offline pages
+
+
+def visit_math(self, node):
+    self.body.append(convert(node.astext()))
+    raise nodes.SkipNode
+
+
+def visit_displaymath(self, node):
+    number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    self.body.append(f"{number}{convert(node.astext(), display='block')}</div>")
+    raise nodes.SkipNode
+
+
+def drop_thebe(app, config):
+    """jupyter-book always loads sphinx-thebe, which names a script on another host on every page."""
+    for event, listeners in app.events.listeners.items():
+        kept = [listener for listener in listeners if not getattr(listener.handler, "__module__", "").startswith("sphinx_thebe")]
+        app.events.listeners[event] = kept
+    app.registry.css_files = [entry for entry in app.registry.css_files if entry[0] != "sphinx-thebe.css"]
+
+
+def setup(app):
+    sync()
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.connect("config-inited", drop_thebe, priority=900)
+    app.connect("env-get-outdated", outdated)
+    app.connect("env-purge-doc", forget)
+    app.connect("env-updated", rewritten)
+    for name, directive in {**as2_code.DIRECTIVES, **as2_results.DIRECTIVES}.items():
+        app.add_directive(f"as2-{name}", directive)
+    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -1,0 +1,111 @@
+"""Directives that show the package's own source, read with `ast`: nothing is imported."""
+
+import ast
+import difflib
+import re
+from html import escape
+from typing import ClassVar
+
+from as2_pages import ROOT, Shown, module_files
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+PARAGRAPH = "\n\n"
+
+
+def find_definition(name: str):
+    """File, source lines and first line number of `asutil.module.name`, read with `ast`: nothing is imported."""
+    package, module, *inner = name.split(".")
+    path = ROOT / package / f"{module}.py"
+    if package != "asutil" or not inner or not path.is_file():
+        raise ValueError(f"expected asutil.module.function, got {name!r}")
+    text = path.read_text("utf-8")
+    node = ast.parse(text)
+    for part in inner:
+        children = {child.name: child for child in node.body if isinstance(child, ast.FunctionDef | ast.ClassDef)}
+        if part not in children:
+            close = difflib.get_close_matches(part, children, 1)
+            raise ValueError(f"{path.name} has no {part!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+        node = children[part]
+    first = min([node.lineno, *(decorator.lineno for decorator in node.decorator_list)])
+    return path, node, text.split("\n")[first - 1 : node.end_lineno], first
+
+
+def without_docstring(node, lines: list[str], first: int) -> list[str]:
+    statement = node.body[0]
+    if ast.get_docstring(node) is None or len(node.body) == 1:
+        return lines
+    kept = lines[: statement.lineno - first] + lines[statement.end_lineno - first + 1 :]
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return [line for i, line in enumerate(kept) if line.strip() or i != statement.lineno - first]
+
+
+class Excerpt(SphinxDirective):
+    """One function of the package, from its source, with its file and line."""
+
+    required_arguments = 1
+    option_spec: ClassVar = {"docstring": lambda _: True}
+
+    def run(self):
+        try:
+            path, node, lines, first = find_definition(self.arguments[0])
+        except ValueError as error:
+            raise self.error(str(error)) from error
+        self.env.note_dependency(str(path))
+        if "docstring" not in self.options:
+            lines = without_docstring(node, lines, first)
+        block = nodes.literal_block("\n".join(lines), "\n".join(lines), language="python")
+        caption = nodes.paragraph("", "", classes=["as2-source"])
+        caption += [nodes.literal("", f"asutil/{path.name}"), nodes.Text(f", line {first}")]
+        return [block, caption]
+
+
+class Api(Shown):
+    """Every module with its public functions and classes, from the sources alone; those that the arguments name come first."""
+
+    kind = "modules"
+    required_arguments = 0
+    optional_arguments = 99
+
+    def show(self, *first):
+        paths = {path.stem: path for path in module_files("") if path.stem != "__init__"}
+        unknown = [name for name in first if name not in paths]
+        if unknown:
+            raise ValueError(f"no module asutil.{unknown[0]} (there are: {', '.join(paths)})")
+        return [module(paths[name]) for name in (*first, *(name for name in paths if name not in first))]
+
+
+def module(path) -> nodes.section:
+    tree = ast.parse(path.read_text("utf-8"))
+    section = nodes.section(ids=[f"asutil-{path.stem}"], names=[f"asutil.{path.stem}"])
+    section += nodes.title("", "", nodes.literal("", f"asutil.{path.stem}"))
+    items = [public(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    html = f"<p>{inline((ast.get_docstring(tree) or '').split(PARAGRAPH)[0])}</p>" + "".join(items)
+    section += nodes.raw("", html, format="html")
+    return section
+
+
+def inline(text: str) -> str:
+    """One line of a docstring as HTML: escaped, with its `code` as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", escape(" ".join(text.split())))
+
+
+def public(node) -> str:
+    """One name: its signature, its first line, and the rest of its docstring folded away."""
+    text = ast.get_docstring(node)
+    if node.name.startswith("_") or not text:
+        return ""
+    takes = (
+        node
+        if isinstance(node, ast.FunctionDef)
+        else next((child for child in node.body if getattr(child, "name", "") == "__init__"), None)
+    )
+    arguments = ast.unparse(takes.args).removeprefix("self").removeprefix(", ") if takes else ""
+    summary, _, rest = text.partition(PARAGRAPH)
+    more = f"<details><summary>details</summary><pre>{escape(rest)}</pre></details>" if rest.strip() else ""
+    signature = f"<code><b>{escape(node.name)}</b>({escape(arguments)})</code>"
+    return f'<div class="as2-api">{signature}<p>{inline(summary)}</p>{more}</div>'
+
+
+DIRECTIVES = {"api": Api, "excerpt": Excerpt}

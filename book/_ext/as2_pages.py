@@ -1,0 +1,90 @@
+"""What a page shows and which files it depends on: the base of the book's directives."""
+
+import os
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+BOOK = Path(__file__).resolve().parents[1]
+ROOT = BOOK.parent
+os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that it lies in
+
+from asutil import experiments, report  # noqa: E402
+
+
+def card_files(_: str) -> list[Path]:
+    return sorted(path for path in (ROOT / "data_cards").glob("*.md") if path.stem != "TEMPLATE")
+
+
+def module_files(_: str) -> list[Path]:
+    return sorted((ROOT / "asutil").glob("*.py"))
+
+
+def run_files(_: str) -> list[Path]:
+    return sorted((ROOT / "runs").glob("*/record.json"))
+
+
+def result_files(paper: str) -> list[Path]:
+    return [path for name in ([paper] if paper else experiments.papers()) for path in report.sources(name)]
+
+
+SOURCES = {"cards": card_files, "modules": module_files, "runs": run_files, "results": result_files}
+
+
+def outdated(app, env, added, changed, removed):
+    """Pages whose list of files is another one than when they were read; Sphinx itself watches the files' contents."""
+    shown = getattr(env, "as2_shown", {})
+    return [name for name in shown if name in env.found_docs and any(SOURCES[k](a) != files for (k, a), files in shown[name].items())]
+
+
+def rewritten(app, env):
+    """All pages where pages came or went: every sidebar lists them."""
+    before, env.as2_pages = getattr(env, "as2_pages", env.found_docs), set(env.found_docs)
+    return sorted(env.found_docs) if before != env.found_docs else []
+
+
+def forget(app, env, docname):
+    getattr(env, "as2_shown", {}).pop(docname, None)
+
+
+class Shown(SphinxDirective):
+    """A directive whose HTML is a function of files of one kind, for all papers or for the one that its first argument names."""
+
+    kind = "results"
+    required_arguments = 1
+
+    def run(self):
+        argument = self.arguments[0] if self.arguments else ""
+        files = SOURCES[self.kind](argument)
+        for path in files:
+            self.env.note_dependency(str(path))
+        if not hasattr(self.env, "as2_shown"):
+            self.env.as2_shown = {}
+        self.env.as2_shown.setdefault(self.env.docname, {})[self.kind, argument] = files
+        try:
+            shown = self.show(*self.arguments)
+        except ValueError as error:
+            raise self.error(str(error)) from error
+        return shown if isinstance(shown, list) else [nodes.raw("", shown, format="html")]
+
+    def show(self, *arguments) -> str | list:
+        raise NotImplementedError
+
+    @property
+    def links(self) -> dict[str, str]:
+        """Name of a finished run -> address of its page, from this page."""
+        up = "../" * self.env.docname.count("/")
+        return {
+            path.parent.name: f"{up}runs/{path.parent.name}.html" for path in run_files("") if (path.parent / "notebook.ipynb").is_file()
+        }
+
+
+def boxed(html: str) -> str:
+    """Tables in boxes of their own: on a narrow screen the box scrolls, not the page."""
+    return html.replace("<table", '<div class="as2-box" tabindex="0"><table').replace("</table>", "</table></div>")
+
+
+def note(text: str) -> list:
+    """A line in place of what cannot be shown yet."""
+    return [nodes.paragraph("", text, classes=["as2-note"])]

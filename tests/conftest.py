@@ -1,0 +1,54 @@
+"""Small inputs that many tests share: made-up documents, a tokenizer trained on them, an index of them."""
+
+import os
+import random
+
+import pytest
+
+from asutil import hub
+
+WORDS = (
+    "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper "
+    "lantern bridge orbit forest market tensor glacier museum anchor pepper canyon saddle meadow"
+).split()
+
+
+def made_up_documents(count=30, seed=0, repeated=0.0, paragraphs=(1, 7), sentences=(1, 9)):
+    """Documents as lists of paragraphs of sentences; a share of the sentences is one and the same."""
+    draw = random.Random(seed)
+
+    def sentence():
+        if draw.random() < repeated:
+            return "This very sentence stands in many places of the corpus, again and again."
+        words = [draw.choice(WORDS) for _ in range(draw.randint(9, 16))]
+        return " ".join(words).capitalize() + f" {draw.randint(0, 10**6)}."
+
+    return [[[sentence() for _ in range(draw.randint(*sentences))] for _ in range(draw.randint(*paragraphs))] for _ in range(count)]
+
+
+@pytest.fixture(scope="session")
+def documents():
+    return made_up_documents()
+
+
+@pytest.fixture(scope="session")
+def tokenizer(documents):
+    from asutil import encoders
+
+    texts = (" ".join(" ".join(p) for p in document) for document in documents)
+    return encoders.train_tokenizer(texts, vocab_size=400)
+
+
+@pytest.fixture(scope="session")
+def corpus(documents, tokenizer, tmp_path_factory):
+    from asutil import corpus
+
+    return corpus.build(documents, tokenizer, tmp_path_factory.mktemp("corpus") / "index", source="made up")
+
+
+@pytest.fixture
+def mirror():
+    """The folder of real data; a test that needs it is skipped where there is none."""
+    if not os.environ.get(hub.MIRROR):
+        pytest.skip(f"needs real data: set {hub.MIRROR} to a folder laid out like the hub")
+    return os.environ[hub.MIRROR]

@@ -1,0 +1,240 @@
+"""The book as a reader gets it: built offline from a copy of the tree without runs, by `jupyter-book build book/`."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+from asutil import metrics
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
+NO_NETWORK = (
+    "import socket\ndef refuse(*_, **__): raise OSError('no network in this test')\nsocket.socket.connect = socket.getaddrinfo = refuse\n"
+)
+PAYLOAD = "<script>alert('x')</script><img src=x onerror=alert(1)>"
+RUN = "pretrain-psd-0123456789ab"
+
+
+class Book:
+    """A copy of the tree and its built pages."""
+
+    def __init__(self, root: Path):
+        self.root = root
+        for name in ("asutil", "experiments", "notebooks", "data_cards"):
+            shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
+        shutil.copytree(ROOT / "book", root / "book", ignore=GENERATED)
+        (root / "results").mkdir()
+        (root / "offline").mkdir()
+        (root / "offline" / "sitecustomize.py").write_text(NO_NETWORK)
+
+    def build(self, *options):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
+        environment["PYTHONPATH"] = os.pathsep.join([str(self.root / "offline"), os.environ.get("PYTHONPATH", "")])
+        command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", *options, "book/"]
+        started = time.monotonic()
+        done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        return time.monotonic() - started
+
+    def pages(self) -> dict[str, str]:
+        html = self.root / "book" / "_build" / "html"
+        names = {path.relative_to(html).as_posix(): path.read_text("utf-8") for path in sorted(html.rglob("*.html"))}
+        return {name: re.sub(r"\?v=\w+", "", text) for name, text in names.items()}  # of style sheets, absent in the first build
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    return Book(tmp_path_factory.mktemp("tree"))
+
+
+@pytest.fixture(scope="module")
+def fresh(book):
+    """Pages of a fresh clone: no runs, no results."""
+    seconds = book.build()
+    return book.pages(), seconds
+
+
+@pytest.fixture(scope="module")
+def with_result(book, fresh):
+    """Pages with one committed result and one finished run more."""
+    write_result(book.root, 0.5)
+    folder = book.root / "runs" / RUN
+    folder.mkdir(parents=True)
+    shutil.copy(next((book.root / "notebooks").glob("*.ipynb")), folder / "notebook.ipynb")
+    record = {"notebook": "pretrain", "name": RUN, "rung": "laptop", "seed": 0, "settings": {}}
+    (folder / "record.json").write_text(json.dumps(record | {"metrics": {"validation": {"accuracy": 0.75}}}))
+    unfinished = book.root / "runs" / RUN.replace("0123", "ffff")
+    unfinished.mkdir()
+    shutil.copy(folder / "notebook.ipynb", unfinished)
+    book.build()
+    return book.pages()
+
+
+def write_result(root: Path, accuracy: float) -> None:
+    values = {"p@1": accuracy, "map": accuracy, "mrr": accuracy, "questions": 237, "tied_questions": 0, "empty_questions": 0}
+    record = {
+        **{"paper": "sentence_objectives", "row": "roberta_base", "dataset": "wikiqa", "rung": "small", "seed": 0},
+        **{"notebook": "finetune", "name": "finetune-wikiqa-ba9876543210", "settings": {"dataset": "wikiqa"}, "metrics": {"test": values}},
+        "baselines": {"random": {"p@1": 0.1234, "map": 0.2, "mrr": 0.2}},
+        "per_question": [["Q1", accuracy, accuracy, accuracy]],
+        "chosen": [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1], ["Q1-1", 0, 0.1, 2]]}],
+    }
+    path = root / "results" / "sentence_objectives" / "roberta_base" / "wikiqa-small-seed0.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record))
+
+
+# ------------------------------------------------------------------ a fresh clone
+
+
+def test_builds_offline_without_runs_in_under_a_minute(fresh):
+    pages, seconds = fresh
+    assert seconds < 60
+    papers = [f"papers/{path.stem}.html" for path in (ROOT / "experiments").glob("*.yml")]
+    notebooks = [f"notebooks/{path.stem}.html" for path in (ROOT / "notebooks").glob("*.ipynb")]
+    cards = [f"data_cards/{path.stem}.html" for path in (ROOT / "data_cards").glob("*.md") if path.stem != "TEMPLATE"]
+    assert {"index.html", "task.html", *papers, *notebooks, *cards} <= set(pages)
+    assert "not run" in pages["index.html"]
+
+
+class Requests(HTMLParser):
+    """What a browser would fetch for a page by itself, and scripts that name another host."""
+
+    def __init__(self):
+        super().__init__()
+        self.found, self.tag = [], ""
+
+    def handle_starttag(self, tag, attributes):
+        self.tag = tag
+        values = dict(attributes)
+        names = ("src", "srcset", "data", "poster", "action") + (("href",) if tag in ("link", "use", "image") else ())
+        self.found += [values[name] for name in names if values.get(name)]
+        self.found += re.findall(r"url\(([^)]*)\)", values.get("style") or "")
+
+    def handle_data(self, text):
+        if self.tag in ("script", "style"):
+            self.found += re.findall(r"(?:https?:)?//[\w.-]+\.\w+[^\s\"']*", re.sub(r"(^|\s)//.*", "", text))  # without comments
+
+
+def test_no_page_asks_anything_of_another_host(fresh, book):
+    for name, html in fresh[0].items():
+        parser = Requests()
+        parser.feed(html)
+        elsewhere = [address for address in parser.found if re.match(r"\s*['\"]?(\w+:)?//", address)]
+        assert not elsewhere, (name, elsewhere)
+    for sheet in (book.root / "book" / "_build" / "html").rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*['\"]?(https?:)?//", sheet.read_text("utf-8")), sheet.name
+
+
+def test_every_local_address_exists(fresh, book):
+    html = book.root / "book" / "_build" / "html"
+    for name, text in fresh[0].items():
+        for address in re.findall(r"<(?:a|link|script|img)\b[^>]*?\b(?:href|src)=\"([^\"#]+)", text):
+            if not name.startswith("_static/") and not re.match(r"\w+:", address):
+                assert (html / name).parent.joinpath(address.split("?")[0]).exists(), (name, address)
+
+
+def test_math_is_mathml_with_no_tex_left(fresh):
+    formulas = [math for html in fresh[0].values() for math in re.findall(r"<math.*?</math>", html, re.DOTALL)]
+    assert len(formulas) > 30
+    for math in formulas:
+        text = re.sub(r"<[^>]*>", "", math)
+        assert not re.search(r"\\\w|&amp;", text), math
+
+
+def test_cards_and_code_are_shown_from_their_sources(fresh):
+    pages, _ = fresh
+    for path in (ROOT / "data_cards").glob("*.md"):
+        card = yaml.safe_load(path.read_text("utf-8").split("---")[1])
+        for split in [split for splits in (card["counts"] or {}).values() for split in splits.values() if path.stem != "TEMPLATE"]:
+            assert f"{split['questions']:,} / {split['candidates']:,}" in pages["datasets.html"]
+    page = re.sub(r"<[^>]*>", "", pages["papers/sentence_objectives.html"])
+    line = next(
+        n for n, text in enumerate((ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n"), 1) if text.startswith("def mlm(")
+    )
+    assert f"asutil/losses.py, line {line}" in page
+    assert "asutil.losses" in pages["api.html"]
+
+
+# ------------------------------------------------------------------ results and runs
+
+
+def test_one_changed_result_changes_its_page_and_nothing_else(book, with_result):
+    assert "50.0" in with_result["papers/sentence_objectives.html"]
+    assert "reduced budget" in with_result["papers/sentence_objectives.html"]
+    write_result(book.root, 0.625)
+    book.build()
+    after = book.pages()
+    assert [name for name in after if after[name] != with_result.get(name)] == ["papers/sentence_objectives.html"]
+    assert "62.5" in after["papers/sentence_objectives.html"]
+    book.build("--all")
+    assert book.pages() == after  # no page holds the time, an address or an order that changes
+
+
+def test_markup_from_data_stays_text(with_result):
+    page = with_result["papers/sentence_objectives.html"]
+    assert "&lt;script&gt;alert" in page
+    assert not [name for name, html in with_result.items() if "<script>alert" in html or "<img src=x" in html]
+
+
+def test_finished_runs_have_pages(with_result):
+    assert f"runs/{RUN}.html" in with_result
+    assert RUN in with_result[f"runs/{RUN}.html"]
+    assert f'href="runs/{RUN}.html"' in with_result["runs.html"]
+    assert not any("ffff4567" in name for name in with_result)
+
+
+# ------------------------------------------------------------------ what the pages say
+
+
+def test_worked_example_agrees_with_the_metrics():
+    text = (ROOT / "book" / "task.md").read_text("utf-8")
+    rows = re.findall(r"^\| ([A-E]) \| .*\| (yes|no) \| ([\d.]+) \|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    labels, scores = [row[1] == "yes" for row in rows], [float(row[2]) for row in rows]
+    made = metrics.ranking(["1"] * 5 + ["2"] * 3, [*labels, True, False, False], [*scores, 3.0, 2.0, 1.0])
+    first = made.per_question.iloc[0]
+    assert f"| P@1 | {first.p_at_1:.0f} | 1 | {made.p_at_1:.3f} |" in text
+    assert f"| average precision | {first.average_precision:.3f} | 1 | MAP {made.map:.3f} |" in text
+    assert f"| reciprocal rank | {first.reciprocal_rank:.3f} | 1 | MRR {made.mrr:.3f} |" in text
+
+
+def test_no_published_number_is_typed_into_a_page():
+    for path in (ROOT / "experiments").glob("*.yml"):
+        rows = yaml.safe_load(path.read_text("utf-8"))["rows"].values()
+        cells = [cell for row in rows for metrics_ in row["published"].values() for cell in metrics_.values()]
+        numbers = {str(cell[0] if isinstance(cell, list) else cell) for cell in cells if isinstance(cell, list | float)}
+        for page in [*(ROOT / "book" / "papers").glob("*.md"), *(ROOT / "book" / name for name in ("index.md", "deviations.md"))]:
+            typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
+            assert not typed, (page.name, path.name, typed)
+
+
+def test_deviations_are_numbered_and_found():
+    text = (ROOT / "book" / "deviations.md").read_text("utf-8")
+    numbers = [int(number) for number in re.findall(r"^(?:\*\*|\| )D-(\d+)", text, re.MULTILINE)]
+    assert numbers == list(range(1, len(numbers) + 1))
+    sources = [*(ROOT / "asutil").glob("*.py"), *(ROOT / "book" / "papers").glob("*.md"), *(ROOT / "data_cards").glob("*.md")]
+    named = {(path.name, int(number)) for path in sources for number in re.findall(r"\bD-(\d+)", path.read_text("utf-8"))}
+    assert not [(name, number) for name, number in named if number not in numbers]
+
+
+def test_an_excerpt_of_a_missing_function_names_the_nearest(monkeypatch):
+    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
+    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+    import as2_code
+
+    path, _, lines, first = as2_code.find_definition("asutil.losses.mlm")
+    assert path.read_text("utf-8").split("\n")[first - 1] == lines[0]
+    with pytest.raises(ValueError, match="did you mean 'mlm'"):
+        as2_code.find_definition("asutil.losses.mlmm")
+    with pytest.raises(ValueError, match=r"expected asutil\.module\.function"):
+        as2_code.find_definition("os.system")

@@ -1,0 +1,347 @@
+"""The YAML of the papers, strictly read, and the plan of runs that follows from it."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+
+from asutil import experiments, runs
+
+FOLDER = Path(__file__).resolve().parents[1] / "experiments"
+
+
+def stub(notebook, given):
+    """A folder named by everything that is given, as a real run's is."""
+    return Path("runs") / f"{notebook}-{abs(hash(json.dumps(given, sort_keys=True))):x}"
+
+
+# ------------------------------------------------------------------ the files
+
+
+@pytest.mark.parametrize("paper", experiments.papers())
+def test_every_paper_reads(paper):
+    data = experiments.read(paper, FOLDER)
+    assert data["slug"] == paper
+    assert data["title"]
+    assert data["authors"]
+    shown = {(row, dataset) for table in data["tables"].values() for row in table["rows"] for dataset in table["datasets"]}
+    for name, row in data["rows"].items():
+        for dataset in row["published"]:
+            assert (name, dataset) in shown, f"{name} on {dataset} is in no table"
+
+
+def published(paper, row, dataset, metric):
+    return experiments.read(paper, FOLDER)["rows"][row]["published"][dataset][metric]
+
+
+def test_some_printed_cells():
+    """Typed from the papers' pages, not from the file that the rows were made of."""
+    assert published("sentence_objectives", "roberta_base", "wikiqa", "p@1") == [78.3, 2.8]
+    assert published("sentence_objectives", "electra_all", "trecqa", "mrr") == [95.5, 1.0]
+    assert published("sentence_objectives", "roberta_mlm_only_psd_data", "wqa", "p@1") == {"relative": -1.3}
+    assert published("sentence_objectives", "albert_sop", "pretraining", "f1") == 94.7
+    assert published("contextual_as2", "roberta_dpc", "wikiqa", "p@1") == [85.2, 0.4]
+    assert published("asbert", "triplet_bert", "wikiqa", "map") == 0.795
+    assert published("joint_inference", "joint_mspp_ie_k_ft_ie_1", "fever_dev", "label_accuracy") == [81.21, 0.24]
+    assert published("joint_inference", "joint_mspp_ae_k_top_5", "asnq", "p@1") == [64.3, 1.1]
+    assert published("evidence_contrast", "led_base", "qasper", "answer_f1") is None
+
+
+def test_all_rows_of_the_first_paper():
+    data = experiments.read("sentence_objectives", FOLDER)
+    assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {"table_1": 12, "table_2": 7, "table_3": 8, "table_5": 7}
+    assert [name for name, row in data["rows"].items() if row.get("stages")] == ["roberta_base", "roberta_ssp", "roberta_sp", "roberta_psd"]
+    assert set(data["rungs"]) == set(experiments.RUNGS)
+
+
+def write(folder, change=lambda data: None, text=None):
+    data = {
+        "slug": "asbert",
+        "title": "T",
+        "authors": ["A"],
+        "unit": "percent",
+        "rungs": {"laptop": {"backbone": "tiny", "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
+        "rows": {
+            "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
+            "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
+        },
+        "tables": {"t": {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one", "two"]}},
+        "claims": [
+            {"id": "c", "where": "w", "claim": "x", "row_a": "one", "row_b": "two", "dataset": "wikiqa", "metric": "map", "sign": "+"}
+        ],
+    }
+    change(data)
+    (folder / "asbert.yml").write_text(text or yaml.safe_dump(data))
+
+
+def edit(*path, value=None):
+    """Set (or, with value=None, delete) what `path` names."""
+
+    def change(data):
+        *above, last = path
+        for key in above:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (edit("sedings", value=1), "the file: unknown key 'sedings'"),
+        (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
+        (
+            edit("rows", "one", "stages", value=[{"notebook": "finetun"}]),
+            "a stage of row one: unknown value 'finetun'; did you mean 'finetune'",
+        ),
+        (edit("rows", "one", "published", value={"wikqa": {"map": 1}}), "row one: unknown value 'wikqa'; did you mean 'wikiqa'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"mapp": 1}}), "row one, wikiqa: unknown value 'mapp'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": [1, 2, 3]}}), r"row one, wikiqa, map: expected \[mean, std\]"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": "50.0"}}), "row one, wikiqa, map: expected .* got '50.0'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": {"relative": "x"}}}), "row one, wikiqa, map: expected"),
+        (edit("rows", value=["one"]), "rows: a mapping is expected"),
+        (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
+        (edit("rungs", "laptop", "rows", value=["two"]), "rung laptop: rows with stages: unknown value 'two'"),
+        (edit("rungs", "labtop", value={}), "rungs: unknown value 'labtop'; did you mean 'laptop'"),
+        (edit("rungs", "laptop", value={"backbone": "tiny"}), "rung laptop lacks corpus, datasets, seeds, rows"),
+        (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
+        (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
+        (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
+        (edit("private", value=["wqa"]), "private: unknown value 'wqa'"),
+        (edit("settings", value=[{"notebook": "pretrain", "is": {}}]), "a rule of settings lacks are"),
+        (edit("slug", value="other"), "slug: unknown value 'other'"),
+        (edit("unit", value="points"), "unit: unknown value 'points'"),
+    ],
+)
+def test_what_is_refused(tmp_path, change, said):
+    write(tmp_path, change)
+    with pytest.raises(ValueError, match="asbert.yml: " + said):
+        experiments.read("asbert", tmp_path)
+
+
+def test_broken_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"asbert.yml is not in .*papers: sentence_objectives"):
+        experiments.read("asbert", tmp_path)
+    write(tmp_path, text="slug: [")
+    with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
+        experiments.read("asbert", tmp_path)
+    write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")
+    with pytest.raises(ValueError, match=r"asbert.yml: key 'one' stands twice"):
+        experiments.read("asbert", tmp_path)
+    write(tmp_path, text="just words")
+    with pytest.raises(ValueError, match=r"asbert.yml: the file: a mapping is expected, got 'just words'"):
+        experiments.read("asbert", tmp_path)
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    write(tmp_path)
+    assert experiments.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 40
+    write(tmp_path, edit("rows", "two", "published", value={"wikiqa": {"map": 41.5}}))
+    assert experiments.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 41.5
+
+
+# ------------------------------------------------------------------ the plan
+
+
+def plan(rung, **given):
+    return experiments.jobs("sentence_objectives", rung, folder_for=stub, folder=FOLDER, **given)
+
+
+def test_a_pretraining_run_serves_every_data_set_and_seed():
+    jobs = plan("small")
+    made = [job.folder for job in jobs]
+    assert len(set(made)) == len(made)
+    assert [job.notebook for job in jobs].count("pretrain") == 3
+    assert [job.notebook for job in jobs].count("finetune") == 4 * 2 * 3
+    for position, job in enumerate(jobs):
+        assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
+    one = [job for job in jobs if job.row == "roberta_psd"]
+    assert [(job.dataset, job.seed) for job in one] == [("pretraining", 0), *[(d, s) for d in ("wikiqa", "trecqa") for s in (0, 1, 2)]]
+    assert {job.parameters["model"] for job in one[1:]} == {one[0].folder.as_posix()}
+    assert one[1].needs == (one[0].folder,)
+    assert one[0].parameters == {
+        "rung": "small",
+        "objective": "psd",
+        "model": "ibm-granite/granite-embedding-30m-english",
+        "corpus": "local/wikipedia_small",
+        "seed": 0,
+    }
+    base = next(job for job in jobs if job.row == "roberta_base")
+    assert (base.notebook, base.needs, base.parameters["model"]) == ("finetune", (), "ibm-granite/granite-embedding-30m-english")
+
+
+def test_the_demo():
+    demo = experiments.read("sentence_objectives", FOLDER)["demo"]
+    jobs = plan(**demo)
+    assert [(job.notebook, job.row, job.seed) for job in jobs] == [
+        ("finetune", "roberta_base", 0),
+        ("pretrain", "roberta_psd", 0),
+        ("finetune", "roberta_psd", 0),
+    ]
+
+
+def test_the_papers_own_rung():
+    jobs = plan("paper")
+    assert {job.parameters["model"] for job in jobs if job.notebook == "pretrain"} == {"FacebookAI/roberta-base"}
+    assert len(next(job for job in jobs if job.notebook == "pretrain").parameters["corpus"].split(",")) == 4
+    assert {job.seed for job in jobs if job.notebook == "finetune"} == {0, 1, 2, 3, 4}
+
+
+def test_commands_survive_a_shell():
+    job = plan("small", rows=["roberta_psd"])[1]
+    assert shlex.split(job.command) == [
+        *["papermill", "notebooks/finetune.ipynb", "-p", "rung", "small", "-p", "model", job.needs[0].as_posix()],
+        *["-p", "dataset", "wikiqa", "-p", "seed", "0"],
+    ]
+    odd = experiments.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
+    assert shlex.split(experiments.command(odd))[-1] == "my data; rm -rf x"
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match=r"unknown rung 'labtop'; did you mean 'laptop'"):
+        plan("labtop")
+    with pytest.raises(ValueError, match=r"unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
+        plan("laptop", rows=["roberta_pds"])
+    with pytest.raises(ValueError, match=r"unknown row 'electra_psd'"):
+        plan("laptop", rows=["electra_psd"])
+    with pytest.raises(ValueError, match="unknown seed 9"):
+        plan("laptop", seeds=[9])
+    with pytest.raises(ValueError, match="unknown rung 'laptop'"):
+        experiments.jobs("asbert", "laptop", folder_for=stub, folder=FOLDER)
+
+
+@pytest.mark.parametrize("notebook", ["pretrain", "finetune"])
+def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
+    if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():
+        pytest.skip(f"notebooks/{notebook}.ipynb is not there")
+    known = runs.parameters(notebook)
+    data = experiments.read("sentence_objectives", FOLDER)
+    for rule in data["settings"]:
+        if rule["notebook"] == notebook:
+            assert set(rule["are"]) | set(rule.get("when", {})) <= set(known)
+    for rung in experiments.RUNGS:
+        for job in plan(rung):
+            if job.notebook == notebook:
+                runs.check(notebook, job.parameters)
+
+
+# ------------------------------------------------------------------ the paper's own settings
+
+CORPORA = experiments.read("sentence_objectives", FOLDER)["rungs"]["paper"]["corpus"]
+PRETRAIN = {
+    "objective": "psd",
+    "model": "FacebookAI/roberta-base",
+    "corpus": CORPORA,
+    "batch_size": 4096,
+    "peak_lr": 1e-4,
+    "warmup_steps": 10000,
+    "weight_decay": 0.01,
+    "steps": 200000,
+    "max_tokens": 256,
+    "anything": "else",
+}
+FINETUNE = {
+    "dataset": "wikiqa",
+    "model": "pretrain-psd-0123456789ab",
+    "protocol": "clean",
+    "train_questions": "all",
+    "weight_decay": 0.01,
+    "patience": 5,
+    "batch_size": 32,
+    "peak_lr": 1e-5,
+    "epochs": 40,
+}
+
+
+def chain(pretrain=None, finetune=None, rung="paper"):
+    return [
+        {"notebook": "pretrain", "rung": rung, "settings": PRETRAIN | (pretrain or {})},
+        {"notebook": "finetune", "rung": rung, "settings": FINETUNE | (finetune or {})},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("records", "expected"),
+    [
+        (chain(), True),
+        (chain(finetune={"peak_lr": 5e-6}), True),  # another value of the printed grid
+        (chain(finetune={"peak_lr": 3e-5}), False),
+        (chain(finetune={"batch_size": 128}), False),
+        (chain(finetune={"dataset": "asnq"}), False),  # ASNQ has settings of its own
+        (chain(finetune={"dataset": "asnq", "batch_size": 2048, "warmup_steps": 1000, "epochs": 6}), True),
+        (chain(pretrain={"steps": 1000}), False),
+        (chain(pretrain={"objective": "ssp"}), False),
+        (chain(pretrain={"objective": "ssp", "steps": 400000, "max_tokens": 128}), True),
+        (chain(pretrain={"model": "tiny"}), False),
+        (chain(pretrain={"corpus": "pydocs"}), False),
+        (chain(rung="small"), False),
+        ([], False),
+    ],
+)
+def test_at_paper_settings(records, expected):
+    assert experiments.at_paper_settings(experiments.read("sentence_objectives", FOLDER), records) is expected
+
+
+def test_a_paper_without_settings_has_no_exact_run():
+    assert not experiments.at_paper_settings(experiments.read("asbert", FOLDER), chain())
+
+
+# ------------------------------------------------------------------ records
+
+
+def local_run(folder, notebook, given, **record):
+    name = f"{notebook}-{abs(hash(json.dumps(given))) % 10**12:012d}"
+    (folder / name).mkdir(parents=True)
+    record = {"notebook": notebook, "name": name, "rung": given["rung"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
+    (folder / name / "record.json").write_text(json.dumps(record))
+    return name
+
+
+@pytest.fixture
+def plain_settings(monkeypatch):
+    """Effective settings are what is given and one default."""
+    monkeypatch.setattr(runs, "settings", lambda notebook, given: {"steps": 10, "runs_dir": None, **given})
+
+
+def test_local_runs_find_their_rows(tmp_path, plain_settings):
+    tiny = {"rung": "laptop", "model": "tiny", "steps": 10}
+    pre = local_run(tmp_path, "pretrain", tiny | {"objective": "psd", "corpus": "pydocs", "seed": 0})
+    fine = {"rung": "laptop", "dataset": "pydocs", "steps": 10}
+    one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 1})
+    base = local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0})
+    local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0, "steps": 999})  # not the row's own parameters
+    local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
+    (tmp_path / "finetune-111111111111").mkdir()  # not finished
+    found = experiments.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert found[["row", "dataset", "rung", "seed", "source", "name"]].to_numpy().tolist() == [
+        ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
+        ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
+        ["roberta_psd", "pydocs", "laptop", 1, "this machine", one],
+    ]
+    assert [[r["name"] for r in earlier] for earlier in found.earlier] == [[], [], [pre]]
+
+
+def test_committed_results(tmp_path):
+    place = tmp_path / "results/sentence_objectives/roberta_psd"
+    place.mkdir(parents=True)
+    record = {"row": "roberta_psd", "dataset": "wikiqa", "rung": "small", "seed": 2, "name": "finetune-x"}
+    (place / "wikiqa-small-seed2.json").write_text(json.dumps(record))
+
+    def read():
+        return experiments.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
+
+    found = read()
+    assert isinstance(found, pd.DataFrame)
+    assert found[["row", "dataset", "rung", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
+    (place / "trecqa-small-seed2.json").write_text(json.dumps(record))
+    with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json holds the record of roberta_psd/wikiqa-small-seed2.json"):
+        read()
+    for text in ("{", "[]", '{"row": 1}'):
+        (place / "trecqa-small-seed2.json").write_text(text)
+        with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json is damaged"):
+            read()

@@ -1,0 +1,211 @@
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+from asutil import inputs
+from asutil.draws import keyed
+from asutil.questions import Candidate, Question
+from asutil.sampling import Sampler
+
+from .conftest import WORDS
+
+
+@pytest.fixture(scope="module")
+def bert():
+    """A word-level tokenizer with BERT's template and token types."""
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    backend = Tokenizer(models.WordLevel({word: i for i, word in enumerate(special + WORDS)}, unk_token="[UNK]"))
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    return PreTrainedTokenizerFast(tokenizer_object=backend, model_input_names=["input_ids", "token_type_ids", "attention_mask"], **names)
+
+
+def questions(count=7, candidates=5, seed=0):
+    draw = np.random.default_rng(seed)
+    text = lambda: " ".join(draw.choice(WORDS, draw.integers(1, 30)))
+    return [
+        Question(f"q{n}", text(), tuple(Candidate(f"q{n}c{k}", text(), k % 2, None, None) for k in range(n % candidates)))
+        for n in range(count)
+    ]
+
+
+@given(st.lists(st.tuples(st.integers(1, 60), st.integers(1, 60)), min_size=1, max_size=20), st.integers(8, 80))
+@settings(max_examples=100, deadline=None)
+def test_longest_first_equals_the_tokenizer(bert, sizes, max_tokens):
+    first, second = (np.array(side) for side in zip(*sizes))
+    kept = inputs.longest_first(first, second, max_tokens - 3)
+    texts = [[" ".join(["river"] * a) for a in side] for side in (first, second)]
+    encoded = bert(*texts, truncation="longest_first", max_length=max_tokens)
+    for row in range(len(sizes)):
+        parts = encoded.sequence_ids(row)
+        assert (parts.count(0), parts.count(1)) == (kept[0][row], kept[1][row])
+
+
+@pytest.mark.parametrize("max_tokens", [12, 25, 200])
+@pytest.mark.parametrize("which", ["bert", "tokenizer"])
+def test_pairs_equal_the_tokenizer(request, which, max_tokens):
+    tokenizer = request.getfixturevalue(which)
+    asked = questions()
+    pairs = inputs.Pairs(tokenizer, asked)
+    flat = [(q, c) for q in asked for c in q.candidates]
+    assert len(pairs) == len(flat) and pairs.candidate_ids == [c.id for _, c in flat]
+    assert pairs.labels.tolist() == [c.label for _, c in flat]
+    assert [pairs.question_ids[o] for o in pairs.owners] == [q.id for q, _ in flat]
+    expected = tokenizer([q.text for q, _ in flat], [c.text for _, c in flat], truncation="longest_first", max_length=max_tokens)
+    order = np.random.default_rng(1).permutation(len(flat))
+    made = pairs.join(order, max_tokens)
+    for row, number in enumerate(order):
+        at = slice(made.offsets[row], made.offsets[row + 1])
+        assert made.ids[at].tolist() == expected["input_ids"][number]
+        if which == "bert":
+            assert made.types[at].tolist() == expected["token_type_ids"][number]
+    assert (made.types is None) == (which == "tokenizer")
+
+
+def test_take_and_concatenated_keep_every_example(bert):
+    pairs = inputs.Pairs(bert, questions())
+    whole = pairs.join(np.arange(len(pairs)), 40)
+    rows = np.array([3, 0, 3, 5])
+    pieces = inputs.concatenated([whole.take(rows[:1]), whole.take(rows[1:])])
+    straight = pairs.join(rows, 40)
+    assert np.array_equal(pieces.ids, straight.ids) and np.array_equal(pieces.offsets, straight.offsets)
+    assert np.array_equal(pieces.types, straight.types)
+
+
+# ------------------------------------------------------------------ masking
+
+
+@pytest.fixture(scope="module")
+def masked(corpus):
+    sampler = Sampler(corpus, "ssp")
+    numbers = np.arange(len(sampler))
+    ragged, _ = sampler.ragged(numbers)
+    ids, places, targets = inputs.mask(ragged, sampler.template, keyed(0, numbers))
+    return sampler, ragged, ids, places, targets
+
+
+def test_masking_shares(masked):
+    sampler, ragged, ids, places, targets = masked
+    ordinary = ~sampler.template.is_special[ragged.ids]
+    assert abs(len(places) / ordinary.sum() - 0.15) < 0.01
+    new = ids[places]
+    assert abs((new == sampler.template.mask).mean() - 0.8) < 0.02
+    assert abs((new == targets).mean() - 0.1) < 0.02
+    other = new[(new != sampler.template.mask) & (new != targets)]
+    assert abs(len(other) / len(new) - 0.1) < 0.02 and len(set(other.tolist())) > 100
+
+
+def test_special_tokens_are_never_masked_nor_put_in(masked):
+    sampler, ragged, ids, places, targets = masked
+    assert not sampler.template.is_special[targets].any()
+    untouched = np.delete(np.arange(len(ids)), places)
+    assert np.array_equal(ids[untouched], ragged.ids[untouched])
+    put_in = ids[places]
+    assert (put_in[sampler.template.is_special[put_in]] == sampler.template.mask).all()
+    assert np.array_equal(ragged.ids[places], targets)
+
+
+def test_masks_belong_to_the_example_not_to_the_batch(masked, corpus):
+    sampler, ragged, ids, _, _ = masked
+    numbers = np.array([17, 4])
+    alone, _ = sampler.ragged(numbers)
+    ids_alone, _, _ = inputs.mask(alone, sampler.template, keyed(0, numbers))
+    expected = np.concatenate([ids[ragged.offsets[n] : ragged.offsets[n + 1]] for n in numbers])
+    assert np.array_equal(ids_alone, expected)
+    others, _, _ = inputs.mask(alone, sampler.template, keyed(1, numbers))
+    assert not np.array_equal(ids_alone, others)
+
+
+# ------------------------------------------------------------------ optimiser batches
+
+
+def unpacked(micro, pad):
+    """Examples of micro-batches as {ids: label}, masked positions resolved: from the tensors alone."""
+    found = []
+    for batch in micro:
+        lengths = batch["attention_mask"].sum(1).tolist()
+        assert (batch["input_ids"][batch["attention_mask"] == 0] == pad).all()
+        flat = torch.full((batch["input_ids"].numel(),), -100)
+        if "masked_positions" in batch:
+            flat[batch["masked_positions"]] = batch["masked_targets"]
+        for row, length in enumerate(lengths):
+            targets = flat.view(batch["input_ids"].shape)[row, :length]
+            found.append((tuple(batch["input_ids"][row, :length].tolist()), int(batch["labels"][row]), tuple(targets.tolist())))
+    return sorted(found)
+
+
+def test_micro_batches_hold_the_same_examples_whatever_their_size(corpus):
+    make = lambda epoch: Sampler(corpus, "ssp", epoch=epoch)
+    one = inputs.PretrainingBatches(make, 3, 32, micro_tokens=10**6)
+    many = inputs.PretrainingBatches(make, 3, 32, micro_tokens=300)
+    for step in range(3):
+        whole, parts = one[step], many[step]
+        assert len(whole["micro"]) == 1 < len(parts["micro"])
+        assert unpacked(whole["micro"], 1) == unpacked(parts["micro"], 1)
+        assert whole["examples"] == parts["examples"] == 32 and whole["masked"] == parts["masked"]
+        assert whole["masked"] == sum(len(batch["masked_targets"]) for batch in parts["micro"])
+        assert whole["tokens"] == sum(int(batch["attention_mask"].sum()) for batch in parts["micro"])
+        sizes = [batch["input_ids"].shape for batch in parts["micro"]]
+        assert all(rows * width <= 300 or rows == 1 for rows, width in sizes)
+        assert [width for _, width in sizes] == sorted((width for _, width in sizes), reverse=True)
+
+
+def test_masked_targets_are_the_unmasked_tokens(corpus):
+    sampler = Sampler(corpus, "ssp")
+    batch = inputs.PretrainingBatches(lambda epoch: sampler, 1, 16)[0]
+    originals = sampler.batch(np.arange(16))
+    expected = {tuple(row[:n].tolist()) for row, n in zip(originals.input_ids, originals.lengths)}
+    restored = {tuple(t if t >= 0 else i for i, t in zip(ids, targets)) for ids, _, targets in unpacked(batch["micro"], 1)}
+    assert restored == expected
+
+
+def test_stream_of_epochs_visits_every_example_once_an_epoch(corpus):
+    samplers = {}
+    make = lambda epoch: samplers.setdefault(epoch, Sampler(corpus, "ssp", epoch=epoch))
+    batches = inputs.PretrainingBatches(make, 10**6, 64)
+    seen, step = {0: [], 1: []}, 0
+    while True:
+        pieces = batches.examples(step)
+        for epoch, numbers in pieces:
+            seen.setdefault(epoch, []).extend(numbers.tolist())
+        assert sum(len(numbers) for _, numbers in pieces) == 64
+        if pieces[-1][0] == 2:
+            break
+        step += 1
+    for epoch in (0, 1):
+        assert seen[epoch] == list(range(len(samplers[epoch])))
+    again = inputs.PretrainingBatches(make, 10**6, 64)  # a later step without the ones before it
+    assert all(np.array_equal(a[1], b[1]) for a, b in zip(again.examples(step), batches.examples(step)))
+
+
+def test_no_masking_leaves_the_mlm_loss_out(corpus):
+    batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 8, mlm_share=0)[0]
+    assert batch["masked"] == 0 and "masked_positions" not in batch["micro"][0]
+
+
+def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
+    pairs = inputs.Pairs(bert, questions(20))
+    batches = inputs.FinetuningBatches(pairs, epochs=2, batch_size=8, max_tokens=40, seed=1)
+    steps = -(-len(pairs) // 8)
+    assert len(batches) == 2 * steps
+    epochs = [np.concatenate([batches.examples(e * steps + s) for s in range(steps)]).tolist() for e in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(len(pairs)))
+    assert epochs[0] != epochs[1] != list(range(len(pairs)))
+    assert inputs.FinetuningBatches(pairs, 2, 8, 40, seed=2).examples(0).tolist() != batches.examples(0).tolist()
+    whole = pairs.join(batches.examples(3), 40)
+    assert sorted(i for i, _, _ in unpacked(batches[3]["micro"], 0)) == sorted(
+        tuple(whole.ids[a:b].tolist()) for a, b in zip(whole.offsets, whole.offsets[1:])
+    )
+    assert "token_type_ids" in batches[3]["micro"][0]
+
+
+def test_no_pairs_is_refused(bert):
+    with pytest.raises(ValueError, match="no training pairs"):
+        inputs.FinetuningBatches(inputs.Pairs(bert, []), 1, 8, 40)

@@ -1,0 +1,197 @@
+"""papermill's own command line in a subprocess, on a small project in a temporary folder."""
+
+import base64
+import fcntl
+import json
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+from pathlib import Path
+
+import nbformat
+import pytest
+from click.testing import CliRunner
+
+PARAMETERS = """\
+objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
+steps: int = None  # optimiser steps
+peak_lr: float = 1e-4  # highest learning rate
+fail: bool = False  # stop in the last cell
+rung: str = "laptop"  # the budget; one of: laptop, small
+seed: int = 0  # of everything random
+runs_dir: str = "runs"  # where runs are kept
+"""
+WORK = """\
+import sys, time
+from asutil import runs
+run = runs.start("demo", globals())
+print("cell printed", objective, steps, peak_lr)
+from tqdm.auto import tqdm
+for _ in tqdm(range(3), desc="working", ncols=40, mininterval=0):
+    time.sleep(0.05)
+"""
+FINISH = """\
+assert not fail, "asked to fail"
+record = run.finish(metrics={"validation": {"accuracy": 0.625, "f1": 0.5}})
+"""
+
+
+def write_notebook(path: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(source) for source in (PARAMETERS, WORK, FINISH)]
+    cells[0].metadata["tags"] = ["parameters"]
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3", "language": "python"}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=cells, metadata=kernel), path)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    """A project with one notebook, run once with `-p steps 3`; the tests below look at that run and at refusals."""
+    root = tmp_path_factory.mktemp("project")
+    (root / "book").mkdir()
+    write_notebook(root / "notebooks" / "demo.ipynb")
+    return root
+
+
+def papermill(project, *arguments, cwd=None, **options):
+    environment = {**os.environ, "ASUTIL_PROJECT": str(project)}
+    command = [sys.executable, "-m", "papermill", *map(str, arguments)]
+    return subprocess.run(command, cwd=cwd or project, env=environment, text=True, capture_output=True, timeout=120, **options)
+
+
+@pytest.fixture(scope="module")
+def first_run(project):
+    return papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, stdin=subprocess.DEVNULL)
+
+
+def run_folders(project):
+    return sorted(path.name for path in (project / "runs").glob("*")) if (project / "runs").exists() else []
+
+
+def test_redirected_run_lands_in_its_folder_and_shows_its_output(project, first_run):
+    assert first_run.returncode == 0, first_run.stderr
+    (folder,) = (project / "runs").iterdir()
+    assert folder.name.startswith("demo-steps3-")
+    assert (folder / "record.json").is_file()
+    assert "cell printed psd 3 0.0001\n" in first_run.stdout
+    lines = first_run.stderr.split("\n")
+    assert [line[:13] for line in lines if "working" in line] == ["working: 100%"]  # a pipe gets a bar's last state, once
+
+
+def test_stored_notebook_keeps_progress_bars_in_their_last_state(project, first_run):
+    (path,) = (project / "runs").glob("*/notebook.ipynb")
+    texts = [output.text for cell in nbformat.read(path, 4).cells for output in cell.get("outputs", []) if output.get("name") == "stderr"]
+    assert "".join(texts).strip().startswith("working: 100%")
+
+
+def test_finished_run_is_announced_and_not_run_again(project, first_run):
+    (record,) = (project / "runs").glob("*/record.json")
+    before = record.stat().st_mtime_ns
+    again = papermill(project, project / "notebooks" / "demo.ipynb", "-y", "{steps: 3}", cwd=project.parent, stdin=subprocess.DEVNULL)
+    assert again.returncode == 0, again.stderr
+    assert "Already finished" in again.stdout
+    assert record.parent.name in again.stdout
+    assert "validation: accuracy 0.625, f1 0.5" in again.stdout
+    assert "delete that folder" in again.stdout
+    assert record.stat().st_mtime_ns == before
+
+
+def test_a_default_given_explicitly_is_the_same_run(project, first_run):
+    again = papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, "-p", "objective", "psd", stdin=subprocess.DEVNULL)
+    assert "Already finished" in again.stdout, again.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["-p", "objectiv", "ssp"], "did you mean 'objective'?"),
+        (["-p", "objective", "pds"], "did you mean 'psd'?"),
+        (["-r", "steps", "5"], "steps of demo is int"),
+        (["-p", "steps", "many"], "steps of demo is int"),
+        (["-y", "{seeds: 3}"], "did you mean 'seed'?"),
+        (["-b", base64.b64encode(b"stepz: 3").decode()], "did you mean 'steps'?"),
+        (["-p", "steps=1; import os; x", "1"], "Python identifier"),
+        (["-p", "class", "1"], "Python identifier"),
+        (["-y", "[1, 2]"], "pairs"),
+        (["-y", "{steps: "], "-y"),
+        (["-f", "absent.yml"], "absent.yml"),
+    ],
+)
+def test_wrong_parameters_stop_before_any_cell(project, first_run, monkeypatch, arguments, expected):
+    from papermill.cli import papermill as command
+
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    monkeypatch.chdir(project)
+    before = run_folders(project)
+    done = CliRunner().invoke(command, ["notebooks/demo.ipynb", *arguments])
+    assert done.exit_code == 2, done.output
+    assert expected in done.output
+    assert run_folders(project) == before
+
+
+def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_path):
+    (tmp_path / "values.yml").write_text("stepz: 4\n")
+    wrong = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "-f", tmp_path / "values.yml", stdin=subprocess.DEVNULL)
+    assert wrong.returncode == 2
+    assert "Traceback" not in wrong.stderr
+    assert "did you mean 'steps'?" in wrong.stderr
+    (tmp_path / "values.yml").write_text("steps: 4\n")
+    right = papermill(
+        project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "--prepare-only", "-f", tmp_path / "values.yml", stdin=subprocess.DEVNULL
+    )
+    assert right.returncode == 0, right.stderr
+    assert "steps = 4" in (tmp_path / "mine.ipynb").read_text()
+
+
+def test_help_explains_every_parameter(project):
+    done = papermill(project, "notebooks/demo.ipynb", "--help-notebook")
+    assert done.returncode == 0, done.stderr
+    for line in PARAMETERS.splitlines():
+        assert line.split("#", 1)[1].strip() in done.stdout
+
+
+def test_terminal_inside_notebooks_and_a_failing_cell(project):
+    """A pseudo-terminal, from inside notebooks/: default output, live text, and an exit code for the cell that fails."""
+    primary, secondary = pty.openpty()
+    fcntl.ioctl(secondary, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 100, 0, 0))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "papermill", "demo.ipynb", "-p", "fail", "True"],
+        cwd=project / "notebooks",
+        env={**os.environ, "ASUTIL_PROJECT": str(project), "TERM": "xterm"},
+        stdin=secondary,
+        stdout=secondary,
+        stderr=secondary,
+    )
+    os.close(secondary)
+    seen = b""
+    while True:
+        try:
+            block = os.read(primary, 4096)
+        except OSError:
+            break
+        if not block:
+            break
+        seen += block
+    assert process.wait(timeout=60) == 1
+    assert b"cell printed psd None 0.0001\r\n" in seen
+    assert b"\rworking:  33%" in seen  # moves in place on a terminal
+    assert b"asked to fail" in seen
+    assert b"Executing:" in seen  # papermill's own bar
+    (folder,) = (project / "runs").glob("demo-fail*")
+    assert not (folder / "record.json").exists()
+
+
+def test_other_notebooks_keep_papermills_behaviour(project, tmp_path):
+    write_notebook(tmp_path / "notebooks" / "demo.ipynb")
+    piped = papermill(project, tmp_path / "notebooks" / "demo.ipynb", "--prepare-only", "-p", "anything", "1", stdin=subprocess.DEVNULL)
+    assert piped.returncode == 0, piped.stderr
+    assert json.loads(piped.stdout)["nbformat"] == 4  # papermill writes the notebook itself to a pipe
+    assert not (tmp_path / "runs").exists()
+
+
+def test_importing_the_hook_is_cheap():
+    code = "import sys, asutil.launch; print([m for m in ('pandas', 'torch', 'numpy', 'papermill') if m in sys.modules])"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

@@ -1,0 +1,274 @@
+"""Ranking metrics against trec_eval, torchmetrics, a slow loop and laws."""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asutil import metrics
+
+
+def slow(question_ids, labels, scores):
+    """P@1, AP and RR a question by sorting Python lists; ties: the wrong candidate first."""
+    rows = {}
+    for question, label, score in zip(question_ids, labels, scores):
+        rows.setdefault(question, []).append((-score, label))
+    out = {}
+    for question, candidates in rows.items():
+        ranked = [label for _, label in sorted(candidates)]
+        precisions = [sum(ranked[: i + 1]) / (i + 1) for i, label in enumerate(ranked) if label]
+        first = ranked.index(1) + 1
+        out[question] = (float(ranked[0]), sum(precisions) / len(precisions), 1 / first)
+    return out
+
+
+def random_rows(seed, questions=40, tie_steps=None, dtype=np.float64):
+    """Unsorted rows of questions with 1 to 12 candidates, each with a right one; `tie_steps` rounds the scores to that many values."""
+    rng = np.random.default_rng(seed)
+    ids, labels = [], []
+    for q in range(questions):
+        n = int(rng.integers(1, 13))
+        y = (rng.random(n) < 0.3).astype(int)
+        y[rng.integers(n)] = 1
+        ids += [f"q{q}"] * n
+        labels += y.tolist()
+    scores = rng.standard_normal(len(ids))
+    if tie_steps:
+        scores = np.round(scores * tie_steps) / tie_steps
+    order = rng.permutation(len(ids))
+    return [ids[i] for i in order], [labels[i] for i in order], scores[order].astype(dtype)
+
+
+def test_by_hand():
+    # a: ranked wrong, right, wrong, right -> AP (1/2 + 2/4)/2, RR 1/2; b: right first -> 1, 1, 1
+    r = metrics.ranking(["a", "a", "a", "a", "b", "b"], [1, 0, 1, 0, 1, 0], [0.8, 0.9, 0.1, 0.2, 2.0, -1.0])
+    assert (r.p_at_1, r.map, r.mrr) == (0.5, 0.75, 0.75)
+    assert (r.questions, r.tied_questions, r.empty_questions) == (2, 0, 0)
+    assert r.per_question.to_dict("list") == {
+        "question_id": ["a", "b"],
+        "p_at_1": [0.0, 1.0],
+        "average_precision": [0.5, 1.0],
+        "reciprocal_rank": [0.5, 1.0],
+    }
+    assert r.record() == {"p@1": 0.5, "map": 0.75, "mrr": 0.75, "questions": 2, "tied_questions": 0, "empty_questions": 0}
+
+
+@pytest.mark.parametrize("tie_steps", [None, 1, 3])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_equals_a_slow_loop(tie_steps, dtype):
+    for seed in range(5):
+        ids, labels, scores = random_rows(seed, tie_steps=tie_steps, dtype=dtype)
+        expected = slow(ids, labels, scores.tolist())
+        r = metrics.ranking(ids, labels, scores)
+        got = r.per_question.set_index("question_id")
+        assert list(got.index) == list(dict.fromkeys(ids))
+        np.testing.assert_allclose(got.to_numpy(), [expected[q] for q in got.index], rtol=0, atol=1e-12)
+        np.testing.assert_allclose([r.p_at_1, r.map, r.mrr], np.mean(list(expected.values()), axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("tie_steps", [None, 2])
+def test_equals_trec_eval(tie_steps, tmp_path):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    ids, labels, scores = random_rows(7, tie_steps=tie_steps)
+    names = [f"d{i:03d}" for i in np.random.default_rng(1).permutation(len(ids))]
+    qrels, run = {}, {}
+    for q, d, y, s in zip(ids, names, labels, scores.tolist()):
+        qrels.setdefault(q, {})[d] = y
+        run.setdefault(q, {})[d] = s
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "P_1"}).evaluate(run)
+    ours = metrics.ranking(ids, labels, scores, ties="trec_eval", candidate_ids=names).per_question.set_index("question_id")
+    for q, values in theirs.items():
+        assert ours.loc[q].tolist() == pytest.approx([values["P_1"], values["map"], values["recip_rank"]], abs=1e-6)
+    if tie_steps:
+        pessimistic = metrics.ranking(ids, labels, scores)
+        assert pessimistic.tied_questions > 0
+        assert pessimistic.map < ours["average_precision"].mean()
+
+    # the exported files say the same to trec_eval's own reader
+    table = pd.DataFrame({"question_id": ids, "candidate_id": names, "label": labels, "score": scores.astype(np.float32)})
+    metrics.write_trec(table, tmp_path / "run", tmp_path / "qrels")
+    with (tmp_path / "run").open() as stream:
+        run = pytrec_eval.parse_run(stream)
+    with (tmp_path / "qrels").open() as stream:
+        qrels = pytrec_eval.parse_qrel(stream)
+    again = pytrec_eval.RelevanceEvaluator(qrels, {"map", "recip_rank", "P_1"}).evaluate(run)
+    assert {q: v["map"] for q, v in again.items()} == pytest.approx({q: v["map"] for q, v in theirs.items()}, abs=1e-6)
+    first = (tmp_path / "run").read_text().splitlines()[0].split()
+    assert (first[0], first[1], first[3], first[5]) == (ids[0], "Q0", "1", "asutil")
+    assert np.float32(first[4]) == table[table.question_id == ids[0]].score.max()
+
+
+def test_trec_eval_ties_are_those_of_32_bit_scores_and_the_highest_name():
+    close = [1.0, 1.0 + 1e-12]  # two scores as float64, one as float32
+    assert metrics.ranking([0, 0], [1, 0], close).p_at_1 == 0
+    assert metrics.ranking([0, 0], [1, 0], close).tied_questions == 0
+    assert metrics.ranking([0, 0], [1, 0], close, ties="trec_eval", candidate_ids=["b", "a"]).p_at_1 == 1
+    assert metrics.ranking([0, 0], [1, 0], close, ties="trec_eval", candidate_ids=["a", "b"]).p_at_1 == 0
+    with pytest.raises(ValueError, match="candidate_ids"):
+        metrics.ranking([0, 0], [1, 0], close, ties="trec_eval")
+    with pytest.raises(ValueError, match="got 1 for 2 rows"):
+        metrics.ranking([0, 0], [1, 0], close, ties="trec_eval", candidate_ids=["a"])
+
+
+def test_equals_torchmetrics():
+    torch = pytest.importorskip("torch")
+    retrieval = pytest.importorskip("torchmetrics.retrieval")
+    ids, labels, scores = random_rows(11)
+    probabilities = 1 / (1 + np.exp(-scores))  # above 0: torchmetrics takes a score of 0 or less as not retrieved
+    numbers = pd.factorize(pd.Series(ids))[0]
+    given_ = torch.tensor(probabilities), torch.tensor(labels), torch.tensor(numbers)
+    ours = metrics.ranking(numbers, labels, probabilities)
+    theirs = [retrieval.RetrievalPrecision(top_k=1), retrieval.RetrievalMAP(), retrieval.RetrievalMRR()]
+    values = [float(metric(given_[0], given_[1], indexes=given_[2])) for metric in theirs]
+    assert [ours.p_at_1, ours.map, ours.mrr] == pytest.approx(values, abs=1e-6)
+
+
+rows = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(-3, 3)), min_size=1, max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(rows, st.randoms(use_true_random=False))
+def test_laws(table, random):
+    """The order of rows does not matter, nor does any increasing function of the scores, nor the names of the questions."""
+    ids, labels, scores = (np.array(column) for column in zip(*table))
+    if not labels.any():
+        return
+    r = metrics.ranking(ids, labels, scores, empty="zero")
+    order = list(range(len(table)))
+    random.shuffle(order)
+    for other in (
+        metrics.ranking(ids[order], labels[order], scores[order], empty="zero"),
+        metrics.ranking(ids, labels, np.exp(scores.astype(float)) * 7 + 3, empty="zero"),
+        metrics.ranking(ids, labels, (scores / 8).astype(np.float32), empty="zero"),
+        metrics.ranking([f"x{i}" for i in ids], labels.astype(bool), scores, empty="zero"),
+    ):
+        assert other.record() == pytest.approx(r.record())
+    each = r.per_question.set_index("question_id")
+    assert ((each.p_at_1 == 1) == (each.reciprocal_rank == 1)).all()
+    alone = each[pd.Series(labels).groupby(ids).sum().reindex(each.index) == 1]
+    np.testing.assert_allclose(alone.average_precision, alone.reciprocal_rank)
+    # reversed scores of a question with one right and one wrong candidate swap the two places
+    single = metrics.ranking([0, 0], [1, 0], [1, 0]).mrr + metrics.ranking([0, 0], [1, 0], [-1, 0]).mrr
+    assert single == 1.5
+
+
+def test_ties():
+    assert metrics.ranking([1, 1], [1, 0], [0.5, 0.5]).mrr == 0.5
+    assert metrics.ranking([1, 1], [0, 1], [0.5, 0.5]).mrr == 0.5
+    assert metrics.ranking([1, 1], [1, 0], np.array([0.0, -0.0], dtype=np.float32)).tied_questions == 1
+    assert metrics.ranking([1, 1, 2, 2], [1, 0, 1, 1], [0.5, 0.4, 0.3, 0.3]).tied_questions == 0  # two right ones: no place changes
+    many = metrics.ranking(["a"] * 4 + ["b"] * 2, [1, 0, 1, 0, 1, 0], [1, 1, 2, 2, 1, 1])
+    assert many.tied_questions == 2
+
+
+def test_scores_keep_their_precision():
+    for a in np.array([0.1, -0.1, 0.3, -0.3, 1e-45, -1e-45, 0, 3e38, -3e38], dtype=np.float32):
+        for b in (np.nextafter(a, np.float32(np.inf)), np.nextafter(np.nextafter(a, np.float32(np.inf)), np.float32(np.inf))):
+            assert metrics.ranking([0, 0], [1, 0], np.array([b, a])).p_at_1 == 1  # neighbours
+            assert metrics.ranking([0, 0], [1, 0], np.array([a, b])).p_at_1 == 0
+    assert metrics.ranking([0, 0], [1, 0], np.array([0.1 + 2e-17 * 4, 0.1])).p_at_1 == 1  # float64 neighbours
+    assert metrics.ranking([0, 0], [1, 0], np.array([2**53 + 1, 2**53])).p_at_1 == 1  # int64
+    tiny = np.array([1e-45, 0, -1e-45, -3.4e38, 3.4e38], dtype=np.float32)
+    labels = [0, 0, 1, 0, 0]
+    assert metrics.ranking([0] * 5, labels, tiny).mrr == pytest.approx(1 / 4)
+
+
+def test_questions_without_a_right_candidate():
+    ids, labels, scores = ["a", "a", "b", "b"], [1, 0, 0, 0], [2.0, 1.0, 2.0, 1.0]
+    with pytest.raises(ValueError, match="1 of 2 questions have no right candidate, first 'b'"):
+        metrics.ranking(ids, labels, scores)
+    skipped, zero = (metrics.ranking(ids, labels, scores, empty=rule) for rule in ("skip", "zero"))
+    assert (skipped.map, skipped.questions, skipped.empty_questions, len(skipped.per_question)) == (1.0, 1, 1, 1)
+    assert (zero.map, zero.mrr, zero.questions, zero.empty_questions) == (0.5, 0.5, 2, 1)
+    with pytest.raises(ValueError, match="none of the 1 questions"):
+        metrics.ranking([1], [0], [0.5], empty="skip")
+
+
+@pytest.mark.parametrize(
+    ("ids", "labels", "scores", "said"),
+    [
+        ([1, 1], [0, 1], [0.5, float("nan")], "row 1: a score is a finite number, got nan"),
+        ([1, 1], [0, 1], [float("-inf"), 0.5], "row 0: a score is a finite number, got -inf"),
+        ([1, 1], [0, 2], [0.5, 0.1], "row 1: a label is 0 or 1, got 2"),
+        ([1, 1], [0, "yes"], [0.5, 0.1], "row 1: a label is 0 or 1, got 'yes'"),
+        ([1, 1], ["1", "0"], [0.5, 0.1], "row 0: a label is 0 or 1, got '1'"),
+        ([1, 1], [0, None], [0.5, 0.1], "row 1: a label is 0 or 1, got None"),
+        ([1, 1], [0, float("nan")], [0.5, 0.1], "row 1: a label is 0 or 1, got nan"),
+        ([1, 1], [1], [0.5, 0.1], "got 2 question ids, 1 labels, 2 scores"),
+        ([1, 1], [1, 0], [[0.5, 0.1], [0.2, 0.3]], "one label and one score a row"),
+        (["a", None], [1, 0], [0.5, 0.1], "row 1 has no question id"),
+        ([1, 1], [1, 0], ["0.5", "0.1"], "scores are numbers"),
+        ([], [], [], "there are no rows"),
+    ],
+)
+def test_refusals(ids, labels, scores, said):
+    with pytest.raises(ValueError, match=said):
+        metrics.ranking(ids, labels, scores)
+
+
+def test_unknown_rules_are_refused():
+    with pytest.raises(ValueError, match="ties is one of pessimistic, trec_eval"):
+        metrics.ranking([1], [1], [1], ties="optimistic")
+    with pytest.raises(ValueError, match="empty is one of raise, skip, zero"):
+        metrics.ranking([1], [1], [1], empty="drop")
+
+
+def test_kinds_of_input():
+    expected = metrics.ranking([1, 1, 2], [0, 1, 1], [0.2, 0.1, 0.4]).record()
+    frame = pd.DataFrame({"q": ["a", "a", "b"], "y": [False, True, True], "s": [0.2, 0.1, 0.4]}, index=[7, 7, 9])
+    assert metrics.ranking(frame.q, frame.y, frame.s).record() == expected
+    assert metrics.ranking(frame.q.astype("category"), frame.y.astype("Int8"), frame.s.astype("Float32")).record() == expected
+    assert metrics.ranking(np.array(["a", "a", "b"]), np.array([0.0, 1, 1]), [0.2, 0.1, 0.4]).record() == expected
+    assert metrics.ranking([1, "1", 1], [1, 1, 0], [1, 1, 0]).questions == 2  # the number and the text are two questions
+
+
+def test_two_million_pairs_take_under_two_seconds():
+    rng = np.random.default_rng(0)
+    ids, labels = np.repeat(np.arange(20_000), 100), (rng.random(2_000_000) < 0.02).astype(np.int8)
+    labels[::100] = 1
+    scores = rng.standard_normal(2_000_000).astype(np.float32)
+    start = time.process_time()
+    metrics.ranking(ids, labels, scores)
+    assert time.process_time() - start < 2
+
+
+def test_classification():
+    torchmetrics = pytest.importorskip("torchmetrics.functional.classification")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    labels, predictions = (rng.random(200) < 0.2).astype(int), (rng.random(200) < 0.3).astype(int)
+    got = metrics.classification(labels, predictions)
+    assert got["accuracy"] == pytest.approx((labels == predictions).sum() / 200)
+    assert got["f1"] == pytest.approx(float(torchmetrics.binary_f1_score(torch.tensor(predictions), torch.tensor(labels))))
+    assert got["majority"] == pytest.approx(1 - labels.mean())
+    assert metrics.classification([0, 0], [0, 0]) == {"accuracy": 1.0, "f1": 0.0, "majority": 1.0}
+    with pytest.raises(ValueError, match="shapes"):
+        metrics.classification([1], [1, 0])
+    with pytest.raises(ValueError, match="class numbers"):
+        metrics.classification([1.0], [0.3])
+
+
+@pytest.mark.parametrize(
+    ("question", "candidate", "said"),
+    [
+        (["a b", "c"], ["1", "2"], "row 0: .*question_id 'a b'"),
+        (["a", ""], ["1", "2"], "row 1: .*question_id ''"),
+        (["a", "a"], ["1", None], "row 1: .*candidate_id ''"),
+        (["a", "a"], ["1", "1"], "row 1: candidate '1' stands twice in question 'a'"),
+    ],
+)
+def test_trec_export_refuses_what_the_format_cannot_hold(question, candidate, said, tmp_path):
+    table = pd.DataFrame({"question_id": question, "candidate_id": candidate, "label": [1, 0], "score": [0.5, 0.1]})
+    with pytest.raises(ValueError, match=said):
+        metrics.write_trec(table, tmp_path / "run", tmp_path / "qrels")
+    assert not list(tmp_path.iterdir())
+
+
+def test_no_torch():
+    code = "import sys, asutil.metrics, asutil.significance, asutil.experiments, asutil.report; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

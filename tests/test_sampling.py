@@ -1,0 +1,273 @@
+"""The laws of every objective, checked from the text by a second, slow implementation that shares nothing with the sampler."""
+
+import itertools
+import os
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asutil import corpus as c
+from asutil import hub, sampling
+from asutil.sampling import Sampler
+
+from .conftest import made_up_documents
+
+ALL = sorted(sampling.OBJECTIVES)
+
+
+class Text:
+    """A corpus as nested lists of sentence texts, with the documents of each split."""
+
+    def __init__(self, corpus):
+        texts = [corpus.text([n]) for n in range(corpus.info["sentences"])]
+        bounds = corpus.paragraphs.tolist()
+        self.paragraphs = [texts[a:b] for a, b in itertools.pairwise(bounds)]
+        self.first = bounds
+        self.of = {}
+        for d, (a, b) in enumerate(zip(corpus.documents.tolist(), corpus.documents.tolist()[1:])):
+            self.of |= dict.fromkeys(range(a, b), d)
+        self.validation = set(np.flatnonzero(corpus.validation).tolist())
+
+    def others(self, paragraph, need):
+        """Paragraphs of the same document with `need` sentences or more."""
+        d = self.of[paragraph]
+        return [p for p, o in self.of.items() if o == d and p != paragraph and len(self.paragraphs[p]) >= need]
+
+
+def places(text, example, part):
+    """Places of a part's sentences within its paragraph."""
+    start = text.first[example.paragraph[part]]
+    found = [n - start for n in example.sentences[part]]
+    assert found == sorted(found) and found[0] >= 0 and found[-1] < len(text.paragraphs[example.paragraph[part]])
+    assert example.parts[part] == " ".join(text.paragraphs[example.paragraph[part]][i] for i in found)
+    assert example.document[part] == text.of[example.paragraph[part]]
+    return found
+
+
+def contiguous(numbers):
+    return numbers == list(range(numbers[0], numbers[-1] + 1))
+
+
+def check_group(text, objective, group, hard_negatives, validation=False, before=False):
+    """One positive, then hard, then easy negatives, by the rules of the paper's section 4 and appendix A.1."""
+    positive, *negatives = group
+    anchor = positive.paragraph[0]
+    n = len(text.paragraphs[anchor])
+    a, b = (places(text, positive, part) for part in (0, 1))
+    assert positive.label == 1 and positive.kind == "positive"
+    assert positive.document[0] == positive.document[1]
+    if objective == "psd":
+        assert a == list(range(n)) and positive.paragraph[1] != anchor
+        assert b == list(range(len(text.paragraphs[positive.paragraph[1]])))
+        need = 1
+    else:
+        assert contiguous(a) and 1 <= len(a) <= 3 and positive.paragraph[1] == anchor and not set(a) & set(b)
+        if objective == "ssp":
+            assert contiguous(b) and 1 <= len(b) <= 5
+            assert not before or b[0] > a[-1]
+            need = len(b)
+        else:
+            assert b == [i for i in range(n) if i not in a]
+            need = len(a) + 1
+    known = {text.paragraphs[anchor][i] for i in a} | {text.paragraphs[positive.paragraph[1]][i] for i in b}
+    hard = 0
+    for slot, negative in enumerate(negatives, 1):
+        assert negative.label == 0 and negative.parts[0] == positive.parts[0] and negative.sentences[0] == positive.sentences[0]
+        chosen = places(text, negative, 1)
+        size = len(text.paragraphs[negative.paragraph[1]])
+        if objective == "ssp":
+            assert contiguous(chosen) and len(chosen) == len(b)
+        elif objective == "sp":
+            cut = [i for i in range(size) if i not in chosen]
+            assert contiguous(cut) and len(cut) == len(a)
+        else:
+            assert chosen == list(range(size))
+        assert not known & {text.paragraphs[negative.paragraph[1]][i] for i in chosen}
+        same_document = negative.document[1] == positive.document[0]
+        assert same_document == (negative.kind == "hard")
+        assert (negative.document[1] in text.validation) == validation
+        in_paragraph = negative.paragraph[1] == anchor
+        assert not in_paragraph or (before and slot == 1 and chosen[-1] < a[0])
+        hard += negative.kind == "hard"
+        assert negative.kind == "easy" or slot <= hard_negatives  # hard ones come first
+    available = 0 if objective == "psd" else len(text.others(anchor, need))
+    return hard, min(hard_negatives, available)
+
+
+def groups(sampler, numbers):
+    size = 1 + sampler.negatives
+    for g in numbers:
+        examples = [sampler[g * size + i] for i in range(size)]
+        assert {e.group for e in examples} == {g}
+        yield examples
+
+
+@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
+def test_laws(corpus, objective, options):
+    text, sampler = Text(corpus), Sampler(corpus, objective, seed=1, **options)
+    anchors = []
+    for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
+        hard, possible = check_group(text, objective, group, options.get("hard_negatives", 2), options.get("split") == "validation")
+        assert hard == possible  # this corpus has no repeated sentence that could turn a hard negative into an easy one
+        anchors.append(group[0].paragraph[0])
+    assert len(anchors) == len(set(anchors)) == len(sampler.anchors)
+    if objective == "psd":
+        wanted = [p for p, d in text.of.items() if text.others(p, 1) and (d in text.validation) == (options.get("split") == "validation")]
+        assert sorted(anchors) == wanted
+
+
+def test_same_paragraph_before(corpus):
+    text, sampler = Text(corpus), Sampler(corpus, "ssp", same_paragraph_before=True)
+    made = list(groups(sampler, range(len(sampler) // 5)))
+    for group in made:
+        check_group(text, "ssp", group, 2, before=True)
+        room = group[0].sentences[0][0] - text.first[group[0].paragraph[0]] >= len(group[0].sentences[1])
+        assert room == (group[1].paragraph[1] == group[0].paragraph[0])
+    assert any(g[1].paragraph[1] == g[0].paragraph[0] for g in made)
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_repeated_sentences_are_never_negatives_of_themselves(tokenizer, tmp_path, objective):
+    corpus = c.build(made_up_documents(20, repeated=0.35, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
+    text, sampler = Text(corpus), Sampler(corpus, objective)
+    for group in groups(sampler, range(len(sampler) // 5)):
+        hard, possible = check_group(text, objective, group, 2)
+        assert hard <= possible
+
+
+def test_a_negative_that_cannot_be_had_is_refused(tokenizer, tmp_path):
+    same = "This very sentence stands in each and every paragraph of this corpus. "
+    corpus = c.build([[[same * 2, same * 3]] * 3] * 6, tokenizer, tmp_path / "index")
+    with pytest.raises(ValueError, match="finds no negative"):
+        Sampler(corpus, "psd").spans([1])
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_any_order_gives_the_same_examples(corpus, objective):
+    sampler = Sampler(corpus, objective, seed=3, epoch=2)
+    whole = sampler.batch(np.arange(len(sampler)))
+    order = np.random.default_rng(0).permutation(len(sampler))
+    shuffled = Sampler(corpus, objective, seed=3, epoch=2).batch(order)
+    assert np.array_equal(whole.input_ids[order], shuffled.input_ids)
+    assert np.array_equal(whole.labels[order], shuffled.labels)
+    for i in order[:20]:
+        alone = sampler.batch([i])
+        assert alone.input_ids[0].tolist() == whole.input_ids[i, : whole.lengths[i]].tolist()
+
+
+def _made(job):
+    folder, objective, numbers = job
+    return Sampler(c.Corpus.open(folder), objective).spans(numbers).ranges.tolist()
+
+
+def test_four_workers_make_the_same_examples(corpus):
+    numbers = np.array_split(np.arange(200), 8)
+    jobs = [(corpus.folder, "sp", part) for part in numbers]
+    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
+        assert list(pool.map(_made, jobs)) == [_made(job) for job in jobs]
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective):
+    for max_tokens in (None, 40, 33):
+        sampler = Sampler(corpus, objective, max_tokens=max_tokens)
+        batch = sampler.batch(np.arange(150))
+        for i in range(150):
+            expected = tokenizer(*sampler[i].parts, truncation="longest_first", max_length=sampler.max_tokens)["input_ids"]
+            assert batch.input_ids[i, : batch.lengths[i]].tolist() == expected
+            assert (batch.input_ids[i, batch.lengths[i] :] == tokenizer.pad_token_id).all()
+
+
+def test_seed_and_epoch_change_the_examples(corpus):
+    made = [Sampler(corpus, "ssp", seed=s, epoch=e).ragged(np.arange(100))[0].ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
+    assert made[0] != made[1] != made[2] != made[0]
+
+
+def test_placement_is_uniform():
+    """All (first gap, gap between) that fit in a slack of 3 are equally likely: 10 of them."""
+    before, between = sampling._placed(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
+    assert (before >= 0).all() and (between >= 0).all() and (before + between <= 3).all()
+    counts = np.bincount(before * 4 + between, minlength=16)
+    counts = counts[counts > 0]
+    assert len(counts) == 10 and ((counts - 5000) ** 2 / 5000).sum() < 27.9  # chi square, 9 degrees of freedom, p = .001
+
+
+def test_lengths_do_not_give_the_label_away(tokenizer, tmp_path):
+    from scipy.stats import mannwhitneyu
+
+    corpus = c.build(made_up_documents(300), tokenizer, tmp_path / "index")
+    sampler = Sampler(corpus, "ssp", max_tokens=512)
+    batch = sampler.batch(np.arange(len(sampler)))
+    positive, negative = batch.lengths[batch.labels == 1], batch.lengths[batch.labels == 0]
+    assert abs(mannwhitneyu(positive, negative).statistic / len(positive) / len(negative) - 0.5) < 0.03
+
+
+@given(st.integers(0, 10**6), st.sampled_from(ALL))
+@settings(max_examples=25, deadline=None)
+def test_laws_for_any_seed(corpus, seed, objective):
+    text = corpus.__dict__.setdefault("_text", None) or Text(corpus)
+    corpus.__dict__["_text"] = text
+    for group in groups(Sampler(corpus, objective, seed=seed), range(3)):
+        check_group(text, objective, group, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("spp",), r"objective is one of ssp, sp, psd, got 'spp'"),
+        (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
+        (("ssp", 0, 0, "train", 5, 4), r"expected 0 <= hard_negatives <= negatives, got 5 and 4"),
+    ],
+)
+def test_bad_arguments(corpus, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Sampler(corpus, *arguments)
+
+
+def test_bad_numbers(corpus):
+    sampler = Sampler(corpus, "ssp")
+    with pytest.raises(IndexError, match="examples are 0 to"):
+        sampler.spans([len(sampler)])
+    with pytest.raises(ValueError, match="leaves no room"):
+        Sampler(corpus, "ssp", max_tokens=5).batch([0])
+
+
+def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
+    one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
+    corpus = c.build([one] * 8, tokenizer, tmp_path / "index")
+    for objective in ALL:
+        with pytest.raises(ValueError, match=rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs"):
+            Sampler(corpus, objective)
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize("objective", ALL)
+def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
+    text, sampler = Text(wikipedia), Sampler(wikipedia, objective)
+    tokenizer = wikipedia.tokenizer
+    numbers = np.random.default_rng(0).permutation(len(sampler) // 5)[:2000]
+    batch = sampler.batch((numbers[:, None] * 5 + np.arange(5)).ravel())
+    row = 0
+    for group in groups(sampler, numbers.tolist()):
+        hard, possible = check_group(text, objective, group, 2)
+        assert hard <= possible
+        expected = tokenizer(*map(list, zip(*[e.parts for e in group])), truncation="longest_first", max_length=sampler.max_tokens)
+        for ids in expected["input_ids"]:
+            assert batch.input_ids[row, : batch.lengths[row]].tolist() == ids
+            row += 1
+    assert row == 10_000
+
+
+@pytest.fixture(scope="module")
+def wikipedia(tmp_path_factory):
+    if not os.environ.get(hub.MIRROR):
+        pytest.skip(f"needs real data: set {hub.MIRROR}")
+    from asutil import encoders
+
+    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")
