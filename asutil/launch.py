@@ -21,7 +21,10 @@ def is_ours(notebook: str) -> bool:
         return False
     from asutil import runs
 
-    return path.parent.parent == runs.root().resolve()
+    try:
+        return path.parent.parent == runs.root().resolve()
+    except FileNotFoundError:  # no project of ours anywhere near
+        return False
 
 
 def given_parameters(options: dict) -> dict:
@@ -33,26 +36,20 @@ def given_parameters(options: dict) -> dict:
     from papermill.cli import _resolve_type
     from papermill.iorw import NoDatesSafeLoader, read_yaml_file
 
-    given = {}
-
-    def add(option, text, load):
-        try:
-            values = load(text) or {}
-        except (ValueError, OSError, yaml.YAMLError) as error:
-            raise click.UsageError(f"{option} {text}: {error}") from error
-        if not isinstance(values, dict):
-            raise click.UsageError(f"{option} expects `name: value` pairs, got {values!r}")
-        given.update(values)
-
     def parse(text):
         return yaml.load(text, Loader=NoDatesSafeLoader)
 
-    for text in options["parameters_base64"]:
-        add("-b", text, lambda text: parse(base64.b64decode(text)))
-    for text in options["parameters_file"]:
-        add("-f", text, read_yaml_file)
-    for text in options["parameters_yaml"]:
-        add("-y", text, parse)
+    given = {}
+    forms = {"-b": ("base64", lambda text: parse(base64.b64decode(text))), "-f": ("file", read_yaml_file), "-y": ("yaml", parse)}
+    for option, (name, load) in forms.items():
+        for text in options[f"parameters_{name}"]:
+            try:
+                values = load(text) or {}
+            except (ValueError, OSError, yaml.YAMLError) as error:
+                raise click.UsageError(f"{option} {text}: {error}") from error
+            if not isinstance(values, dict):
+                raise click.UsageError(f"{option} expects `name: value` pairs, got {values!r}")
+            given.update(values)
     given.update((name, _resolve_type(value)) for name, value in options["parameters"])
     given.update(options["parameters_raw"])
     for name in given:

@@ -32,6 +32,7 @@ import yaml
 from . import hub
 
 RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
+NAMED_BY = ("objective", "dataset")  # what a run's name always says
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -207,15 +208,14 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
 
 
 def _slug(notebook: str, given: dict, shown: dict) -> str:
-    """Words for what differs from what the run would be without it: the same run has the same name however it was asked for."""
+    """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
     effective, words = settings(notebook, given), []
     for name in parameters(notebook):
-        if name in given and name != "runs_dir":
-            without = settings(notebook, {other: value for other, value in given.items() if other != name})
-            if effective[name] != without[name]:
-                value = shown[name]
-                word = str(value).rsplit("/", 1)[-1] if isinstance(value, str) else f"{name}{value}"
-                words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
+        without = settings(notebook, {other: value for other, value in given.items() if other != name}) if name in given else effective
+        if name != "runs_dir" and (name in NAMED_BY or effective[name] != without[name]):
+            value = shown[name]
+            word = str(value).rsplit("/", 1)[-1] if isinstance(value, str) else f"{name}{value}"
+            words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
     return "".join(f"-{word}" for word in words if word)[:80]
 
 

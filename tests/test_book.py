@@ -10,10 +10,12 @@ import time
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
-from asutil import metrics
+from asutil import metrics, report
+from asutil.questions import Candidate, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
@@ -227,9 +229,13 @@ def test_deviations_are_numbered_and_found():
     assert not [(name, number) for name, number in named if number not in numbers]
 
 
-def test_an_excerpt_of_a_missing_function_names_the_nearest(monkeypatch):
+@pytest.fixture
+def extension(monkeypatch):
     monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
     monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
+
+
+def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
     import as2_code
 
     path, _, lines, first = as2_code.find_definition("asutil.losses.mlm")
@@ -238,3 +244,44 @@ def test_an_excerpt_of_a_missing_function_names_the_nearest(monkeypatch):
         as2_code.find_definition("asutil.losses.mlmm")
     with pytest.raises(ValueError, match=r"expected asutil\.module\.function"):
         as2_code.find_definition("os.system")
+
+
+def test_the_example_is_a_question_that_only_the_later_row_answers(extension, monkeypatch, tmp_path):
+    import as2_results
+
+    labels = {"q1": [1, 0, 0, 0], "q2": [0, 1, 0, 0], "q3": [0, 0, 1, 0]}
+    rows = [(name, f"{name}-{i}", label) for name, ones in labels.items() for i, label in enumerate(ones)]
+    scores = {"base": [4, 3, 2, 1] * 3, "ssp": [4, 3, 2, 1, 3, 4, 2, 1, 1, 2, 4, 3]}
+    for row, values in scores.items():
+        (tmp_path / row).mkdir()
+        table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).assign(score=values)
+        table.to_parquet(tmp_path / row / "scores.parquet")
+    asked = [
+        Question(
+            name,
+            f"{name} {PAYLOAD}",
+            tuple(Candidate(f"{name}-{i}", f"text {i} {PAYLOAD}", label, None, None) for i, label in enumerate(ones)),
+        )
+        for name, ones in labels.items()
+    ]
+    asked[1] = Question("q2", "other candidates than the run's", asked[1].candidates[:3])
+    monkeypatch.setattr(as2_results.questions, "load", lambda name: {"test": asked})
+    lines = pd.DataFrame({"row": list(scores), "folder": [tmp_path / row for row in scores]})
+    html = as2_results.example_of_runs(lines, {"base": {"name": "Base"}, "ssp": {"name": "SSP"}})
+    assert "q3 &lt;script&gt;" in html
+    assert "<script" not in html
+    assert [int(rank) for rank in re.findall(r">(\d) \(", html)] == [1, 4, 2, 3, 3, 1, 4, 2]  # by Base, by SSP, line after line
+
+
+def test_curves_are_inline_and_the_same_each_time(extension):
+    import as2_results
+
+    log = [{"step": step, "loss": 1 / step, "eval_map": 0.5} for step in range(1, 20)]
+    drawings = [as2_results.inline_svg(report.training_curves({"a <b>": log}), salt) for salt in ("one", "one", "two")]
+    assert drawings[0] == drawings[1]
+    ids = [set(re.findall(r'\bid="([^"]+)"', drawing)) for drawing in drawings]
+    assert ids[0]
+    assert not ids[0] & ids[2]  # two figures on one page
+    assert "a &lt;b&gt;" in drawings[0]
+    assert "<script" not in drawings[0]
+    assert "#000000" not in drawings[0]

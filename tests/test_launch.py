@@ -15,6 +15,8 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
+from asutil import launch, runs
+
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
 steps: int = None  # optimiser steps
@@ -190,6 +192,17 @@ def test_other_notebooks_keep_papermills_behaviour(project, tmp_path):
     assert piped.returncode == 0, piped.stderr
     assert json.loads(piped.stdout)["nbformat"] == 4  # papermill writes the notebook itself to a pipe
     assert not (tmp_path / "runs").exists()
+
+
+def test_a_notebook_is_another_projects_where_there_is_no_project(project, monkeypatch):
+    def nowhere():
+        raise FileNotFoundError("no project here")
+
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    assert launch.is_ours(project / "notebooks" / "demo.ipynb")
+    assert not launch.is_ours(project / "notebooks" / "absent.ipynb")
+    monkeypatch.setattr(runs, "root", nowhere)
+    assert not launch.is_ours(project / "notebooks" / "demo.ipynb")
 
 
 def test_importing_the_hook_is_cheap():

@@ -280,6 +280,20 @@ class Untouchable(Batches):
         raise AssertionError("a finished run trains no more")
 
 
+def test_tensorboard_shows_a_killed_run_without_the_steps_that_were_lost(whole, kills):
+    run(kills[0] / "plain")
+    board = EventAccumulator(str(kills[0] / "plain" / "tensorboard")).Reload()
+    assert [event.step for event in board.Scalars("loss")] == [row["step"] for row in whole[2]["log"]]
+
+
+def test_dropout_is_seeded_by_the_step(tmp_path, monkeypatch):
+    used, seed = [], torch.manual_seed
+    monkeypatch.setattr(torch, "manual_seed", lambda value: used.append(value) or seed(value))
+    run(tmp_path)
+    assert used[-18:] == [training.step_seed(3, step) for step in range(18)]
+    assert len({training.step_seed(a, b) for a in range(12) for b in range(112)}) == 12 * 112
+
+
 def test_early_stopping_survives_kills(kills, tmp_path):
     left_alone, result = run(tmp_path, **STOPPING)
     assert (result["steps"], result["best"]["step"]) == (15, 9)
@@ -309,6 +323,13 @@ def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, 
     assert not newest.exists()
     assert "checkpoint-18 is unfinished or damaged" in caplog.text
     assert weights(run(tmp_path)[0]) == whole[1]
+
+
+def test_leftovers_of_a_killed_run_are_removed(tmp_path):
+    for name in (".checkpoint-99.part", ".best.former", "best"):
+        (tmp_path / name).mkdir()
+    assert training.newest_checkpoint(tmp_path) is None
+    assert [path.name for path in tmp_path.iterdir()] == ["best"]
 
 
 def test_a_full_disk_leaves_the_former_checkpoint(whole, tmp_path):

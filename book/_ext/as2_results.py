@@ -72,46 +72,47 @@ def inline_svg(figure, salt: str) -> str:
 
 
 class Example(Shown):
-    """One test question as several rows' models rank it: with its text where the data set is at hand, else by identifiers."""
+    """One test question as models of two rows rank it, from this machine's laptop runs; else the first one of a committed result."""
 
     def show(self, paper):
         found = experiments.records(paper)
         found = found[found.dataset != "pretraining"]
-        local = found[found.folder.notna() & (found.seed == found.seed.min()) & (found.rung == "laptop")]
-        for dataset, lines in local.groupby("dataset", sort=False):
-            if at_hand(dataset):
-                return boxed(example_of_runs(dataset, lines, {row: body["name"] for row, body in experiments.read(paper)["rows"].items()}))
+        local = found[found.folder.notna() & (found.rung == "laptop") & (found.dataset == "pydocs")]
+        if len(local):
+            return boxed(example_of_runs(local[local.seed == local.seed.min()], experiments.read(paper)["rows"]))
         chosen = [line for line in found.itertuples() if line.record.get("chosen")]
         return boxed(example_of_record(chosen[0])) if chosen else note("No run has finished on this machine; make book makes some.")
 
 
-def at_hand(dataset: str) -> bool:
-    """Whether a data set can be read without a network."""
-    return dataset == "pydocs" or (dataset in questions.HUB and hub.mirror(questions.HUB[dataset][0]) is not None)
+def example_of_runs(lines, rows: dict) -> str:
+    """A question that the last row's model answers and the first row's does not, as in the papers; else the first of handy size.
 
-
-def example_of_runs(dataset: str, lines, names: dict) -> str:
-    """The first question that the last row's model answers and the first row's does not, as in the papers; else the first question."""
-    pair = [lines.iloc[0], lines.iloc[-1]]
-    scores = {names[line.row]: pd.read_parquet(line.folder / "scores.parquet") for line in pair}
-    protocol = lines.record.iloc[0]["settings"].get("protocol") or "clean"
-    known = {question.id: question for question in questions.load(dataset, protocol=protocol)["test"]}
-    right = [metrics.ranking(t.question_id, t.label, t.score, empty="skip").per_question.set_index("question_id") for t in scores.values()]
-    gained = right[-1].p_at_1[right[-1].p_at_1 > right[0].p_at_1.reindex(right[-1].index)].index
-    sized = [name for name in (*gained, *right[0].index) if 4 <= len(known[name].candidates) <= 12]
-    question = known[sized[0] if sized else right[0].index[0]]
-    order = [candidate.id for candidate in question.candidates]
-    ranked = {name: t.set_index("candidate_id").score.reindex(order).tolist() for name, t in scores.items()}
-    texts, labels = [candidate.text for candidate in question.candidates], [candidate.label for candidate in question.candidates]
-    return report.compare_rankings(question.text, texts, labels, ranked)
+    A question that this machine's data hold in another form than the runs (other versions of packages) is passed over.
+    """
+    ends = lines.iloc[0], lines.iloc[-1]
+    first, last = (pd.read_parquet(line.folder / "scores.parquet") for line in ends)
+    tables = {rows[line.row]["name"]: table for line, table in zip(ends, (first, last))}
+    known = {question.id: question for question in questions.load("pydocs")["test"]}
+    before, after = (metrics.of(table, empty="skip").per_question.set_index("question_id").p_at_1 for table in (first, last))
+    for name in (*after.index[after > before.reindex(after.index)], *after.index):
+        candidates = known[name].candidates if name in known else ()
+        ids = [candidate.id for candidate in candidates]
+        if 4 <= len(ids) <= 12 and set(ids) == set(first.candidate_id[first.question_id == name]):
+            scores = {model: table.set_index("candidate_id").score.reindex(ids).tolist() for model, table in tables.items()}
+            return report.compare_rankings(known[name].text, [c.text for c in candidates], [c.label for c in candidates], scores)
+    return "<p>No question of these runs has the same candidates in this machine's data.</p>"
 
 
 def example_of_record(line) -> str:
-    chosen = line.record["chosen"][0]
+    """The best candidates of a committed result's first chosen question: with their text where the data set is at hand, else their ids."""
+    chosen, texts = line.record["chosen"][0], {}
+    if line.dataset in questions.HUB and hub.mirror(questions.HUB[line.dataset][0]):
+        asked = [q for q in questions.load(line.dataset)["test"] if q.id == chosen["question_id"]]
+        texts = {thing.id: thing.text for question in asked for thing in (question, *question.candidates)}
     candidates = sorted(chosen["candidates"], key=lambda entry: entry[3])
-    scores, labels = [entry[2] for entry in candidates], [entry[1] for entry in candidates]
-    title = f"{line.dataset}, question {chosen['question_id']}, ranked by {line.row}: the text is not part of this project"
-    return report.ranked_example(title, [entry[0] for entry in candidates], scores, labels)
+    shown, labels, scores = zip(*[(texts.get(name, name), label, score) for name, label, score, _ in candidates])
+    title = f"{line.dataset}, ranked by {line.row}: {texts.get(chosen['question_id'], chosen['question_id'])}"
+    return report.ranked_example(title, shown, scores, labels)
 
 
 class Datasets(Shown):
@@ -141,7 +142,7 @@ class Commands(Shown):
     """What to type for each row of the laptop rung, with seed 0."""
 
     def show(self, paper):
-        lines = [f"# all rows and seeds, two at a time\nsnakemake -c2 {paper}_laptop"]
+        lines = [f"# all rows and seeds, on two cores\nsnakemake -s experiments/Snakefile -c2 {paper}_laptop"]
         data = experiments.read(paper)
         for row in data["rungs"]["laptop"]["rows"]:
             commands = [job.command for job in experiments.jobs(paper, "laptop", rows=[row], seeds=[0])]

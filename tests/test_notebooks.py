@@ -1,0 +1,199 @@
+"""Notebooks as they are stored, and the line that they make: pre-train, stop, go on, fine-tune, read the record."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asutil import runs
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TINY = {"steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_without_outputs_in_short_cells(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+    tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == (path.stem != "tour")
+    assert all(len("".join(cell["source"]).splitlines()) <= 15 for cell in code if cell not in tagged)
+    assert notebook["cells"][0]["cell_type"] == "markdown"
+    assert not any(word in "".join(cell["source"]) for cell in code for word in ("class ", "\nfor ", "while ")) or path.stem in (
+        "tour",
+        "finetune",
+    )
+
+
+@pytest.mark.parametrize("name", ["pretrain", "finetune"])
+def test_every_parameter_is_explained_used_and_set_by_its_rung(name):
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
+    parameters = runs.parameters(name)
+    assert {"seed", "rung", "runs_dir"} <= set(parameters)
+    for parameter in parameters.values():
+        assert len(parameter.help) >= 8 and parameter.type in runs.TYPES
+        assert parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
+    budget = runs._rungs()[name]
+    assert set(budget) <= set(parameters)
+    for key, table in budget.items():
+        assert set(table) == set(parameters["rung"].choices) and parameters[key].default is None, key
+    for rung in parameters["rung"].choices:
+        runs.check(name, runs.settings(name, {"rung": rung}))
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # the same number of threads, the same bytes
+
+
+def papermill(notebook, folder, *extra, check=True, **given):
+    arguments = [word for name, value in given.items() for word in ("-p", name, str(value))]
+    command = [str(Path(sys.executable).with_name("papermill")), str(ROOT / "notebooks" / f"{notebook}.ipynb"), *extra, *arguments]
+    result = subprocess.run([*command, "-p", "runs_dir", str(folder)], capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
+    assert not check or result.returncode == 0, result.stderr[-3000:] + result.stdout[-2000:]
+    return result
+
+
+@pytest.fixture(scope="module")
+def corpus_file(tmp_path_factory):
+    from .conftest import made_up_documents
+
+    path = tmp_path_factory.mktemp("source") / "documents.jsonl"
+    documents = ("\n\n".join(" ".join(p) for p in document) for document in made_up_documents(40))
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
+    return path
+
+
+@pytest.fixture(scope="module")
+def questions_file(tmp_path_factory):
+    from .conftest import WORDS
+
+    path = tmp_path_factory.mktemp("questions") / "mine.tsv"
+    rows = ["question\tanswer\tlabel"]
+    for n in range(30):
+        word = WORDS[n % len(WORDS)]
+        rows += [
+            f"where is the {word} {n}?\tthe {other} stands by a {word if k == 1 else other} {n}\t{int(k == 1)}"
+            for k, other in enumerate(WORDS[:4])
+        ]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory, corpus_file, questions_file):
+    """A pre-training run and a fine-tuning run that starts from it."""
+    folder = tmp_path_factory.mktemp("runs")
+    papermill("pretrain", folder, corpus=corpus_file, **TINY)
+    (pretrained,) = folder.glob("pretrain-*")
+    papermill("finetune", folder, model=pretrained, dataset=questions_file, epochs=2, max_tokens=48, batch_size=8)
+    (finetuned,) = folder.glob("finetune-*")
+    return folder, pretrained, finetuned
+
+
+def test_the_line_from_documents_to_a_ranking(line):
+    folder, pretrained, finetuned = line
+    table = runs.read_all(folder)
+    assert table.finished.all() and len(table) == 2
+    validation = runs.read_record(pretrained)["metrics"]["validation"]
+    assert 0 <= validation["accuracy"] <= 1 and validation["majority"] == pytest.approx(0.8) and validation["mlm_loss"] > 0
+    record = runs.read_record(finetuned)
+    assert record["metrics"]["test"]["questions"] > 0 and record["inputs"]["model"] == pretrained.name[-12:]
+    text = (finetuned / "record.json").read_text() + (pretrained / "record.json").read_text()
+    assert str(folder) not in text and "mine.tsv" in text
+    expected = {
+        "notebook.ipynb",
+        "record.json",
+        "scores.parquet",
+        "scores_dev.parquet",
+        "per_question.parquet",
+        "model",
+        "log.jsonl",
+        "checkpoints",
+    }
+    assert expected <= {path.name for path in finetuned.iterdir()}
+
+
+def test_scores_give_the_record_and_trec_evals_values(line):
+    import pandas as pd
+
+    from asutil import metrics, peers
+
+    scores = pd.read_parquet(line[2] / "scores.parquet")
+    assert scores["score"].dtype == "float32"
+    ours = metrics.of(scores).record()
+    assert ours == runs.read_record(line[2])["metrics"]["test"]
+    assert peers.by_trec_eval(scores) == pytest.approx({name: ours[name] for name in ("p@1", "map", "mrr")}, abs=1e-6)
+
+
+def test_a_finished_run_is_found_not_run_again(line, corpus_file):
+    folder, pretrained, _ = line
+    before = (pretrained / "record.json").stat().st_mtime_ns
+    result = papermill("pretrain", folder, corpus=corpus_file, **TINY)
+    assert "Already finished" in result.stdout and (pretrained / "record.json").stat().st_mtime_ns == before
+
+
+def test_the_ranker_of_a_run_ranks(line):
+    from asutil import encoders
+
+    ranked = encoders.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
+    assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
+
+
+def test_a_killed_run_ends_in_the_same_bytes(line, corpus_file, tmp_path):
+    """Killed when its first checkpoint is there, started again: the weights of the run that was not killed."""
+    import time
+
+    _, pretrained, _ = line
+    shutil.copytree(line[0] / "shared", tmp_path / "shared")
+    given = {"corpus": corpus_file, **TINY, "runs_dir": tmp_path}
+    arguments = [word for name, value in given.items() for word in ("-p", name, str(value))]
+    command = [str(Path(sys.executable).with_name("papermill")), str(ROOT / "notebooks" / "pretrain.ipynb"), *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=ENVIRONMENT)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob("pretrain-*/checkpoints/checkpoint-*/complete.json")):
+        assert process.poll() is None and time.monotonic() < deadline
+        time.sleep(0.01)
+    os.killpg(process.pid, 9)
+    process.wait()
+    (run,) = tmp_path.glob("pretrain-*")
+    assert not (run / "record.json").exists()
+    papermill("pretrain", tmp_path, corpus=corpus_file, **TINY)
+    for name in ("model.safetensors", "head.safetensors"):
+        assert (run / "model" / name).read_bytes() == (pretrained / "model" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objectiv": "ssp"}, "did you mean 'objective'?"),
+        ({"objective": "pds"}, "did you mean 'psd'?"),
+        ({"steps": "ten"}, "steps of pretrain is int"),
+        ({"corpus": "nowhere.jsonl"}, "does not exist"),
+    ],
+)
+def test_what_is_wrong_stops_before_the_first_cell(tmp_path, given, message):
+    result = papermill("pretrain", tmp_path, check=False, **given)
+    assert result.returncode == 2 and message in result.stderr and not list(tmp_path.glob("pretrain*"))
+
+
+def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):
+    (tmp_path / "empty.jsonl").write_text('{"text": "short"}\n')
+    result = papermill("pretrain", tmp_path, check=False, corpus=tmp_path / "empty.jsonl")
+    assert result.returncode != 0 and "empty corpus: 1 documents read, none kept" in result.stderr + result.stdout
+    assert not list(tmp_path.glob("pretrain-*/record.json"))
+
+
+def test_the_tour_runs(tmp_path):
+    result = papermill_plain(ROOT / "notebooks" / "tour.ipynb", tmp_path / "out.ipynb")
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+def papermill_plain(notebook, out):
+    command = [str(Path(sys.executable).with_name("papermill")), str(notebook), str(out)]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)

@@ -1,0 +1,167 @@
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from asutil import runs
+
+CELL = """
+objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
+rung: str = "laptop"  # budget; one of: laptop, small
+model: str = None  # backbone
+steps: int = None  # how long
+peak_lr: float = 0.1  # rate
+keep_head: bool = True  # go on with it
+seed: int = 0  # seed
+runs_dir: str = "runs"  # where
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """A project with one notebook, away from this one."""
+    (tmp_path / "book").mkdir()
+    (tmp_path / "notebooks").mkdir()
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": CELL.strip().splitlines(True)}
+    for name in ("pretrain", "finetune"):
+        (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
+    monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
+    steps = {"laptop": 5, "small": {"objective": {"ssp": 7, "else": 9}}}
+    monkeypatch.setattr(runs, "_rungs", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
+    return tmp_path
+
+
+def finished(folder, **record):
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "record.json").write_text(json.dumps({"notebook": "pretrain", "rung": "laptop", "seed": 0, **record}))
+
+
+def test_parameters_are_read_from_the_cell(project):
+    found = runs.parameters("pretrain")
+    assert list(found) == ["objective", "rung", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
+    assert found["objective"] == runs.Parameter("objective", "psd", "str", "what is learnt; one of: ssp, sp, psd", ("ssp", "sp", "psd"))
+    assert found["steps"].default is None and found["keep_head"].default is True
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objectve": "ssp"}, r"no parameter 'objectve'; did you mean 'objective'\?"),
+        ({"objective": "sssp"}, r"one of ssp, sp, psd; got 'sssp'; did you mean 'ssp'\?"),
+        ({"steps": "many"}, r"steps of pretrain is int, got 'many'"),
+        ({"steps": 1.5}, r"steps of pretrain is int, got 1.5"),
+        ({"steps": True}, r"steps of pretrain is int, got True"),
+        ({"peak_lr": float("nan")}, r"must be finite, got nan"),
+        ({"keep_head": "yes"}, r"keep_head of pretrain is bool"),
+        ({"a b": 1}, r"'a b' is not a parameter name"),
+        ({"model": "runs/nothing-0123456789ab"}, r"nothing-0123456789ab is not a finished run"),
+        ({"model": "../elsewhere"}, r"model: ../elsewhere does not exist"),
+    ],
+)
+def test_wrong_parameters_are_refused_with_the_nearest_name(project, given, message):
+    with pytest.raises((ValueError, FileNotFoundError), match=message):
+        runs.folder_for("pretrain", given)
+
+
+def test_an_integer_is_a_float_and_none_is_the_rungs(project):
+    assert runs.settings("pretrain", {"peak_lr": 1})["peak_lr"] == 1
+    assert runs.settings("pretrain", {"steps": None})["steps"] == 5
+
+
+def test_rungs_fill_what_is_not_given_and_may_depend_on_another_parameter(project):
+    assert runs.settings("pretrain", {})["steps"] == 5
+    assert runs.settings("pretrain", {"rung": "small"})["steps"] == 9
+    assert runs.settings("pretrain", {"rung": "small", "objective": "ssp"})["steps"] == 7
+    assert runs.settings("pretrain", {"rung": "small", "steps": 1})["steps"] == 1
+
+
+def test_the_same_run_has_the_same_folder_however_it_is_asked_for(project):
+    plain = runs.folder_for("pretrain", {})
+    assert plain == runs.folder_for("pretrain", {"objective": "psd", "seed": 0, "steps": 5, "model": "tiny", "rung": "laptop"})
+    assert plain.parent == project / "runs" and re.fullmatch(r"pretrain-psd-[0-9a-f]{12}", plain.name)
+    assert runs.folder_for("pretrain", {"runs_dir": "other"}) == project / "other" / plain.name
+
+
+@pytest.mark.parametrize(
+    "change", [{"seed": 1}, {"steps": 6}, {"objective": "sp"}, {"peak_lr": 0.2}, {"keep_head": False}, {"rung": "small"}]
+)
+def test_every_parameter_is_in_the_hash(project, change):
+    assert runs.folder_for("pretrain", change).name[-12:] != runs.folder_for("pretrain", {}).name[-12:]
+
+
+def test_inputs_are_in_the_hash_by_content_not_by_place(project):
+    for place in ("one", "two"):
+        (project / place).mkdir()
+        (project / place / "config.json").write_text("{}")
+    one, two = (runs.identity("pretrain", {"model": str(project / place)}) for place in ("one", "two"))
+    assert one["hash"] == two["hash"]
+    (project / "two" / "config.json").write_text('{"changed": 1}')
+    assert runs.identity("pretrain", {"model": str(project / "two")})["hash"] != one["hash"]
+    assert str(project) not in json.dumps(one)
+
+
+def test_a_run_as_a_model_is_known_by_its_own_hash(project):
+    before = runs.folder_for("pretrain", {})
+    planned = runs.folder_for("finetune", {"model": str(before)}, must_exist=False)
+    finished(before)
+    assert runs.folder_for("finetune", {"model": before.name}) == runs.folder_for("finetune", {"model": f"runs/{before.name}"}) == planned
+    assert runs.identity("finetune", {"model": str(before)})["inputs"]["model"] == before.name[-12:]
+
+
+def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsys):
+    run = runs.start("pretrain", {"objective": "ssp", "steps": 3, "unrelated": object()})
+    assert run.folder == runs.folder_for("pretrain", {"objective": "ssp", "steps": 3}) and run.folder.is_dir()
+    assert run.options.steps == 3 and run.options.model == "tiny" and not run.finished
+    run.write("scores.parquet", pd.DataFrame({"score": [1.0]}))
+    record = run.finish(metrics={"validation": {"accuracy": 0.5}}, figures={"examples": 1})
+    assert run.finished and record == runs.read_record(run.folder)
+    assert record["given"] == {"objective": "ssp", "steps": 3} and record["settings"]["peak_lr"] == 0.1
+    assert {"versions", "hardware", "commit", "sources_sha256", "seconds", "peak_memory_bytes", "created"} <= set(record)
+    text = (run.folder / "record.json").read_text()
+    assert str(project) not in text and str(Path.home()) not in text
+    assert "is finished already" not in capsys.readouterr().out
+    runs.start("pretrain", {"objective": "ssp", "steps": 3})
+    assert "is finished already" in capsys.readouterr().out
+
+
+def test_a_record_with_nan_is_not_written(project):
+    run = runs.start("pretrain", {})
+    with pytest.raises(ValueError, match="JSON"):
+        run.finish(metrics={"validation": {"accuracy": float("nan")}})
+    assert not run.finished and not list(run.folder.glob(".*"))
+
+
+def test_failed_write_leaves_the_old_file(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+
+    def fails(part):
+        part.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match="No space"):
+        runs.atomically(path, fails)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_read_all_gives_one_row_a_run(project):
+    finished(project / "runs" / "pretrain-psd-0123456789ab", metrics={"validation": {"accuracy": 0.75}})
+    (project / "runs" / "finetune-wikiqa-ba9876543210").mkdir()
+    (project / "runs" / "shared").mkdir()
+    table = runs.read_all()
+    assert table.name.tolist() == ["finetune-wikiqa-ba9876543210", "pretrain-psd-0123456789ab"]
+    assert table.finished.tolist() == [False, True] and table.notebook.tolist() == ["finetune", "pretrain"]
+    assert table.accuracy.tolist()[1] == 0.75
+    (project / "runs" / "pretrain-psd-0123456789ab" / "record.json").write_text("{")
+    with pytest.raises(ValueError, match=r"pretrain-psd-0123456789ab/record.json is damaged"):
+        runs.read_all()
+
+
+def test_modules_after_the_scores_import_no_torch():
+    modules = "runs metrics significance report questions results experiments".split()
+    script = f"import {', '.join(f'asutil.{module}' for module in modules)}, sys; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "False"
