@@ -76,7 +76,7 @@ def run_folders(project):
 def test_redirected_run_lands_in_its_folder_and_shows_its_output(project, first_run):
     assert first_run.returncode == 0, first_run.stderr
     (folder,) = (project / "runs").iterdir()
-    assert folder.name.startswith("demo-steps3-")
+    assert folder.name.startswith("demo-")
     assert (folder / "record.json").is_file()
     assert "cell printed psd 3 0.0001\n" in first_run.stdout
     lines = first_run.stderr.split("\n")
@@ -182,7 +182,7 @@ def test_terminal_inside_notebooks_and_a_failing_cell(project):
     assert b"\rworking:  33%" in seen  # moves in place on a terminal
     assert b"asked to fail" in seen
     assert b"Executing:" in seen  # papermill's own bar
-    (folder,) = (project / "runs").glob("demo-fail*")
+    (folder,) = (project / "runs").glob("demo-*fail*")
     assert not (folder / "record.json").exists()
 
 
