@@ -6,7 +6,6 @@ was made and has the sha256 of every array; it is written last, so that a folder
 """
 
 import hashlib
-import html
 import itertools
 import json
 import multiprocessing
@@ -22,68 +21,14 @@ from pathlib import Path
 import numpy as np
 
 from . import hub
+from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
 from .sources import documents, fingerprint, is_hub_id
 
-MIN_PARAGRAPH, MIN_DOCUMENT = 60, 200  # characters (sentence_objectives, appendix A.1)
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
 VERIFIED_BYTES = 2 << 30  # arrays up to this size are checked by hash whenever they are opened
 ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes")
-
-_MARKUP = re.compile(r"<(script|style|table)\b.*?</\1\s*>|<!--.*?-->|</?[A-Za-z][^<>]*>", re.S | re.I)
-_NO_PROSE = re.compile(r"^\s*(=+[^=].*=+|#{1,6}\s.*|[|!{].*|.*\|\s*|[-=~^*_+\s]{4,})\s*$")  # headings, table rows, rulers
-
-
-# ------------------------------------------------------------------ cleaning and splitting
-
-
-def clean(document) -> list[list[str]] | list[str]:
-    """Paragraphs of prose of one document: markup, headings, tables and short paragraphs removed, white space normalised.
-
-    Paper: sentence_objectives, appendix A.1 (paragraphs of >= 60 characters, documents of >= 200).
-    Args:
-        document: a string (blank lines between paragraphs), a list of paragraphs, or a list of lists of sentences.
-    Returns: the kept paragraphs, as strings or, where sentences were given, as lists of sentences; empty for a short document.
-
-    Example:
-        >>> clean("== Title ==\\n\\n" + "A <b>short</b> sentence about  nothing in particular. " * 5)
-        ['A short sentence about nothing in particular. A short sentence about ... nothing in particular.']
-    """
-    if isinstance(document, str):
-        document = re.split(r"\n\s*\n", _MARKUP.sub(" ", document.replace("\r\n", "\n")))
-    paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
-    sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
-    kept = [(p, size) for p, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
-    return [p for p, _ in kept] if sum(size for _, size in kept) >= MIN_DOCUMENT else []
-
-
-def _prose(paragraph: str) -> str:
-    lines = [line for line in paragraph.split("\n") if not _NO_PROSE.match(line)]
-    return " ".join(html.unescape(_MARKUP.sub(" ", "\n".join(lines))).split())
-
-
-def _sentences(paragraph) -> list[str]:
-    return [text for text in (" ".join(sentence.split()) for sentence in paragraph) if text]
-
-
-def splitter_function(name: str):
-    """`blingfire` (papers 1 and 4) or `nltk` (paper 2): paragraph -> list of sentences.
-
-    Raises: ValueError for another name; LookupError where NLTK's data is not installed, with the command that installs it.
-    """
-    if name == "blingfire":
-        from blingfire import text_to_sentences
-
-        return lambda paragraph: text_to_sentences(paragraph).split("\n")
-    if name == "nltk":
-        from nltk.tokenize import PunktTokenizer
-
-        try:
-            return PunktTokenizer("english").tokenize
-        except LookupError:
-            raise LookupError("splitter nltk needs its data: python -m nltk.downloader punkt_tab (or take splitter blingfire)") from None
-    raise ValueError(f"splitter is blingfire or nltk, got {name!r}")
 
 
 # ------------------------------------------------------------------ building

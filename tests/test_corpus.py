@@ -82,7 +82,9 @@ def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, t
 
 def test_changed_documents_are_not_taken_from_an_old_shard(documents, tokenizer, tmp_path):
     changed = made_up_documents(seed=1)
-    c._shard(0, documents, tokenizer.backend_tokenizer.to_str(), True, settings := {"splitter": "blingfire", "min_sentence_chars": 0}, tmp_path)
+    c._shard(
+        0, documents, tokenizer.backend_tokenizer.to_str(), True, settings := {"splitter": "blingfire", "min_sentence_chars": 0}, tmp_path
+    )
     c._shard(0, changed, tokenizer.backend_tokenizer.to_str(), True, settings, tmp_path)
     assert json.loads((tmp_path / "shard-000000" / "shard.json").read_text())["counts"]["documents"] == len(kept(changed))
 

@@ -1,0 +1,72 @@
+"""Raw documents -> paragraphs of prose -> sentences."""
+
+import html
+import re
+
+MIN_PARAGRAPH, MIN_DOCUMENT = 60, 200  # characters (sentence_objectives, appendix A.1)
+
+_BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
+_BLOCKS.append((re.compile("<!--"), re.compile("-->")))
+_BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
+_TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
+
+
+def clean(document) -> list[list[str]] | list[str]:
+    """Paragraphs of prose of one document: markup, headings, tables and short paragraphs removed, white space normalised.
+
+    Paper: sentence_objectives, appendix A.1 (paragraphs of >= 60 characters, documents of >= 200).
+    Args:
+        document: a string (blank lines between paragraphs), a list of paragraphs, or a list of lists of sentences.
+    Returns: the kept paragraphs, as strings or, where sentences were given, as lists of sentences; empty for a short document.
+
+    Example:
+        >>> clean("== Title ==\\n\\n" + "A <b>short</b> sentence about  nothing in particular. " * 5)
+        ['A short sentence about nothing in particular. A short sentence about ... nothing in particular.']
+    """
+    if isinstance(document, str):
+        document = _BLANK_LINE.split(_without_markup(document.replace("\r\n", "\n")))
+    paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
+    sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
+    kept = [(p, size) for p, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
+    return [p for p, _ in kept] if sum(size for _, size in kept) >= MIN_DOCUMENT else []
+
+
+def _without_markup(text: str) -> str:
+    if "<" not in text:
+        return text
+    for opening, closing in _BLOCKS:  # searched forwards only, so that a thousand open tags cost no more than one
+        kept, place = [], 0
+        while (start := opening.search(text, place)) and (end := closing.search(text, start.end())):
+            kept.append(text[place : start.start()])
+            place = end.end()
+        text = " ".join([*kept, text[place:]])
+    return _TAG.sub(" ", text)
+
+
+def _prose(paragraph: str) -> str:
+    lines = (line.strip() for line in _without_markup(paragraph).split("\n"))
+    return " ".join(html.unescape("\n".join(line for line in lines if not _NO_PROSE.fullmatch(line))).split())
+
+
+def _sentences(paragraph) -> list[str]:
+    return [text for text in (" ".join(sentence.split()) for sentence in paragraph) if text]
+
+
+def splitter_function(name: str):
+    """`blingfire` (papers 1 and 4) or `nltk` (paper 2): paragraph -> list of sentences.
+
+    Raises: ValueError for another name; LookupError where NLTK's data is not installed, with the command that installs it.
+    """
+    if name == "blingfire":
+        from blingfire import text_to_sentences
+
+        return lambda paragraph: text_to_sentences(paragraph).split("\n")
+    if name == "nltk":
+        from nltk.tokenize import PunktTokenizer
+
+        try:
+            return PunktTokenizer("english").tokenize
+        except LookupError:
+            raise LookupError("splitter nltk needs its data: python -m nltk.downloader punkt_tab (or take splitter blingfire)") from None
+    raise ValueError(f"splitter is blingfire or nltk, got {name!r}")

@@ -1,0 +1,84 @@
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from asutil import experiments, report, results, runs
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """The project with runs and results of its own."""
+    for name in ("book", "notebooks", "experiments", "asutil"):
+        (tmp_path / name).symlink_to(runs.root() / name)
+    monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
+    return tmp_path
+
+
+def finish(job, value):
+    """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
+    who = runs.identity(job.notebook, job.parameters, must_exist=False)
+    job.folder.mkdir(parents=True)
+    record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "rung": job.rung, "seed": job.seed}
+    record |= {
+        "settings": who["settings"],
+        "inputs": who["inputs"],
+        "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
+    }
+    (job.folder / "record.json").write_text(json.dumps(record))
+    table = pd.DataFrame(
+        {
+            "question_id": list("aaabbbccc"),
+            "candidate_id": [f"{q}{n}" for q in "abc" for n in range(3)],
+            "label": np.array([1, 0, 0, 0, 1, 0, 0, 0, 1], np.int8),
+            "score": np.array([3, 2, 1] * 3, np.float32),
+        }
+    )
+    table.to_parquet(job.folder / "scores.parquet")
+
+
+@pytest.fixture
+def published(project):
+    for job in experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0]):
+        finish(job, 0.5)
+    for job in experiments.jobs("sentence_objectives", "laptop", ["roberta_base"], [0]):
+        finish(job, 0.25)
+    return results.publish("sentence_objectives")
+
+
+def test_records_of_rows_are_written_where_they_belong(project, published):
+    places = [str(path.relative_to(project)) for path in published]
+    assert sorted(places) == [
+        f"results/sentence_objectives/roberta_psd/{dataset}-small-seed0.json" for dataset in ("pretraining", "trecqa", "wikiqa")
+    ]
+
+
+def test_a_record_has_numbers_by_question_and_no_text(project, published):
+    record = json.loads((project / "results/sentence_objectives/roberta_psd/wikiqa-small-seed0.json").read_text())
+    assert record["per_question"] == [["a", 1.0, 1.0, 1.0], ["b", 0.0, 0.5, 0.5], ["c", 0.0, pytest.approx(1 / 3), pytest.approx(1 / 3)]]
+    assert [chosen["question_id"] for chosen in record["chosen"]] == ["c", "b", "a"]
+    assert record["chosen"][0]["candidates"] == [["c0", 0, 3.0, 1], ["c1", 0, 2.0, 2], ["c2", 1, 1.0, 3]]
+    assert record["earlier"][0]["settings"]["objective"] == "psd"
+    assert str(project) not in json.dumps(record)
+
+
+def test_published_records_are_read_back_into_tables(project, published):
+    found = experiments.records("sentence_objectives", runs_dir="nowhere")
+    assert set(found.source) == {experiments.COMMITTED} and len(found) == 3
+    table = report.results_table("sentence_objectives", "table_1", found)
+    assert "50.0" in table and "reduced budget" in table
+
+
+def test_publishing_twice_changes_nothing(project, published):
+    before = {path: path.read_bytes() for path in published}
+    assert {path: path.read_bytes() for path in results.publish("sentence_objectives")} == before
+
+
+def test_command_line():
+    help_text = subprocess.run([sys.executable, "-m", "asutil.results", "--help"], capture_output=True, text=True, check=True).stdout
+    assert "finished runs" in help_text
+    wrong = subprocess.run([sys.executable, "-m", "asutil.results", "asbret"], capture_output=True, text=True)
+    assert wrong.returncode == 2 and "did you mean 'asbert'?" in wrong.stderr
