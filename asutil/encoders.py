@@ -25,7 +25,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import corpus, heads, hub, runs, sources
+from . import corpus, heads, hub, packing, runs, sources
 
 HEAD = "head.safetensors"
 CLASSES = 2
@@ -114,21 +114,28 @@ def _read_as_text(tokenizer):
 class PairEncoder(nn.Module):
     """One backbone under its own pair head and, for pre-training, its own masked-language-model head.
 
-    Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None
+    Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None;
+        packed, a row of N tokens in the place of B*T, and no attention_mask
     """
 
     def __init__(self, backbone, pair, mlm, tokenizer, fresh=()):
         super().__init__()
         self.backbone, self.pair, self.mlm = backbone, pair, mlm
         self.tokenizer, self.fresh = tokenizer, tuple(fresh)
+        self.compiled = None  # the backbone's forward for packed micro-batches, where `train` compiles it
         # RoBERTa has one token type, ModernBERT and DistilBERT have none; tokenizers of RoBERTa's kind give none, which means 0.
         accepted = "token_type_ids" in inspect.signature(backbone.forward).parameters
         self.takes_types = accepted and getattr(backbone.config, "type_vocab_size", 1) > 1
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
-        names = ["input_ids", "attention_mask"] + ["token_type_ids"] * self.takes_types
-        outputs = self.backbone(**{name: batch[name] for name in names if name in batch})
-        pair = heads.pair_logits(self.pair, outputs, batch["attention_mask"])
+        if "cu_seq_lens" in batch:
+            outputs = packing.outputs(self.backbone, batch, self.takes_types, self.compiled)
+            first = heads.first_tokens(outputs, batch["first"], getattr(self.backbone, "pooler", None))
+            pair = heads.pair_logits(self.pair, first, None)
+        else:
+            names = ["input_ids", "attention_mask"] + ["token_type_ids"] * self.takes_types
+            outputs = self.backbone(**{name: batch[name] for name in names if name in batch})
+            pair = heads.pair_logits(self.pair, outputs, batch["attention_mask"])
         if self.mlm is None or "masked_positions" not in batch:
             return pair, None
         return pair, heads.mlm_logits(self.mlm, outputs, batch["masked_positions"])

@@ -45,7 +45,7 @@ def share_embeddings(masked: nn.Module, backbone: nn.Module) -> None:
         output.weight = backbone.get_input_embeddings().weight
 
 
-def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor) -> torch.Tensor:
+def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor | None) -> torch.Tensor:
     """The pair head: the backbone's own sequence-classification head, in float32 whatever the body ran in.
 
     Paper: sentence_objectives, sections 3 and 4.
@@ -57,6 +57,15 @@ def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor) -> torch
     with torch.autocast(hidden.device.type, enabled=False):
         outputs = BaseModelOutputWithPooling(hidden.float(), None if pooled is None else pooled.float())
         return head(inputs_embeds=outputs, attention_mask=attention_mask).logits
+
+
+def first_tokens(outputs, places: torch.Tensor, pooler: nn.Module | None) -> BaseModelOutputWithPooling:
+    """What a pair head reads of a packed micro-batch: every example's first token as a sequence of its own, and its pooling.
+
+    Shapes: outputs.last_hidden_state (1, N, H), places (B,) -> last_hidden_state (B, 1, H), pooler_output (B, H) or None
+    """
+    hidden = outputs.last_hidden_state[0, places][:, None]
+    return BaseModelOutputWithPooling(hidden, None if pooler is None else pooler(hidden))
 
 
 def mlm_logits(head: nn.Module, outputs, masked_positions: torch.Tensor) -> torch.Tensor:

@@ -286,18 +286,30 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
     return found
 
 
+def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None) -> list[dict]:
+    """The micro-batches of one optimiser batch: "ordered" by length and padded, or "packed" without padding."""
+    if layout not in (None, "ordered", "packed"):
+        raise ValueError(f'layout: "ordered" or "packed" expected, got {layout!r}')
+    if layout == "packed":
+        from .packing import packed
+
+        return packed(ragged, labels, pad, micro_tokens, masked)
+    return micro_batches(ragged, labels, pad, micro_tokens, masked)
+
+
 class PretrainingBatches:
     """Optimiser batches of an objective with MLM, by step: step s holds examples s * batch_size ... of the stream of epochs.
 
     Args:
         make_sampler: epoch -> Sampler.
         mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
+        layout: "ordered" or "packed"; ordered where it is left out, until `training.train` packs it for a GPU.
     """
 
-    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15):
+    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15, layout=None):
         self.sampler = lru_cache(maxsize=2)(make_sampler)
         self.steps, self.batch_size, self.micro_tokens = steps, batch_size, micro_tokens
-        self.seed, self.mlm_share = seed, mlm_share
+        self.seed, self.mlm_share, self.layout = seed, mlm_share, layout
         self._starts = [0, len(self.sampler(0))]  # where epochs begin in the stream of examples
 
     def __len__(self):
@@ -331,18 +343,18 @@ class PretrainingBatches:
         if self.mlm_share:
             ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
             ragged, masked = Ragged(ids, ragged.offsets, ragged.types), (places, targets)
-        micro = micro_batches(ragged, labels, template.pad, self.micro_tokens, masked)
+        micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked)
         return {"micro": micro, "examples": len(labels), "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
 
 
 class FinetuningBatches:
     """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order."""
 
-    def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0):
+    def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None):
         if not len(pairs):
             raise ValueError("no training pairs")
         self.pairs, self.batch_size, self.max_tokens, self.micro_tokens = pairs, batch_size, max_tokens, micro_tokens
-        self.seed = seed
+        self.seed, self.layout = seed, layout
         self.steps_an_epoch = -(-len(pairs) // batch_size)
         self.steps = self.steps_an_epoch * epochs
 
@@ -358,5 +370,5 @@ class FinetuningBatches:
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
         ragged, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
-        micro = micro_batches(ragged, labels, self.pairs.template.pad, self.micro_tokens)
+        micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
         return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(ragged.ids)}

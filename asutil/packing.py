@@ -1,0 +1,143 @@
+"""Packed micro-batches: examples laid end to end without padding, and attention within each of them alone.
+
+Everything in an encoder but attention works token by token, so padding only ever matters there. Attention comes in through transformers'
+own registry: nothing per architecture, no package beside torch, and the backbone keeps its weights, its dropout and its code.
+"""
+
+import numpy as np
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
+
+NAME = "asutil_packed"
+BLOCK = 128  # packed lengths are multiples of it: matrix units work on whole tiles, and compiled code meets few sizes
+# Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
+KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
+
+
+# ------------------------------------------------------------------ micro-batches
+
+
+def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None) -> list[dict]:
+    """One optimiser batch as micro-batches of one row each, of about equal numbers of tokens, the longest examples first.
+
+    A last segment of padding, which nothing reads, fills the row to a multiple of 128.
+    Args:
+        max_tokens: of a micro-batch, about: examples stay whole.
+        masked: (places, targets) of masked tokens in the flat ids.
+    Returns: dicts of input_ids, position_ids (1, N), token_type_ids where there are any, cu_seq_lens (B + 1 or + 2,): where
+        examples begin and end, longest (int), first (B,): places of the first tokens, labels (B,), masked_positions, masked_targets.
+    """
+    order = np.argsort(-ragged.lengths, kind="stable")
+    until = ragged.lengths[order].cumsum()
+    pieces = -(-int(until[-1]) // max_tokens)
+    cuts = np.searchsorted(until, np.arange(1, pieces) * until[-1] / pieces, side="right")
+    found = [_row(ragged, rows, labels, pad, masked) for rows in np.split(order, cuts) if len(rows)]
+    return [{name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found]
+
+
+def _row(ragged, rows, labels, pad, masked) -> dict:
+    part = ragged.take(rows)
+    starts, size = part.offsets[:-1], len(part.ids)
+    filler = -size % BLOCK
+
+    def filled(values, value=0):
+        return np.pad(values.astype(np.int64), (0, filler), constant_values=value)[None]
+
+    micro = {
+        "input_ids": filled(part.ids, pad),
+        "position_ids": filled(np.arange(size) - np.repeat(starts, part.lengths)),
+        "cu_seq_lens": np.append(part.offsets, [size + filler] * bool(filler)).astype(np.int32),
+        "longest": -(-int(part.lengths.max()) // BLOCK) * BLOCK,
+        "first": starts.astype(np.int64),
+        "labels": np.asarray(labels[rows], np.int64),
+    }
+    if part.types is not None:
+        micro["token_type_ids"] = filled(part.types)
+    if masked is not None:
+        places, targets = masked
+        moved = np.full(len(ragged.lengths), -1)
+        moved[rows] = starts
+        row = np.searchsorted(ragged.offsets, places, side="right") - 1
+        here = moved[row] >= 0
+        micro["masked_positions"] = (moved[row] + places - ragged.offsets[row])[here]
+        micro["masked_targets"] = targets[here]
+    return micro
+
+
+# ------------------------------------------------------------------ the model's side
+
+
+def fits(backbone) -> bool:
+    """Whether `backbone` can take packed micro-batches."""
+    config = backbone.config
+    recomputes = any(getattr(module, "gradient_checkpointing", False) for module in backbone.modules())
+    return config.model_type in KNOWN and getattr(config, "classifier_pooling", "cls") == "cls" and not recomputes
+
+
+def outputs(backbone, micro: dict, token_types: bool, forward=None):
+    """What `backbone` gives for a packed micro-batch: last_hidden_state (1, N, H).
+
+    Args:
+        token_types: whether it takes them.
+        forward: the compiled form of `backbone.forward`, where there is one.
+    Raises: ValueError for an architecture that is not known to give the same packed as padded.
+    """
+    config = backbone.config
+    if not fits(backbone):
+        raise ValueError(f'{config.model_type} cannot be packed (these can: {", ".join(KNOWN)}): give the batches layout="ordered"')
+    positions = getattr(backbone.embeddings, "position_embeddings", None)
+    start = 0 if positions is None or positions.padding_idx is None else positions.padding_idx + 1  # RoBERTa counts from its padding
+    given = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + start}
+    if token_types and "token_type_ids" in micro:
+        given["token_type_ids"] = micro["token_type_ids"]
+    former, config._attn_implementation = config._attn_implementation, NAME
+    try:
+        return (forward or backbone)(**given, cu_seq_lens=micro["cu_seq_lens"], longest=micro["longest"])
+    finally:
+        config._attn_implementation = former
+
+
+def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, *, cu_seq_lens, longest, **_):
+    """Attention within each example of a packed row, with dropout: flash attention on a GPU in half precision, else padded.
+
+    Shapes: query, key, value (1, heads, N, D), cu_seq_lens (B + 1,) -> (1, N, heads, D), None
+    """
+    query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
+    reach = -1 if sliding_window is None else sliding_window - 1  # how far to either side a token sees; -1 is everywhere
+    attend = _flash if _has_flash(query) else _padded
+    return attend(query, key, value, cu_seq_lens, longest, dropout, scaling, reach)[None], None
+
+
+def _has_flash(query) -> bool:
+    return query.device.type == "cuda" and query.dtype in (torch.float16, torch.bfloat16) and query.shape[-1] % 8 == 0
+
+
+def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
+    # torch.nn.attention.varlen calls this same operator, but without dropout.
+    given = (query, key, value, cu_seq_lens, cu_seq_lens, longest, longest, dropout, False, False)
+    return torch.ops.aten._flash_attention_forward(*given, scale=scaling, window_size_left=reach, window_size_right=reach)[0]
+
+
+def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
+    """Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, longest, D)."""
+    place = torch.arange(longest, device=query.device)
+    at = (cu_seq_lens[:-1, None] + place).clamp(max=len(query) - 1)
+    real = place < cu_seq_lens.diff()[:, None]
+    mask = real[:, None, None]
+    if reach >= 0:  # padding sees everything: a row of scores without any would be NaN
+        mask = mask & (((place[:, None] - place).abs() <= reach) | ~real[:, None, :, None])
+    rows = [states[at].transpose(1, 2) for states in (query, key, value)]
+    attended = scaled_dot_product_attention(*rows, attn_mask=mask, dropout_p=dropout, scale=scaling)
+    token = torch.arange(len(query), device=query.device, dtype=cu_seq_lens.dtype)
+    row = torch.searchsorted(cu_seq_lens, token, right=True) - 1
+    return attended[row, :, token - cu_seq_lens[row]]
+
+
+def _no_mask(*_, **__):
+    """The ends of the examples say all that a mask would."""
+
+
+AttentionInterface.register(NAME, attention)
+AttentionMaskInterface.register(NAME, _no_mask)
