@@ -29,28 +29,36 @@ def model_path(name: str | Path) -> str:
     return str(mirror(str(name)) or name)
 
 
-def table(hub_id: str, files: list[str], split: str, config: str | None = None, streaming: bool = False):
-    """One split of a hub data set as a `datasets.Dataset` (an iterable one when streaming).
+def table(hub_id: str, split: str):
+    """One split of a hub data set, whole, as a pyarrow.Table.
 
     Args:
-        hub_id: `owner/name`.
-        files: file names inside the mirror's folder that hold this split, e.g. `["test_clean.parquet"]`. On the hub the file
-            whose name starts with the split is taken by `datasets` itself, unless `files` names more than the split.
-        split: the hub's own name of the split.
+        split: the stem of the file that holds it, `<split>.parquet` in the mirror. On the hub its files are named as well
+            (`<split>-00000-of-00001.parquet`): guessing splits would take `dev_clean` for a part of `dev`.
     Raises: FileNotFoundError that names the variable to set when neither the mirror nor the hub has it.
     """
+    folder = mirror(hub_id)
+    if folder is None:
+        return _from_hub(hub_id, split=split, data_files={split: [f"**/{split}[-.]*"]}).data.table
+    import pyarrow.parquet
+
+    path = folder / f"{split}.parquet"
+    if not path.is_file():
+        held = ", ".join(sorted(other.name for other in folder.iterdir())) or "nothing"
+        raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {held}")
+    return pyarrow.parquet.read_table(path)
+
+
+def stream(hub_id: str, split: str, config: str | None = None):
+    """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole."""
+    return iter(_from_hub(hub_id, name=config, split=split, streaming=True))
+
+
+def _from_hub(hub_id: str, **options):
     import datasets
 
-    folder = mirror(hub_id)
-    if folder is not None:
-        paths = [folder / name for name in files]
-        absent = [path.name for path in paths if not path.is_file()]
-        if absent:
-            held = ", ".join(sorted(path.name for path in folder.iterdir())) or "nothing"
-            raise FileNotFoundError(f"{hub_id} in the mirror lacks {', '.join(absent)}; it holds {held}")
-        return datasets.load_dataset("parquet", data_files=[str(path) for path in paths], split="train", streaming=streaming)
     try:
-        return datasets.load_dataset(hub_id, config, split=split, streaming=streaming)
+        return datasets.load_dataset(hub_id, **options)
     except Exception as error:
         raise FileNotFoundError(unreachable(hub_id, error)) from error
 

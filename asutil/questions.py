@@ -187,7 +187,7 @@ def _from_hub(name: str, protocol: str) -> dict[str, Split]:
     splits = {}
     for side, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
-        table = tables.checked(hub.table(hub_id, [f"{stem}.parquet"], stem).data.table, where, first_row=1)
+        table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
         split = _rule(_grouped(side, table, stem, where, first_row=1, ordered=name == "wikiqa"), rule)
         came, expected = tuple(split.report["kept"].values()), COUNTS[name][protocol][side]
         if came != expected:

@@ -45,7 +45,7 @@ def _source(source, split, text_column, separator, exclude_titles):
     form = HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
     column, separator = text_column or form[1], separator or form[2]
     if hub.mirror(hub_id) is None and is_hub_id(source):
-        rows = enumerate(hub.table(hub_id, [], split, config or form[0], streaming=True))
+        rows = enumerate(hub.stream(hub_id, split, config or form[0]))
         rows = ((f"{hub_id} row {number}", row) for number, row in rows)
     else:
         folder = hub.mirror(hub_id)
