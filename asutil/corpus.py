@@ -5,6 +5,7 @@ paragraphs), each offset array one longer than what it counts; `hashes` has a 64
 was made and has the sha256 of every array; it is written last, so that a folder without it is never read.
 """
 
+import errno
 import hashlib
 import itertools
 import json
@@ -19,11 +20,12 @@ from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
+from filelock import FileLock
 
 from . import hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
-from .sources import documents, fingerprint, is_hub_id
+from .sources import documents, fingerprint, shown
 
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
@@ -37,8 +39,7 @@ ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes")
 def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0, workers=1, source="", licence="", progress=False):
     """Write the index of `documents` to the folder `out`; the same bytes for any number of workers.
 
-    A build that was stopped goes on at its first unfinished shard; a finished one with the same settings is opened as it is only
-    by `prepare`.
+    A build that was stopped goes on at its first unfinished shard.
 
     Args:
         documents: iterable of documents as `clean` takes them.
@@ -49,7 +50,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
     Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path.
     """
     out = Path(out)
-    if out.exists():
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise FileExistsError(f"{out} exists already: open it with Corpus.open, or delete it to build again")
     parts = out.with_name(f".{out.name}.building")
     parts.mkdir(parents=True, exist_ok=True)
@@ -69,13 +70,15 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
         (parts / "corpus.json").write_text(json.dumps({**settings, **counts, "sha256": sums}, indent=1), encoding="utf-8")
-        for shard in shards:
+        for shard in [*parts.glob("shard-*"), *parts.glob(".shard-*")]:  # also those of an earlier try with more documents
             shutil.rmtree(shard)
         os.sync()
         parts.rename(out)
+    except FileNotFoundError:  # the source's own error, which names what is missing
+        raise
     except OSError as error:
-        reason = f"writing the index {out} failed ({error.strerror}); finished shards are kept for the next try"
-        raise OSError(error.errno, reason) from error
+        reason = f"writing the index {out} failed ({error.strerror or error}); finished shards are kept for the next try"
+        raise OSError(error.errno or errno.EIO, reason) from error
     return Corpus.open(out)
 
 
@@ -90,10 +93,11 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     identity = json.dumps([fingerprint(source), tokenizer_hash(tokenizer), chosen, named], sort_keys=True)
     slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
     out = Path(folder) / f"{slug}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    if out.is_dir():
-        return Corpus.open(out, tokenizer)
-    shown = source if is_hub_id(str(source)) or source == "pydocs" else Path(source).name
-    return build(documents(source, **chosen), tokenizer, out, source=str(shown), **options)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(out.with_name(f".{out.name}.lock")):  # runs that start together build it once
+        if not out.is_dir():
+            build(documents(source, **chosen), tokenizer, out, source=shown(source), **options)
+    return Corpus.open(out, tokenizer)
 
 
 def _build_shards(documents, tokenizer, parts, settings, workers, progress):
@@ -142,18 +146,35 @@ class _pool:
 
 def _grouped(documents):
     """Documents in shards of about SHARD_CHARACTERS: the borders depend on the documents alone."""
+    if isinstance(documents, str):
+        raise ValueError("documents is an iterable of documents, got one string")
     group, size = [], 0
     for number, document in enumerate(documents):
-        length = len(document) if isinstance(document, str) else sum(len(p) if isinstance(p, str) else sum(map(len, p)) for p in document)
-        if isinstance(document, str) and "\0" in document:
-            raise ValueError(f"document {number}: NUL byte at character {document.index(chr(0))}")
         group.append(document)
-        size += length
+        size += _characters(number, document)
         if size >= SHARD_CHARACTERS:
             yield group
             group, size = [], 0
     if group:
         yield group
+
+
+def _characters(number: int, document) -> int:
+    """The size of a document. Raises: ValueError naming the document that is no text, or no text that can be written."""
+    parts = [document] if isinstance(document, str) else document
+    if not isinstance(parts, list | tuple):
+        raise ValueError(f"document {number}: expected text, a list of paragraphs or a list of lists of sentences, got {document!r:.80}")
+    texts = [text for part in parts for text in (part if isinstance(part, list | tuple) else [part])]
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"document {number}: expected text, got {text!r:.80}")
+        if "\0" in text:
+            raise ValueError(f"document {number}: NUL byte in {text!r:.80}")
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"document {number}: half of a surrogate pair at character {error.start}") from None
+    return sum(map(len, texts))
 
 
 def _shard(number, texts, backend, as_text, settings, parts) -> Path:
@@ -251,16 +272,17 @@ def _merge(shards, parts) -> dict:
     for name in ARRAYS:
         offsets = name not in {"tokens", "hashes"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
-        whole = np.lib.format.open_memmap(parts / f"{name}.npy", "w+", dtype, (totals[name] + offsets,))
-        place, total = 0, 0
-        for shard in shards:
-            array = np.load(shard / f"{name}.npy")
-            if offsets:
-                array = total + array.cumsum()
-                total = int(array[-1]) if len(array) else total
-            whole[place + offsets : place + offsets + len(array)] = array
-            place += len(array)
-        whole.flush()
+        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (totals[name] + offsets,)}
+        with (parts / f"{name}.npy").open("wb") as stream:  # written, not mapped: a full disk is then an error and not a SIGBUS
+            np.lib.format.write_array_header_1_0(stream, header)
+            total = 0
+            np.zeros(int(offsets), dtype).tofile(stream)
+            for shard in shards:
+                array = np.load(shard / f"{name}.npy")
+                if offsets:
+                    array = total + array.cumsum()
+                    total = int(array[-1]) if len(array) else total
+                array.tofile(stream)
     kept = {name: totals[name] for name in ("documents", "paragraphs", "sentences", "tokens")}
     return {"documents_read": read, **kept}
 
@@ -294,7 +316,11 @@ class Corpus:
         folder = Path(out)
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
-        info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+        try:
+            info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
+            info["tokenizer_sha256"], info["sha256"]["tokens"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error
         if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
             raise ValueError(
                 f"{folder.name} was made with tokenizer {info['tokenizer']} ({info['tokenizer_sha256'][:16]}), "
@@ -305,7 +331,7 @@ class Corpus:
             path = folder / f"{name}.npy"
             try:
                 arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (OSError, ValueError) as error:
+            except (OSError, ValueError, EOFError) as error:
                 raise ValueError(f"{path} is damaged or cut short: {error}") from error
             if path.stat().st_size <= VERIFIED_BYTES and hub.sha256(path) != info["sha256"][name]:
                 raise ValueError(f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {info['sha256'][name][:16]}")
@@ -320,7 +346,10 @@ class Corpus:
         """The tokenizer that the index was made with, from its own files."""
         from . import encoders
 
-        return encoders.load_tokenizer(self.folder / "tokenizer")
+        tokenizer = encoders.load_tokenizer(self.folder / "tokenizer")
+        if tokenizer_hash(tokenizer) != self.info["tokenizer_sha256"]:
+            raise ValueError(f"{self.folder / 'tokenizer'} is not the tokenizer that the index was made with")
+        return tokenizer
 
     @cached_property
     def validation(self) -> np.ndarray:

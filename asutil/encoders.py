@@ -17,6 +17,7 @@ from pathlib import Path
 
 import torch
 import transformers
+from filelock import FileLock
 from huggingface_hub import hf_hub_download
 from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
@@ -25,7 +26,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import corpus, heads, hub, packing, runs, sources
+from . import cleaning, heads, hub, packing, runs, sources
 
 HEAD = "head.safetensors"
 CLASSES = 2
@@ -88,16 +89,23 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
     return _read_as_text(tokenizer)
 
 
-def tokenizer_for(model: str | Path, source: str, folder: str | Path) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model; for `tiny` a BPE of 8,192 trained on the first documents of `source`, kept under `folder`."""
+def tokenizer_for(model: str | Path, source: str, folder: str | Path, **form) -> PreTrainedTokenizerFast:
+    """The tokenizer of a model; for `tiny` a BPE of 8,192 trained on the first documents of `source`, kept under `folder`.
+
+    Args:
+        form: what `corpus.documents` is told about the source (text_column, paragraph_separator, exclude_titles).
+    """
     if model != "tiny":
         return load_tokenizer(model)
-    kept = Path(folder) / f"tokenizer_{hashlib.sha256(sources.fingerprint(source).encode()).hexdigest()[:12]}"
-    if not kept.is_dir():
-        texts = (corpus.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS))
-        trained = train_tokenizer(itertools.chain.from_iterable(texts), vocab_size=8192)
-        with whole_folder(kept) as part:
-            trained.save_pretrained(part)
+    identity = json.dumps([sources.fingerprint(source), {name: value for name, value in form.items() if value}])
+    kept = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together train it once
+        if not kept.is_dir():
+            texts = (cleaning.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form))
+            trained = train_tokenizer(itertools.chain.from_iterable(texts), vocab_size=8192)
+            with whole_folder(kept) as part:
+                trained.save_pretrained(part)
     return load_tokenizer(kept)
 
 
@@ -218,9 +226,22 @@ def load(name: str | Path, mlm: bool = False, keep_head: bool = True, seed: int 
     return model
 
 
-def start_from(name: str | Path, tokenizer, seed: int = 0, mlm: bool = False, keep_head: bool = True) -> PairEncoder:
-    """What a run starts from: `tiny` from scratch with this tokenizer, anything else as `load` gives it."""
-    return tiny(tokenizer, seed, mlm) if name == "tiny" else load(name, mlm, keep_head, seed)
+def start_from(name: str | Path, tokenizer, max_tokens: int, seed: int = 0, mlm: bool = False, keep_head: bool = True) -> PairEncoder:
+    """What a run starts from: `tiny` from scratch with this tokenizer, anything else as `load` gives it.
+
+    Raises: ValueError for inputs longer than the model reads, before anything is trained.
+    """
+    model = tiny(tokenizer, seed, mlm) if name == "tiny" else load(name, mlm, keep_head, seed)
+    check_length(model, max_tokens)
+    return model
+
+
+def check_length(model: PairEncoder, max_tokens: int) -> None:
+    """Refuse inputs longer than the model reads, or too short for two parts."""
+    longest = min(model.tokenizer.model_max_length, model.backbone.config.max_position_embeddings)
+    shortest = model.tokenizer.num_special_tokens_to_add(pair=True) + 2
+    if not shortest <= max_tokens <= longest:
+        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
 
 
 def load_ranker(name: str | Path, device: str | None = None):
@@ -237,7 +258,10 @@ def load_ranker(name: str | Path, device: str | None = None):
     if "pair" in model.fresh:
         raise ValueError(f"{name} has no pair head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     record = Path(source(name)).parent / "record.json"
-    settings = json.loads(record.read_text(encoding="utf-8"))["settings"] if record.is_file() else {}
+    record = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {"settings": {}}
+    settings = record["settings"]
+    if record.get("notebook") == "pretrain":
+        raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     return Ranker(model.eval(), settings.get("max_tokens") or 128)
 

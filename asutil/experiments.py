@@ -18,6 +18,7 @@ PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", 
 RUNGS = ("laptop", "small", "gpu", "paper")
 METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1", "evidence_f1")
 COMMITTED, HERE = "committed", "this machine"
+FREE = ("seed", "workers", "micro_tokens", "precision", "validation_examples", "runs_dir")  # settings that a comparison does not ask for
 NOTEBOOKS = {"pretrain": "pretraining", "finetune": None}  # the data set that a stage is scored on; None: the rung's
 
 # place -> (keys it must have, keys it may have)
@@ -242,26 +243,33 @@ def command(job: Job) -> str:
     return " ".join([f"papermill notebooks/{job.notebook}.ipynb", *given])
 
 
-def at_paper_settings(data: dict, records: list[dict]) -> bool:
-    """Whether the runs of a row's chain, first to last, were made with the paper's own settings.
+def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -> bool:
+    """Whether the runs of a row's chain, first to last, were made with the paper's own settings and data.
 
-    That is: rung `paper`, its backbone and corpus, and every rule of `settings:` that speaks of the run.
+    Every setting must be what the row gives to its notebook at rung `paper`, or one that a rule of `settings:` allows (the paper
+    prints a grid, not the choice); only what cannot change a result by design is free.
     """
-    if not records or not data.get("settings"):
+    stages = (data["rows"][row].get("stages") or [])[: 1 if dataset == "pretraining" else None]
+    if not data.get("settings") or "paper" not in data.get("rungs", {}) or not stages or len(stages) != len(records):
         return False
-    budget, first = data["rungs"]["paper"], records[0]["settings"]
-    same_start = first.get("model") == budget["backbone"] and first.get("corpus", budget["corpus"]) == budget["corpus"]
-    return same_start and all(record["rung"] == "paper" and _follows(data["settings"], record) for record in records)
-
-
-def _follows(rules: list[dict], record: dict) -> bool:
-    values = record["settings"]
-    for rule in rules:
-        if rule["notebook"] == record["notebook"] and all(values.get(key) in allowed for key, allowed in rule.get("when", {}).items()):
-            for key, allowed in rule["are"].items():
-                if values.get(key) not in (allowed if isinstance(allowed, list) else [allowed]):
-                    return False
+    model = None
+    for stage, record in zip(stages, records):
+        wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model))
+        allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted)
+        found = record["settings"]
+        if record["notebook"] != stage["notebook"] or any(found.get(n) not in values for n, values in allowed.items() if n not in FREE):
+            return False
+        model = record["name"]
     return True
+
+
+def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:
+    """What the paper prints for a run: the last rule that speaks of it wins."""
+    found = {}
+    for rule in rules:
+        if rule["notebook"] == notebook and all(wanted.get(key) in values for key, values in rule.get("when", {}).items()):
+            found |= {key: values if isinstance(values, list) else [values] for key, values in rule["are"].items()}
+    return found
 
 
 # ------------------------------------------------------------------ what was run
@@ -296,7 +304,8 @@ def _committed(data: dict, folder: Path):
 
 def _local(data: dict, made: pd.DataFrame, folder):
     made = made[made["finished"].astype(bool)]
-    known = {_key(run.notebook, run.record["settings"]): run for run in made.itertuples()}
+    in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))  # of runs on changed data the newest counts
+    known = {_key(run.notebook, run.record["settings"]): run for run in in_time}
 
     def find(notebook: str, parameters: dict) -> Path:
         key = _key(notebook, runs.settings(notebook, parameters))
@@ -312,7 +321,6 @@ def _local(data: dict, made: pd.DataFrame, folder):
 
 
 def _key(notebook: str, settings: dict) -> str:
-    # Records name a run, a folder or a file without its place on the machine.
-    places = {name: Path(str(settings[name])).name for name in ("model", "corpus", "dataset") if settings.get(name)}
-    kept = {name: value for name, value in settings.items() if name != "runs_dir"}
-    return json.dumps([notebook, kept | places], sort_keys=True, default=str)
+    """The effective settings as a record shows them, without those that cannot change a result."""
+    kept = {name: value for name, value in runs.shown(settings).items() if name not in ("workers", "micro_tokens")}
+    return json.dumps([notebook, kept], sort_keys=True, default=str)

@@ -57,6 +57,8 @@ def stream(hub_id: str, split: str, config: str | None = None):
 def _from_hub(hub_id: str, **options):
     import datasets
 
+    if hub_id.startswith("local/"):
+        raise FileNotFoundError(unreachable(hub_id, LookupError("local")))
     try:
         return datasets.load_dataset(hub_id, **options)
     except Exception as error:
@@ -65,10 +67,16 @@ def _from_hub(hub_id: str, **options):
 
 def unreachable(hub_id: str, error: Exception) -> str:
     """The message for a data set or model that neither the mirror nor the hub gives."""
+    if hub_id.startswith("local/"):
+        return f"{hub_id} is on no hub: it is a folder of the mirror that you make (book/reproduce.md, Real data); {_mirror_state()}."
     return (
         f"{hub_id} could not be loaded from the hub ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). "
-        f"Without a network, set {MIRROR} to a folder that holds {hub_id}/ (now: {os.environ.get(MIRROR) or 'not set'})."
+        f"Without a network, set {MIRROR} to a folder that holds {hub_id}/ ({_mirror_state()})."
     )
+
+
+def _mirror_state() -> str:
+    return f"{MIRROR} is now {os.environ.get(MIRROR) or 'not set'}"
 
 
 def sha256(path: Path) -> str:

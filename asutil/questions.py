@@ -163,7 +163,7 @@ def load(name, protocol="clean", train_questions="all", limit: int | None = None
 
 
 def fingerprint(name) -> str:
-    """What a record says of the data set's content: a hash of its files, of pydocs' package versions, or the hub's revision."""
+    """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
     if name == "pydocs":
         return docstrings.fingerprint(docstrings.NUMPYDOC)
     if name not in HUB:
@@ -171,12 +171,8 @@ def fingerprint(name) -> str:
         hashes = [hub.sha256(path)] if path.is_file() else [hub.sha256(_side_file(path, side)) for side in SIDES]
         return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
     hub_id = HUB[name][0]
-    if folder := hub.mirror(hub_id):
-        return hub.sha256(folder)
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    reference = Path(HF_HUB_CACHE, "datasets--" + hub_id.replace("/", "--"), "refs", "main")
-    return f"{hub_id}@{reference.read_text().strip()}" if reference.is_file() else hub_id
+    folder = hub.mirror(hub_id)
+    return hub.sha256(folder) if folder else hub_id
 
 
 # ---------------------------------------------------------------------------------------------------------- the sources

@@ -9,7 +9,7 @@ import torch
 from tqdm.auto import tqdm
 
 from . import inputs
-from .encoders import PairEncoder
+from .encoders import PairEncoder, check_length
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 13, 1 << 16  # a batch, padding included
 
@@ -28,6 +28,8 @@ class Ranker:
         """Candidates in order, best first: (its number, its score); equal scores keep the order given."""
         if contexts is not None:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
+        if not candidates:
+            return []
         asked = SimpleNamespace(id="", text=question, candidates=[SimpleNamespace(id="", text=text, label=0) for text in candidates])
         scores = self.score([asked], progress=False)["score"].to_numpy()
         return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
@@ -54,9 +56,7 @@ class Ranker:
     @torch.no_grad()
     def _scores(self, pairs: inputs.Pairs, max_tokens: int, bar) -> np.ndarray:
         model, device = self.model, next(self.model.parameters()).device
-        limit = min(model.tokenizer.model_max_length, model.backbone.config.max_position_embeddings)
-        if max_tokens > limit:
-            raise ValueError(f"max_tokens: at most {limit} for this model, got {max_tokens}")
+        check_length(model, max_tokens)
         numbers = np.arange(len(pairs))
         budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         scores = np.empty(len(pairs), np.float32)

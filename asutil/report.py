@@ -108,8 +108,7 @@ def _points(cell, unit: str) -> tuple[float, float] | None:
 def _verdicts(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[str]:
     """The verdict of each metric of a line; `lines` may be empty."""
     chains = [[*line.earlier, line.record] for line in lines.itertuples()]
-    whole = len(data["rows"][row].get("stages") or ()) if dataset != "pretraining" else 1
-    exact = all(len(chain) == whole and experiments.at_paper_settings(data, chain) for chain in chains)
+    exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
     return [verdict(_points(cells.get(m), data["unit"]), _values(lines, m), _questions(lines), exact, private) for m in metrics]
 

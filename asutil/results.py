@@ -23,8 +23,9 @@ def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = 
             continue
         place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(_published(paper, line), indent=None, separators=(",", ":"), allow_nan=False)
-        runs.atomically(place, lambda path, text=text: path.write_text(text.replace(',"', ',\n"') + "\n", encoding="utf-8"))
+        entries = _published(paper, line).items()  # one line an entry: a change of a figure is a change of its line
+        text = "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries) + "\n}\n"
+        runs.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         written.append(place)
     return written
 

@@ -45,6 +45,7 @@ class Parameter:
     type: str
     help: str
     choices: tuple[str, ...] = ()
+    at_least: float | None = None
 
 
 def root() -> Path:
@@ -63,7 +64,7 @@ def root() -> Path:
 def parameters(notebook: str) -> dict[str, Parameter]:
     """The parameters of a notebook, read from its cell tagged `parameters` without running it.
 
-    Each is a typed assignment of a literal with a comment; `one of: a, b, c` in the comment lists the values that are allowed.
+    Each is a typed assignment of a literal with a comment; `one of: a, b, c` and `at least 1` in the comment say what is allowed.
     """
     path = root() / "notebooks" / f"{notebook}.ipynb"
     if not path.is_file():
@@ -84,14 +85,16 @@ def _read_parameters(source: str) -> dict[str, Parameter]:
             text = comments.get(node.end_lineno, "")
             listed = re.search(r"one of: ([^;]+)", text)
             choices = tuple(choice.strip() for choice in listed.group(1).split(",")) if listed else ()
+            bound = re.search(r"at least (\d+)", text)
+            at_least = float(bound.group(1)) if bound else None
             name = node.target.id
-            found[name] = Parameter(name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices)
+            found[name] = Parameter(name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices, at_least)
     return found
 
 
-def nearest(word: str, known) -> str:
+def nearest(word: str, known, cutoff: float = 0.6) -> str:
     """`; did you mean 'psd'?` or nothing."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1)
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1, cutoff)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
@@ -115,6 +118,8 @@ def check(notebook: str, given: dict) -> None:
             raise ValueError(f"{name} of {notebook} is {parameter.type}, got {value!r} ({type(value).__name__}): {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
+        if parameter.at_least is not None and value < parameter.at_least:
+            raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
             raise ValueError(
                 f"{name} of {notebook} is one of {', '.join(parameter.choices)}; got {value!r}{nearest(value, parameter.choices)}"
@@ -152,9 +157,25 @@ def _depending(value, values: dict):
 
 
 def _fingerprints() -> dict:
-    from . import corpus, questions
+    from . import questions, sources
 
-    return {"corpus": corpus.fingerprint, "dataset": questions.fingerprint}
+    return {"corpus": sources.fingerprint, "dataset": questions.fingerprint, "exclude_titles": lambda path: hub.sha256(Path(path))}
+
+
+def shown(values: dict) -> dict:
+    """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
+    from . import sources
+
+    named = {}
+    for name in ("corpus", "dataset", "model", "exclude_titles"):
+        value = str(values.get(name) or "")
+        if find(value):
+            named[name] = Path(value).name
+        elif name == "corpus" and value:
+            named[name] = sources.shown(value)
+        elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
+            named[name] = f"own:{Path(value).name}"
+    return {name: value for name, value in values.items() if name != "runs_dir"} | named
 
 
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
@@ -180,6 +201,8 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool) -> str:
         return folder.name[-12:]
     if Path(name).is_dir():
         return hub.sha256(Path(name))
+    if "/" not in name and nearest(name, ["tiny"], 0.7) and name != "tiny":
+        raise ValueError(f"model: no folder or run {name!r}{nearest(name, ['tiny'], 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         raise FileNotFoundError(f"model: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
     held = hub.mirror(name)
@@ -193,28 +216,26 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
         must_exist: refuse a model that names a run which is not finished; False for planning a chain of runs.
     """
     effective = settings(notebook, given)
-    runs_dir, inputs, shown = effective.pop("runs_dir", None), {}, dict(effective)
+    runs_dir, inputs = effective.pop("runs_dir", None), {}
     for name, fingerprint in _fingerprints().items():
-        if effective.get(name):
+        if effective.get(name) is not None:
             inputs[name] = fingerprint(effective[name])
     if effective.get("model"):
         inputs["model"] = _model_fingerprint(effective["model"], runs_dir, must_exist)
-    for name in inputs:  # a record carries no path of the machine it was made on
-        if Path(str(effective[name])).is_absolute() or find(str(effective[name])):
-            shown[name] = Path(effective[name]).name
+    named = shown(effective)
     text = json.dumps([notebook, {**effective, **inputs}], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
-    return {"name": f"{notebook}{_slug(notebook, given, shown)}-{digest}", "hash": digest, "settings": shown, "inputs": inputs}
+    return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
 
 
-def _slug(notebook: str, given: dict, shown: dict) -> str:
+def _slug(notebook: str, given: dict, named: dict) -> str:
     """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
     effective, words = settings(notebook, given), []
     for name in parameters(notebook):
         without = settings(notebook, {other: value for other, value in given.items() if other != name}) if name in given else effective
         if name != "runs_dir" and (name in NAMED_BY or effective[name] != without[name]):
-            value = shown[name]
-            word = str(value).rsplit("/", 1)[-1] if isinstance(value, str) else f"{name}{value}"
+            value = named[name]
+            word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
     return "".join(f"-{word}" for word in words if word)[:80]
 

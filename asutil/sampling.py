@@ -12,7 +12,7 @@ import numpy as np
 from . import inputs
 from .draws import below, keyed, permuted
 
-REDRAWS = 8
+REDRAWS, WALK = 8, 1000  # fresh draws of a negative, then so many of the next eligible paragraphs
 KINDS = ("positive", "hard", "easy")
 POSITIVE, HARD, EASY = range(3)
 
@@ -185,13 +185,13 @@ class Sampler:
             raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
         if split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {split!r}")
-        if not 0 <= hard_negatives <= negatives:
-            raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
-        if same_paragraph_before and objective != "ssp":
-            raise ValueError(f"same_paragraph_before is an option of ssp, got {objective}")
         self.corpus, self.rule, self.split = corpus, OBJECTIVES[objective], split
-        self.max_tokens = max_tokens or self.rule.max_tokens
+        self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
         self.hard_negatives = hard_negatives if self.rule.hard else 0
+        if not 0 <= self.hard_negatives <= negatives:
+            raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
+        if same_paragraph_before and not (objective == "ssp" and hard_negatives):
+            raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
         self.negatives, self.same_paragraph_before = negatives, same_paragraph_before
         self.key = keyed(seed, epoch, list(OBJECTIVES).index(objective))
         self._find_anchors(objective)
@@ -213,6 +213,7 @@ class Sampler:
         eligible &= own >= (1 if rule.hard else 2)  # psd needs a second paragraph for its positive
         eligible &= self.begin[other_need - 1, -1] > own  # an easy negative must exist
         self.anchors = candidates[eligible]
+        self.anchors = self.anchors[~self._without_negatives(self.anchors)]
         if not len(self.anchors):
             held = int(np.count_nonzero(corpus.validation == (self.split == "validation")))
             raise ValueError(
@@ -220,6 +221,25 @@ class Sampler:
                 f"longest of {int(sizes.max(initial=0))} sentences; it needs at least 2 documents and paragraphs of "
                 f"{int(anchor_need.min(initial=9))} or more sentences"
             )
+
+    def _without_negatives(self, p):
+        """Anchors whose sentences stand in every paragraph that could give a negative: looked for only where sentences repeat."""
+        counts, documents = self.corpus.repeated_before, self.corpus.documents
+        d = self.corpus.document_of[p]
+        begin, end = (self.corpus.paragraphs[documents[d + side]] for side in (0, 1))  # a positive may come from the whole document
+        suspicious = np.flatnonzero(counts[end] > counts[begin])
+        p = np.repeat(p[suspicious], self.negatives)
+        slots = np.tile(np.arange(1, 1 + self.negatives), len(suspicious))
+        failed = np.zeros(len(d), bool)
+        if p.size:
+            first, positive, _ = self._positives(p)
+            lacking = self._negatives(p, *self.rule.lengths(self._lengths_key(p)), slots, first, positive)[-1]
+            failed[suspicious[lacking // self.negatives]] = True
+        return failed
+
+    def _positives(self, p):
+        a, b = self.rule.lengths(self._lengths_key(p))
+        return self.rule.positive(self, p, *self._extent(p), a, b, keyed(self.key, 1, p))
 
     def _lengths_key(self, paragraphs):
         return keyed(self.key, 0, paragraphs)
@@ -237,14 +257,13 @@ class Sampler:
         groups, slots = np.divmod(indices, 1 + self.negatives)
         p = self.anchors[permuted(groups, len(self.anchors), self.key)]
         a, b = self.rule.lengths(self._lengths_key(p))
-        start, n = self._extent(p)
-        first, second, q = self.rule.positive(self, p, start, n, a, b, keyed(self.key, 1, p))
+        first, second, q = self._positives(p)
         kinds = np.zeros(len(indices), np.int8)
         negative = np.flatnonzero(slots)
         if negative.size:
             anchored = [array[negative] for array in (p, a, b, slots, first, second)]
             second, q = second.copy(), q.copy()
-            second[negative], q[negative], kinds[negative] = self._negatives(*anchored)
+            second[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
         ranges = np.stack([first, second], 1)
         return Spans(ranges, np.stack([p, q], 1), (kinds == POSITIVE).astype(np.int64), kinds, groups)
 
@@ -252,11 +271,11 @@ class Sampler:
         start = self.corpus.paragraphs[p]
         return start, self.corpus.paragraphs[p + 1] - start
 
-    def sibling(self, p, need, key, turn=0, stride=0):
+    def sibling(self, p, need, key, turn=0):
         """Another paragraph of p's document with `need` sentences or more: drawn, then `turn` places on. One must exist."""
         d = self.corpus.document_of[p]
         begin, count = self._own(need, d)
-        k = (below(key, count - 1) + turn + stride) % (count - 1)
+        k = (below(key, count - 1) + turn) % (count - 1)
         q = self._holder(need, begin + k)
         return np.where(q < p, q, self._holder(need, np.minimum(begin + k + 1, begin + count - 1)))
 
@@ -279,17 +298,18 @@ class Sampler:
         return self._holder(need, k + np.where(k < begin, 0, count))
 
     def _negatives(self, p, a, b, slots, first, positive):
-        """Second parts of negatives: drawn again while one of their sentences equals one of the anchor's or the positive's."""
+        """Second parts of negatives: drawn again while one of their sentences equals one of the anchor's or the positive's.
+
+        Returns: second parts, their paragraphs, kinds, and which negatives were not to be had (of anchors alone that are not eligible).
+        """
         second, q, kinds = np.empty_like(positive), np.empty_like(p), np.empty(len(p), np.int8)
         todo, attempt = np.arange(len(p)), 0
-        while todo.size:
-            if attempt > REDRAWS + len(self.corpus.paragraphs):
-                raise ValueError(f"paragraph {p[todo[0]]} finds no negative: its sentences stand in every paragraph that could give one")
+        while todo.size and attempt <= REDRAWS + min(WALK, len(self.corpus.paragraphs)):
             drawn = self._negative(p[todo], a[todo], b[todo], slots[todo], first[todo], attempt)
             second[todo], q[todo], kinds[todo] = drawn
             todo = todo[self._clashes(first[todo], positive[todo], drawn[0])]
             attempt += 1
-        return second, q, kinds
+        return second, q, kinds, todo
 
     def _negative(self, p, a, b, slots, first, attempt):
         """One attempt: up to REDRAWS fresh draws, afterwards the next eligible paragraphs, hard ones before easy ones."""
@@ -302,9 +322,11 @@ class Sampler:
         q = np.empty_like(p)
         if hard.any():
             at = np.flatnonzero(hard)
-            # the hard negatives of a group share one draw and go on from it by a drawn stride: two of them never meet
-            stride = (1 + below(keyed(key, 6), np.maximum(siblings - 1, 1))) * (slots - 1)
-            q[at] = self.sibling(p[at], need[at], keyed(key, 7)[at], walk, stride[at])
+            # the hard negatives of a group share one draw: the first takes it, the others go on from it by different steps, so that
+            # two of them only meet where one was drawn again
+            others = np.maximum(siblings - 1, 1)
+            step = np.where(slots > 1, 1 + (below(keyed(key, 6), others) + slots - 2) % others, 0)
+            q[at] = self.sibling(p[at], need[at], keyed(key, 7)[at], walk + step[at])
         if not hard.all():
             at = np.flatnonzero(~hard)
             q[at] = self._foreign(

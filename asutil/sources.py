@@ -1,8 +1,12 @@
 """Where documents come from: the embedded `pydocs`, a hub id or its mirror, a folder, or a file.
 
 `documents` yields them one after the other, and names the file and row of what it refuses.
+
+`python -m asutil.sources wikimedia/wikipedia:20231101.en --limit 626 --out $ASUTIL_MIRROR/local/wikipedia_small/train.parquet` keeps a
+slice of a source as a file, for machines without a network and for the rungs `small` and `gpu`.
 """
 
+import argparse
 import hashlib
 import itertools
 import json
@@ -18,6 +22,7 @@ HUB_FORMS = {
     "Skylion007/openwebtext": (None, "text", "\n\n"),
     "vblagoje/cc_news": (None, "text", "\n"),
 }
+SUFFIXES = (".parquet", ".jsonl", ".txt")
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -30,10 +35,24 @@ def documents(source, split="train", limit=None, text_column=None, paragraph_sep
     Returns: an iterator of documents, each a string with blank lines between its paragraphs or a list of paragraphs.
     Raises: FileNotFoundError, ValueError naming the file and the row.
     """
-    found = itertools.chain.from_iterable(
-        _source(one.strip(), split, text_column, paragraph_separator, frozenset(exclude_titles)) for one in str(source).split(",")
-    )
-    return itertools.islice(found, limit)
+    options = (split, text_column, paragraph_separator, frozenset(exclude_titles))
+    return itertools.islice(itertools.chain.from_iterable(_source(one, *options) for one in _several(source)), limit)
+
+
+def _several(source) -> list[str]:
+    """The sources that are joined by commas; a path may have a comma of its own."""
+    source = str(source)
+    parts = [source] if Path(source).exists() and source else [part.strip() for part in source.split(",")]
+    if not all(parts):
+        raise ValueError(
+            f"corpus {source!r}: expected pydocs, a hub id owner/name, a folder or a file, several joined by commas; one is empty"
+        )
+    return parts
+
+
+def shown(source) -> str:
+    """A source without any place on this machine: `own:documents.jsonl` for a path, everything else as it is."""
+    return ",".join(part if part == "pydocs" or is_hub_id(part) else f"own:{Path(part).name}" for part in _several(source))
 
 
 def _source(source, split, text_column, separator, exclude_titles):
@@ -63,15 +82,17 @@ def read_titles(path: str | None) -> tuple[str, ...]:
 
 
 def is_hub_id(source: str) -> bool:
-    return not Path(source).exists() and re.fullmatch(r"[\w.-]+/[\w.-]+(:[\w.-]+)?", source) is not None
+    """Whether a name that is no path here has the form of a hub id, `owner/name` or `owner/name:config`."""
+    form = re.fullmatch(r"\w[\w.-]*/\w[\w.-]*(:[\w.-]+)?", source)
+    return form is not None and not Path(source).exists() and Path(source).suffix not in SUFFIXES
 
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return sorted(p for p in path.rglob("*") if p.suffix in {".parquet", ".jsonl", ".txt"} and p.is_file())
+        return sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
     if not path.is_file():
         raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)")
-    if path.suffix not in {".parquet", ".jsonl", ".txt"}:
+    if path.suffix not in SUFFIXES:
         raise ValueError(f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}")
     return [path]
 
@@ -81,7 +102,10 @@ def _rows(path: Path, column: str):
     if path.suffix == ".parquet":
         import pyarrow.parquet
 
-        file = pyarrow.parquet.ParquetFile(path)
+        try:
+            file = pyarrow.parquet.ParquetFile(path)
+        except (pyarrow.ArrowInvalid, OSError) as error:
+            raise ValueError(f"{path.name}: not a whole parquet file ({error})") from None
         if column not in file.schema_arrow.names:
             raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(file.schema_arrow.names)}")
         wanted = [name for name in (column, "title") if name in file.schema_arrow.names]
@@ -96,8 +120,8 @@ def _rows(path: Path, column: str):
                 place = f"{path.name} line {number}"
                 try:
                     row = json.loads(_decode(line, place))
-                except json.JSONDecodeError as error:
-                    raise ValueError(f"{place}: not JSON ({error.msg})") from None
+                except (json.JSONDecodeError, RecursionError) as error:
+                    raise ValueError(f"{place}: not JSON ({getattr(error, 'msg', 'nested too deeply')})") from None
                 if not isinstance(row, dict):
                     raise ValueError(f"{place}: expected an object with {column!r}, got {type(row).__name__}")
                 yield place, row
@@ -117,23 +141,50 @@ def _texts(rows, column, separator, exclude_titles):
             raise ValueError(f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})")
         if "\0" in text:
             raise ValueError(f"{place}: NUL byte at character {text.index(chr(0))} of {column!r}")
-        if row.get("title") not in exclude_titles or row.get("title") is None:
+        title = row.get("title")
+        if not isinstance(title, str) or title not in exclude_titles:
             yield text if separator == "\n\n" else text.split(separator)
 
 
 def fingerprint(source: str) -> str:
     """What identifies the data of a source: hashes of files, versions of the packages behind `pydocs`, or the hub id itself."""
     prints = []
-    for one in str(source).split(","):
-        hub_id = one.strip().partition(":")[0]
+    for one in _several(source):
+        hub_id = one.partition(":")[0]
         if hub_id == "pydocs":
             from . import docstrings
 
             prints.append(docstrings.fingerprint())
         elif held := hub.mirror(hub_id):
             prints.append(hub.sha256(held))
-        elif is_hub_id(one.strip()):
-            prints.append(one.strip())
+        elif is_hub_id(one):
+            prints.append(one)
         else:
-            prints.append(hashlib.sha256("".join(hub.sha256(path) for path in _files(Path(one.strip()))).encode()).hexdigest())
+            prints.append(hashlib.sha256("".join(hub.sha256(path) for path in _files(Path(one))).encode()).hexdigest())
     return prints[0] if len(prints) == 1 else hashlib.sha256("".join(prints).encode()).hexdigest()
+
+
+def main() -> None:
+    """Write the first rows of a hub data set into a parquet file, with its own columns."""
+    import pyarrow
+    import pyarrow.parquet
+    from tqdm.auto import tqdm
+
+    from .runs import atomically
+
+    parser = argparse.ArgumentParser(prog="python -m asutil.sources", description=main.__doc__)
+    parser.add_argument("source", help="a hub id owner/name or owner/name:config")
+    parser.add_argument("--split", default="train")
+    parser.add_argument("--limit", type=int, required=True, help="rows to keep")
+    parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
+    given = parser.parse_args()
+    hub_id, _, config = given.source.partition(":")
+    rows = itertools.islice(hub.stream(hub_id, given.split, config or HUB_FORMS.get(hub_id, (None,))[0]), given.limit)
+    table = pyarrow.Table.from_pylist(list(tqdm(rows, total=given.limit, unit=" rows")))
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    atomically(given.out, lambda path: pyarrow.parquet.write_table(table, path))
+    print(f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {given.out}")
+
+
+if __name__ == "__main__":
+    main()

@@ -22,7 +22,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from . import hub, inputs, losses, metrics, runs
+from . import hub, inputs, losses, metrics, packing, runs
 from .encoders import whole_folder
 
 MARKER = "complete.json"
@@ -45,6 +45,7 @@ def train(
     mlm_weight: float = 1.0,
     objective_weight: float = 1.0,
     precision: str = "auto",
+    compile: bool | None = None,
     evaluate=None,
     evaluate_every: int | None = None,
     patience: int | None = None,
@@ -56,12 +57,15 @@ def train(
     L = mlm_weight * L_mlm + objective_weight * L_pair; AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2.
     Args:
-        batches: `len` steps; `batches[step]` is {"micro": [micro-batch, ...], "examples": int, "masked": int}, a function of step.
+        batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
+            "tokens": int}. On a GPU batches of no stated layout are packed, where the backbone can take that.
         folder: of the run: `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best) go below it.
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
+        compile: whether the backbone is compiled for packed micro-batches; on a GPU it is, where this is left out.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
-    Returns: {"steps", "tokens", "seconds", "best": {"step", best_metric} or None, "log": [one dict a line of log.jsonl]}.
+    Returns: {"steps", "tokens", "seconds", "waiting" (for data, seconds of this call alone), "best": {"step", best_metric} or None,
+        "log": [one dict a line of log.jsonl]}.
     Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path.
     """
     if precision not in ("auto", "fp32", "bf16"):
@@ -70,8 +74,11 @@ def train(
         raise ValueError("no steps to train: the batches are empty")
     if patience is not None and evaluate is None:
         raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
-    folder = Path(folder)
-    bf16 = precision == "bf16" or (precision == "auto" and torch.cuda.is_available() and torch.cuda.is_bf16_supported())
+    folder, gpu = Path(folder), torch.cuda.is_available()
+    bf16 = precision == "bf16" or (precision == "auto" and gpu and torch.cuda.is_bf16_supported())
+    packs = hasattr(model, "backbone") and packing.fits(model.backbone)
+    if gpu and packs and getattr(batches, "layout", "stated") is None:
+        batches.layout = "packed"
     arguments = TrainingArguments(
         output_dir=str(folder / "checkpoints"),
         max_steps=len(batches),
@@ -86,7 +93,8 @@ def train(
         adam_epsilon=1e-8,
         max_grad_norm=1.0,
         bf16=bf16,
-        use_cpu=bf16 and not torch.cuda.is_available(),
+        use_cpu=bf16 and not gpu,
+        dataloader_num_workers=2 if gpu else 0,
         seed=seed,
         logging_steps=log_every,
         logging_nan_inf_filter=False,
@@ -97,10 +105,15 @@ def train(
     settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
     settings |= {"mlm_weight": mlm_weight, "objective_weight": objective_weight, "bf16": bf16}
     trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
+    if packs and (gpu if compile is None else compile):
+        model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     checkpoint = newest_checkpoint(folder / "checkpoints")
     trainer.continue_from(checkpoint)
-    if not trainer.ended():
-        trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    try:
+        if not trainer.ended():
+            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+    finally:
+        model.compiled = None
     return trainer.finish()
 
 
@@ -151,24 +164,34 @@ class StepTrainer(Trainer):
         self.remove_callback(PrinterCallback)
         self.folder, self.settings, self.dev = folder, settings, evaluation[0]
         self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
-        self.step, self.tokens, self.seconds, self.rows = 0, 0, 0.0, []
+        self.step, self.tokens, self.seconds, self.waiting, self.rows = 0, 0, 0.0, 0.0, []
         self.sums = torch.zeros(3, device=self.args.device)  # of mlm loss, objective loss and steps since the last log
         self.started, self.board = time.monotonic(), None
 
     # -------------------------------------------------------------- the step
 
     def get_train_dataloader(self):
-        return DataLoader(self.train_dataset, batch_size=1, shuffle=False, collate_fn=_only)
+        workers = self.args.dataloader_num_workers
+        return DataLoader(self.train_dataset, 1, collate_fn=_only, num_workers=workers, pin_memory=self.args.device.type == "cuda")
+
+    def get_batch_samples(self, *given):
+        asked = time.monotonic()
+        found = super().get_batch_samples(*given)
+        self.waiting += time.monotonic() - asked
+        return found
+
+    def _moved(self, value):
+        return value.to(self.args.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def training_step(self, model, inputs, num_items_in_batch=None):
         model.train()
         # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
         torch.manual_seed(step_seed(self.args.seed, self.state.global_step))
         total, parts = 0, 0
+        self.tokens += inputs["tokens"]
         for left, micro in zip(reversed(range(len(inputs["micro"]))), inputs["micro"]):
-            self.tokens += int(micro["attention_mask"].sum())
             with self.accelerator.no_sync(model) if left else contextlib.nullcontext():
-                micro = self._prepare_inputs(micro)
+                micro = {name: self._moved(value) for name, value in micro.items()}
                 weights = self.settings["mlm_weight"], self.settings["objective_weight"]
                 loss, part = micro_loss(model(micro), micro, inputs, *weights)
                 self.accelerator.backward(loss)
@@ -239,8 +262,8 @@ class StepTrainer(Trainer):
         if self.board:
             self.board.close()
         best = best and {"step": best["step"], self.metric[5:]: best[self.metric]}
-        steps = max(self.step, self.state.global_step)
-        return {"steps": steps, "tokens": self.tokens, "seconds": round(self._seconds(), 2), "best": best, "log": self.rows}
+        steps, seconds, waiting = max(self.step, self.state.global_step), round(self._seconds(), 2), round(self.waiting, 3)
+        return {"steps": steps, "tokens": self.tokens, "seconds": seconds, "waiting": waiting, "best": best, "log": self.rows}
 
     # -------------------------------------------------------------- checkpoints: safetensors and JSON, never a pickle
 

@@ -161,7 +161,7 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     for position, job in enumerate(jobs):
         assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
     one = [job for job in jobs if job.row == "roberta_psd"]
-    assert [(job.dataset, job.seed) for job in one] == [("pretraining", 0), *[(d, s) for d in ("wikiqa", "trecqa") for s in (0, 1, 2)]]
+    assert [(job.dataset, job.seed) for job in one] == [("pretraining", 0), *[(d, s) for d in ("wikiqa", "trecqa") for s in (0, 1)]]
     assert {job.parameters["model"] for job in one[1:]} == {one[0].folder.as_posix()}
     assert one[1].needs == (one[0].folder,)
     assert one[0].parameters == {
@@ -232,63 +232,56 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
 
 # ------------------------------------------------------------------ the paper's own settings
 
-CORPORA = experiments.read("sentence_objectives", FOLDER)["rungs"]["paper"]["corpus"]
-PRETRAIN = {
-    "objective": "psd",
-    "model": "FacebookAI/roberta-base",
-    "corpus": CORPORA,
-    "batch_size": 4096,
-    "peak_lr": 1e-4,
-    "warmup_steps": 10000,
-    "weight_decay": 0.01,
-    "steps": 200000,
-    "max_tokens": 256,
-    "anything": "else",
-}
-FINETUNE = {
-    "dataset": "wikiqa",
-    "model": "pretrain-psd-0123456789ab",
-    "protocol": "clean",
-    "train_questions": "all",
-    "weight_decay": 0.01,
-    "patience": 5,
-    "batch_size": 32,
-    "peak_lr": 1e-5,
-    "epochs": 40,
-}
 
-
-def chain(pretrain=None, finetune=None, rung="paper"):
-    return [
-        {"notebook": "pretrain", "rung": rung, "settings": PRETRAIN | (pretrain or {})},
-        {"notebook": "finetune", "rung": rung, "settings": FINETUNE | (finetune or {})},
-    ]
+def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
+    """Records of a row's runs with what its notebooks would set, and some changes."""
+    data, made, model = experiments.read("sentence_objectives", FOLDER), [], None
+    for stage in data["rows"][row]["stages"]:
+        given = experiments.stage_parameters(data, row, stage, rung, dataset, 0, model)
+        changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
+        model = f"{stage['notebook']}-{len(made):012d}"
+        settings = runs.shown(runs.settings(stage["notebook"], given)) | changes
+        made.append({"notebook": stage["notebook"], "name": model, "rung": rung, "seed": 0, "settings": settings})
+    return made
 
 
 @pytest.mark.parametrize(
-    ("records", "expected"),
+    ("changes", "expected"),
     [
-        (chain(), True),
-        (chain(finetune={"peak_lr": 5e-6}), True),  # another value of the printed grid
-        (chain(finetune={"peak_lr": 3e-5}), False),
-        (chain(finetune={"batch_size": 128}), False),
-        (chain(finetune={"dataset": "asnq"}), False),  # ASNQ has settings of its own
-        (chain(finetune={"dataset": "asnq", "batch_size": 2048, "warmup_steps": 1000, "epochs": 6}), True),
-        (chain(pretrain={"steps": 1000}), False),
-        (chain(pretrain={"objective": "ssp"}), False),
-        (chain(pretrain={"objective": "ssp", "steps": 400000, "max_tokens": 128}), True),
-        (chain(pretrain={"model": "tiny"}), False),
-        (chain(pretrain={"corpus": "pydocs"}), False),
-        (chain(rung="small"), False),
-        ([], False),
+        ({}, True),
+        ({"row": "roberta_base"}, True),
+        ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
+        ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
+        ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
+        ({"finetune": {"peak_lr": 3e-5}}, False),
+        ({"finetune": {"batch_size": 128}}, False),
+        ({"finetune": {"question_limit": 5}}, False),
+        ({"finetune": {"keep_head": False}}, False),
+        ({"finetune": {"max_tokens": 16}}, False),
+        ({"finetune": {"dataset": "own:wikiqa"}}, False),
+        ({"finetune": {"model": "pretrain-ffffffffffff"}}, False),  # not the run before it
+        ({"pretrain": {"steps": 1000}}, False),
+        ({"pretrain": {"objective": "ssp"}}, False),
+        ({"pretrain": {"hard_negatives": 0}}, False),
+        ({"pretrain": {"mlm_weight": 0.0}}, False),
+        ({"pretrain": {"splitter": "nltk"}}, False),
+        ({"pretrain": {"model": "tiny"}}, False),
+        ({"pretrain": {"corpus": "vblagoje/cc_news"}}, False),
+        ({"rung": "small"}, False),
     ],
 )
-def test_at_paper_settings(records, expected):
-    assert experiments.at_paper_settings(experiments.read("sentence_objectives", FOLDER), records) is expected
+def test_at_paper_settings(changes, expected):
+    data = experiments.read("sentence_objectives", FOLDER)
+    row, dataset = changes.get("row", "roberta_psd"), changes.get("dataset", "wikiqa")
+    made = chain(**changes)
+    assert experiments.at_paper_settings(data, row, dataset, made) is expected
+    assert not experiments.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
+    if row != "roberta_base":
+        assert experiments.at_paper_settings(data, row, "pretraining", made[:1]) is (expected or "finetune" in changes)
 
 
 def test_a_paper_without_settings_has_no_exact_run():
-    assert not experiments.at_paper_settings(experiments.read("asbert", FOLDER), chain())
+    assert not experiments.at_paper_settings(experiments.read("asbert", FOLDER), "siamese_bert", "wikiqa", chain())
 
 
 # ------------------------------------------------------------------ records

@@ -13,16 +13,16 @@ from asutil import experiments, report, runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
-EXACT = {
-    "protocol": "clean",
-    "train_questions": "all",
-    "weight_decay": 0.01,
-    "patience": 5,
-    "batch_size": 16,
-    "peak_lr": 1e-5,
-    "epochs": 40,
-}
 BACKBONE = "FacebookAI/roberta-base"
+
+
+def exact(notebook, **given):
+    """The settings of a run at the paper's own, where the paper leaves the batch size to a grid."""
+    return runs.settings(notebook, {"rung": "paper", "model": BACKBONE, **given}) | ({"batch_size": 16} if notebook == "finetune" else {})
+
+
+RUN = "pretrain-ssp-0123456789ab"
+EXACT = exact("finetune", dataset="wikiqa")
 
 
 # ------------------------------------------------------------------ the rule
@@ -183,11 +183,10 @@ def test_verdicts_at_the_papers_settings(tmp_path):
 
 def test_a_chain_is_exact_only_as_a_whole(tmp_path):
     """A fine-tuning run at the paper's settings counts only with the record of a pre-training run at the paper's settings."""
-    pre = {"model": BACKBONE, "objective": "ssp", "batch_size": 4096, "peak_lr": 1e-4, "warmup_steps": 10000, "weight_decay": 0.01}
-    pre |= {"steps": 400000, "max_tokens": 128, "corpus": experiments.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"]}
+    pre = exact("pretrain", objective="ssp", corpus=experiments.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"])
     for changed, expected in (({}, "matches"), ({"steps": 4000}, "reduced budget"), (None, "reduced budget")):
-        earlier = [] if changed is None else [{"notebook": "pretrain", "rung": "paper", "settings": pre | changed}]
-        own = EXACT | {"model": "pretrain-ssp-0123456789ab"}
+        earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "rung": "paper", "seed": 0, "settings": pre | changed}]
+        own = EXACT | {"model": RUN}
         for seed in range(3):
             commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))
         html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)

@@ -140,11 +140,24 @@ def test_repeated_sentences_are_never_negatives_of_themselves(tokenizer, tmp_pat
         assert hard <= possible
 
 
-def test_a_negative_that_cannot_be_had_is_refused(tokenizer, tmp_path):
+def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
     same = "This very sentence stands in each and every paragraph of this corpus. "
     corpus = c.build([[[same * 2, same * 3]] * 3] * 6, tokenizer, tmp_path / "index")
-    with pytest.raises(ValueError, match="finds no negative"):
-        Sampler(corpus, "psd").spans([1])
+    with pytest.raises(ValueError, match="no eligible anchor for psd"):
+        Sampler(corpus, "psd")
+    mixed = c.build([*made_up_documents(12, paragraphs=(2, 4)), *[[[same * 2, same * 3]] * 3] * 3], tokenizer, tmp_path / "mixed")
+    for objective in ALL:
+        sampler = Sampler(mixed, objective)
+        for group in groups(sampler, range(len(sampler) // 5)):
+            check_group(Text(mixed), objective, group, 2)
+
+
+@pytest.mark.parametrize("hard_negatives", [2, 3, 4])
+def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negatives):
+    sampler = Sampler(corpus, "sp", hard_negatives=hard_negatives)
+    for group in groups(sampler, range(len(sampler) // 5)):
+        hard = [example.paragraph[1] for example in group if example.kind == "hard"]
+        assert len(hard) == len(set(hard))
 
 
 @pytest.mark.parametrize("objective", ALL)
@@ -221,6 +234,8 @@ def test_laws_for_any_seed(corpus, seed, objective):
     [
         (("spp",), r"objective is one of ssp, sp, psd, got 'spp'"),
         (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
+        (("ssp", 0, 0, "train", 0, 4, None, True), r"same_paragraph_before is an option of ssp with hard negatives"),
+        (("sp", 0, 0, "train", 2, 4, None, True), r"same_paragraph_before is an option of ssp"),
         (("ssp", 0, 0, "train", 5, 4), r"expected 0 <= hard_negatives <= negatives, got 5 and 4"),
     ],
 )

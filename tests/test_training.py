@@ -42,7 +42,7 @@ class Batches(torch.utils.data.Dataset):
                 positions = np.arange(len(rows)) * 10 + 3
                 part |= {"masked_positions": positions, "masked_targets": np.full(len(rows), 7)}
             parts.append({name: torch.from_numpy(array) for name, array in part.items()})
-        return {"micro": parts, "examples": 12, "masked": 12 if self.mlm else 0}
+        return {"micro": parts, "examples": 12, "masked": 12 if self.mlm else 0, "tokens": int(lengths.sum())}
 
 
 def new_model(mlm=True, **config):

@@ -5,6 +5,7 @@ would load scripts from elsewhere, and gives the pages their directives (`as2_co
 """
 
 import json
+import sys
 from pathlib import Path
 
 import as2_code
@@ -37,14 +38,21 @@ def finished(notebook: Path) -> bool:
 
 
 def run_page(path: Path) -> bytes:
-    """An executed notebook whose title is its run's name."""
+    """An executed notebook whose title is its run's name, without any path of the machine it ran on."""
     notebook = json.loads(path.read_text("utf-8"))
+    notebook["metadata"].pop("papermill", None)
+    notebook["cells"] = [cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    for cell in notebook["cells"]:
+        cell["metadata"].pop("papermill", None)
     for cell in notebook["cells"]:
         if cell["cell_type"] == "markdown":
             title, *rest = "".join(cell["source"]).split("\n")
             cell["source"] = "\n".join([f"# {path.parent.name}", "", title.lstrip("# "), *rest])
             break
-    return json.dumps(notebook, indent=1).encode()
+    text = json.dumps(notebook, indent=1)
+    for place, name in ((sys.prefix, "<environment>"), (str(ROOT), "<project>"), (str(Path.home()), "~")):
+        text = text.replace(json.dumps(place)[1:-1], name)
+    return text.encode()
 
 
 # ------------------------------------------------------------------ math and offline pages
