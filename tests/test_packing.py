@@ -176,7 +176,7 @@ def test_every_token_is_there_once_and_in_its_place(lengths, tokens, seed, types
                 assert micro["token_type_ids"][0, start:end].tolist() == kinds[at].tolist()
             seen.append(number)
         assert micro["first"].tolist() == ends[: len(micro["labels"])].tolist()
-        assert row[micro["masked_positions"]].tolist() == micro["masked_targets"].tolist()
+        assert np.array_equal(row[micro["masked_positions"].numpy()], micro["masked_targets"])
         assert ("token_type_ids" in micro) == types
         assert end - tokens < max(lengths)  # about the budget: an example is never cut
         targets += len(micro["masked_targets"])
@@ -189,7 +189,7 @@ def made(corpus, layout, steps=6):
     return inputs.PretrainingBatches(lambda epoch: sampling.Sampler(corpus, "ssp", 0, epoch), steps, 16, 400, layout=layout)
 
 
-def test_batches_of_both_layouts_hold_the_same(corpus, tokenizer):
+def test_batches_of_both_layouts_hold_the_same(corpus):
     packed, ordered, default = (made(corpus, layout)[1] for layout in ("packed", "ordered", None))
     for name in ("examples", "masked", "tokens"):
         assert packed[name] == ordered[name]
@@ -199,9 +199,6 @@ def test_batches_of_both_layouts_hold_the_same(corpus, tokenizer):
     assert all(torch.equal(a[name], b[name]) for a, b in zip(default["micro"], ordered["micro"]) for name in a)
     with pytest.raises(ValueError, match="got 'stacked'"):
         made(corpus, "stacked")[0]
-    asked = [type("Question", (), {"id": "q", "text": "river engine", "candidates": ()})]
-    pairs = inputs.Pairs(tokenizer, asked)
-    assert inputs.laid_out("packed", pairs.join([], 20), pairs.labels, 1, 100) == []
 
 
 def test_workers_give_exactly_the_same_batches(corpus):
@@ -269,8 +266,9 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
     assert compiled == [{"dynamic": True}] * sum(len(made(corpus, "packed")[step]["micro"]) for step in range(6))
 
 
-@pytest.mark.parametrize("name", CONFIGS)
-@pytest.mark.parametrize("kernel", ["padded", "flash"])
+@pytest.mark.parametrize(
+    ("name", "kernel"), [("roberta", "padded"), ("roberta", "flash"), ("bert", "flash"), ("electra", "flash"), ("modernbert", "flash")]
+)
 def test_the_backbone_compiles_to_one_graph_for_all_sizes(name, kernel, monkeypatch):
     """Without breaks and without compiling anew; flash attention, which has no CPU kernel, is traced on tensors without data."""
     torch._dynamo.reset()
@@ -278,7 +276,7 @@ def test_the_backbone_compiles_to_one_graph_for_all_sizes(name, kernel, monkeypa
     device = "meta" if kernel == "flash" else "cpu"
     monkeypatch.setattr(packing, "_has_flash", lambda query: kernel == "flash")
     model = new_model(CONFIGS[name], still=False).train().to(device)
-    forward = torch.compile(model.backbone.forward, fullgraph=True, dynamic=True, backend="aot_eager")
+    forward = torch.compile(model.backbone.forward, fullgraph=True, dynamic=True, backend="eager")
     for count in (20, 7, 33):
         for micro in packing.packed(*examples(count)[:2], 1, 500):
             micro = {key: value.to(device) if torch.is_tensor(value) else value for key, value in micro.items()}
