@@ -7,7 +7,7 @@ CORES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book demo test lint lab results clean
+.PHONY: help install book demo test bench lint lab results clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,6 +31,9 @@ book: demo  ## the demonstration and the built book
 
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
 	$(BIN)/python -m pytest
+
+bench: $(READY)  ## every benchmark on the CPU, each beside its peer (some need sentence-transformers: pip install it first)
+	@for script in sampling index metrics scoring training_step; do echo "== $$script"; $(BIN)/python benchmarks/$$script.py || true; done
 
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .

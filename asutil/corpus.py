@@ -7,7 +7,6 @@ was made and has the sha256 of every array; it is written last, so that a folder
 
 import errno
 import hashlib
-import itertools
 import json
 import multiprocessing
 import os
@@ -26,6 +25,7 @@ from . import hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
 from .sources import documents, fingerprint, shown
+from .tokenizing import tokenized
 
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
@@ -223,11 +223,9 @@ def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[st
                 paragraphs.append(len(found))
         if len(paragraphs) > before:
             counts.append(len(paragraphs) - before)
-    encoded = [encoding.ids for encoding in backend.encode_batch_fast(sentences, add_special_tokens=False)]
-    _check_joins(backend, sentences, encoded)
-    lengths = np.fromiter(map(len, encoded), np.int64, len(encoded))
-    dtype = np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32
-    tokens = np.fromiter(itertools.chain.from_iterable(encoded), dtype, int(lengths.sum()))
+    tokens, lengths = tokenized(backend, sentences)
+    _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
+    tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
     offsets = np.concatenate([[0], lengths.cumsum()])
     return {
         "tokens": tokens,
@@ -238,15 +236,13 @@ def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[st
     }
 
 
-def _check_joins(backend, sentences, encoded):
+def _check_joins(backend, sentences, apart):
     """A span must have its sentences' ids joined: refuse a tokenizer for which the first two sentences say otherwise."""
-    if len(sentences) < 2:
-        return
-    joined = backend.encode(" ".join(sentences[:2]), add_special_tokens=False).ids
-    if joined != encoded[0] + encoded[1]:
+    joined = backend.encode(" ".join(sentences), add_special_tokens=False).ids
+    if joined != apart:
         raise ValueError(
             "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
-            f"(load it with asutil.encoders.load_tokenizer): {joined[:8]}... against {(encoded[0] + encoded[1])[:8]}..."
+            f"(load it with asutil.encoders.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
         )
 
 

@@ -3,9 +3,13 @@
 A key is built from (seed, epoch, group, draw ...) by `keyed`; there is no state and no order. The mixer is splitmix64's.
 """
 
+import itertools
+
 import numpy as np
 
-_GAMMA, _ONE, _TWO = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_GAMMA, _ONE, _TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_WORD = (1 << 64) - 1
+_BLOCK = 1 << 15  # words that stay in a core's cache while they are mixed
 
 
 def mix(x: np.ndarray) -> np.ndarray:
@@ -15,13 +19,23 @@ def mix(x: np.ndarray) -> np.ndarray:
         >>> mix(np.array([1, 2], np.uint64))
         array([ 6238072747940578789, 15839785061582574730], dtype=uint64)
     """
-    x = np.array(x, np.uint64)
-    x ^= x >> np.uint64(30)
-    x *= _ONE
-    x ^= x >> np.uint64(27)
-    x *= _TWO
-    x ^= x >> np.uint64(31)
+    x = np.array(x, np.uint64, order="C")
+    flat = x.reshape(-1)
+    shifted = np.empty(min(flat.size, _BLOCK), np.uint64)
+    for start in range(0, flat.size, _BLOCK):
+        part = flat[start : start + _BLOCK]
+        for shift, factor in ((30, _ONE), (27, _TWO)):
+            part ^= np.right_shift(part, shift, out=shifted[: part.size])
+            part *= factor
+        part ^= np.right_shift(part, 31, out=shifted[: part.size])
     return x
+
+
+def _mixed(x: int) -> int:
+    """`mix` of one Python integer, without an array around it."""
+    x = (x ^ x >> 30) * _ONE & _WORD
+    x = (x ^ x >> 27) * _TWO & _WORD
+    return x ^ x >> 31
 
 
 def keyed(*words) -> np.ndarray:
@@ -29,10 +43,12 @@ def keyed(*words) -> np.ndarray:
 
     Shapes: (...,) each -> (...,)
     """
-    key = np.zeros((), np.uint64)
-    with np.errstate(over="ignore"):
-        for word in words:
-            key = mix((key + np.asarray(word).astype(np.uint64)) * _GAMMA + _GAMMA)
+    key, scalars = 0, 0
+    for word in itertools.takewhile(lambda word: np.ndim(word) == 0, words):
+        key, scalars = _mixed((key + int(word) + 1) * _GAMMA & _WORD), scalars + 1
+    key = np.array(key, np.uint64)
+    for word in words[scalars:]:
+        key = mix((key + np.asarray(word).astype(np.uint64)) * _GAMMA + _GAMMA)
     return key
 
 

@@ -9,20 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from .draws import below, keyed, mix, permuted
+from .tokenizing import gathered, tokenized
 
 IGNORED = -100
-
-
-def gathered(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """Indices of many ranges, one after the other.
-
-    Example:
-        >>> gathered(np.array([5, 0]), np.array([2, 3]))
-        array([5, 6, 0, 1, 2])
-    """
-    ends = lengths.cumsum()
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) + np.repeat(starts - ends + lengths, lengths)
+MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the next
 
 
 @dataclass(frozen=True)
@@ -155,55 +145,48 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     kept = np.stack(longest_first(*lengths.sum(-1).T, room), -1)
     ends = np.minimum(lengths.cumsum(-1), kept[..., None])  # the end of a part is cut off
     lengths = np.diff(ends, axis=-1, prepend=0)
-    before, between = len(template.special[0]), len(template.special[1])
-    sizes = kept.sum(-1) + template.added
-    offsets = np.concatenate([[0], sizes.cumsum()])
-    ids = np.empty(offsets[-1], tokens.dtype)
-    types = np.zeros(offsets[-1], np.int8) if template.has_types else None
-    at_first = offsets[:-1] + before
-    at_second = at_first + kept[:, 0] + between
-    places = (offsets[:-1], at_first + kept[:, 0], at_second + kept[:, 1])
+    around = [len(special) for special in template.special]
+    offsets = np.concatenate([[0], (kept.sum(-1) + template.added).cumsum()])
+    at_end = offsets[1:] - around[2]
+    places = (offsets[:-1], at_end - kept[:, 1] - around[1], at_end)
+    # Ranges that reach over the places of special tokens too, so that all is read in one go; the special ones are put in after it.
+    starts = starts.copy()
+    starts[:, :, 0] -= around[:2]
+    lengths[:, :, 0] += around[:2]
+    lengths[:, 1, -1] += around[2]
+    ids = np.asarray(tokens).take(gathered(starts.ravel(), lengths.ravel()), mode="wrap")
+    types = np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel()) if template.has_types else None
     for place, special, kinds in zip(places, template.special, template.types):
         for shift, (token, kind) in enumerate(zip(special, kinds)):
             ids[place + shift] = token
             if types is not None:
                 types[place + shift] = kind
-    source = gathered(starts.ravel(), lengths.ravel())
-    target = gathered(np.stack([at_first, at_second], 1).ravel(), kept.ravel())  # two ranges an example, written in one go
-    ids[target] = tokens[source]
-    if types is not None:
-        types[target] = np.repeat(np.tile(template.part_types, len(kept)), kept.ravel())
     return Ragged(ids, offsets, types)
 
 
 class Pairs:
-    """All (question, candidate) pairs of a split: every question and every candidate tokenised once, joined when asked for.
+    """All (question, candidate) pairs of a split: every different text tokenised once, joined when asked for.
 
     `pairs.join(numbers, max_tokens)` equals the tokenizer's own encoding of these pairs.
     """
 
     def __init__(self, tokenizer, questions):
         self.template = Template.of(tokenizer)
-        texts, labels, owners, self.question_ids, self.candidate_ids = [], [], [], [], []
+        row_of, rows, labels, owners, self.question_ids, self.candidate_ids = {}, [], [], [], [], []
         for number, question in enumerate(questions):
             self.question_ids.append(question.id)
-            texts.append(question.text)
+            asked = row_of.setdefault(question.text, len(row_of))
             for candidate in question.candidates:
-                texts.append(candidate.text)
+                rows.append((asked, row_of.setdefault(candidate.text, len(row_of))))
                 labels.append(candidate.label)
                 owners.append(number)
                 self.candidate_ids.append(candidate.id)
         self.labels = np.array(labels, np.int64)
         self.owners = np.array(owners, np.int64)
-        backend = tokenizer.backend_tokenizer
-        encoded = [encoding.ids for start in range(0, len(texts), 4096) for encoding in _encoded(backend, texts[start : start + 4096])]
-        sizes = np.fromiter(map(len, encoded), np.int64, len(encoded))
-        self.tokens = np.concatenate([np.asarray(ids, np.int32) for ids in encoded] or [np.zeros(0, np.int32)])
-        starts = sizes.cumsum() - sizes
-        places = np.arange(len(labels)) + self.owners + 1  # a candidate's row: the texts before it are candidates and questions
-        asked = np.searchsorted(self.owners, np.arange(len(self.question_ids))) + np.arange(len(self.question_ids))
-        self.starts = np.stack([starts[asked[self.owners]], starts[places]], 1)
-        self.sizes = np.stack([sizes[asked[self.owners]], sizes[places]], 1)
+        tokens, sizes = tokenized(tokenizer.backend_tokenizer, list(row_of))
+        self.tokens = np.append(tokens, np.int32(0))  # where no text has a token there is still something to read from
+        rows = np.array(rows, np.int64).reshape(-1, 2)
+        self.starts, self.sizes = (sizes.cumsum() - sizes)[rows], sizes[rows]
 
     def __len__(self):
         return len(self.labels)
@@ -211,12 +194,6 @@ class Pairs:
     def join(self, numbers, max_tokens: int) -> Ragged:
         numbers = np.asarray(numbers, np.int64)
         return _join(self.tokens, self.starts[numbers][..., None], self.sizes[numbers][..., None], self.template, max_tokens)
-
-
-def _encoded(backend, texts):
-    backend.no_truncation()
-    backend.no_padding()
-    return backend.encode_batch_fast(texts, add_special_tokens=False)
 
 
 # ------------------------------------------------------------------ masking
@@ -228,13 +205,13 @@ def mask(ragged: Ragged, template: Template, key: np.ndarray, share: float = 0.1
     Special tokens are never chosen. The draw of a token is a function of its example's key and its place in the example.
     Shapes: key (B,) -> ids (N,) with the masks put in, places (M,) in the flat ids, targets (M,)
     """
-    lengths = ragged.lengths
-    place = np.arange(len(ragged.ids), dtype=np.uint64) - np.repeat(ragged.offsets[:-1], lengths).astype(np.uint64)
-    with np.errstate(over="ignore"):
-        draw = mix(np.repeat(key, lengths) + (place + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15))
-    chosen = (draw >> np.uint64(32)) < np.uint64(int(share * 2**32))
-    chosen &= ~template.is_special[ragged.ids]
-    places = np.flatnonzero(chosen)
+    # draw = mix(key + (place in its example + 1) * MASKING), with the example's own terms taken out of the brackets
+    draw = np.arange(1, len(ragged.ids) + 1, dtype=np.uint64)
+    draw *= MASKING
+    draw += np.repeat(key - ragged.offsets[:-1].astype(np.uint64) * MASKING, ragged.lengths)
+    draw = mix(draw)
+    places = np.flatnonzero(draw < int(share * 2**32) << 32)
+    places = places[~template.is_special[ragged.ids[places]]]
     targets = ragged.ids[places].astype(np.int64)
     fate = below(mix(draw[places]), 10)
     other = template.vocabulary[below(mix(draw[places] ^ np.uint64(0xA5A5A5A5)), len(template.vocabulary))]

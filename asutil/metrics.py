@@ -75,7 +75,7 @@ def ranking(question_ids, labels, scores, ties: str = "pessimistic", empty: str 
     keys |= right
     order = _trec_order(keys, candidate_ids) if ties == "trec_eval" else None
     keys.sort()  # at one score label 0 sorts before label 1: the wrong candidate first
-    found = np.flatnonzero(keys & 1)
+    found = np.flatnonzero((keys.astype(np.uint8) & 1).view(bool))  # the lowest bit; of bytes it is found faster
     behind = found[found > 0]
     tied = len(np.unique(keys[behind[keys[behind - 1] == keys[behind] - 1]] >> 33))  # a wrong one just before, at the same score
     if order is not None:

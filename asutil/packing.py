@@ -33,6 +33,10 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None) -
     until = ragged.lengths[order].cumsum()
     pieces = -(-int(until[-1]) // max_tokens)
     cuts = np.searchsorted(until, np.arange(1, pieces) * until[-1] / pieces, side="right")
+    if masked is not None:
+        places, targets = masked
+        row = np.searchsorted(ragged.offsets, places, side="right") - 1
+        masked = row, places - ragged.offsets[row], targets
     found = [_row(ragged, rows, labels, pad, masked) for rows in np.split(order, cuts) if len(rows)]
     return [{name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found]
 
@@ -56,12 +60,11 @@ def _row(ragged, rows, labels, pad, masked) -> dict:
     if part.types is not None:
         micro["token_type_ids"] = filled(part.types)
     if masked is not None:
-        places, targets = masked
-        moved = np.full(len(ragged.lengths), -1)
+        row, column, targets = masked
+        moved = np.full(len(labels), -1)
         moved[rows] = starts
-        row = np.searchsorted(ragged.offsets, places, side="right") - 1
-        here = moved[row] >= 0
-        micro["masked_positions"] = (moved[row] + places - ragged.offsets[row])[here]
+        here = np.flatnonzero(moved[row] >= 0)
+        micro["masked_positions"] = moved[row[here]] + column[here]
         micro["masked_targets"] = targets[here]
     return micro
 

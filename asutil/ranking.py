@@ -1,6 +1,9 @@
 """Ranking with a trained model: questions in, one score a candidate out. After this no step needs a model."""
 
+import hashlib
+import json
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,10 +11,11 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import inputs
+from . import corpus, inputs, runs
 from .encoders import PairEncoder, check_length
 
-TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 13, 1 << 16  # a batch, padding included
+TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
+WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
 
 
 class Ranker:
@@ -34,53 +38,96 @@ class Ranker:
         scores = self.score([asked], progress=False)["score"].to_numpy()
         return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
 
-    def score(self, questions: Iterable, max_tokens: int | None = None, progress: bool = True) -> pd.DataFrame:
-        """Score every candidate of every question.
+    def score(
+        self, questions: Iterable, max_tokens: int | None = None, progress: bool = True, folder: str | Path | None = None
+    ) -> pd.DataFrame:
+        """Score every candidate of every question, window by window: what is in memory does not grow with the questions.
 
         Args:
             questions: of `Question(id, text, candidates)` with `Candidate(id, text, label)`; any iterable, read once.
             max_tokens: of question and candidate together, the longer one is cut first; the ranker's own where left out.
+            folder: keep the scores of every finished window here: a scoring that was stopped goes on where it was. A window is found
+                again by the texts, ids and labels of its questions and by all that its scores follow from, the weights included.
+                Delete the folder once the table is written.
         Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order given.
         """
-        parts = []
-        with tqdm(total=0, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
-            for window in _windows(questions):
-                pairs = inputs.Pairs(self.model.tokenizer, window)
-                asked = [pairs.question_ids[owner] for owner in pairs.owners]
-                part = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
-                parts.append(pd.DataFrame(part).assign(score=self._scores(pairs, max_tokens or self.max_tokens, bar)))
-        if not parts:
+        max_tokens = max_tokens or self.max_tokens
+        check_length(self.model, max_tokens)
+        scored_by, tables = folder and self._identity(max_tokens), []
+        with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
+            for number, window in enumerate(_windows(questions)):
+                kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window)}.parquet"
+                if kept and kept.is_file():
+                    tables.append(pd.read_parquet(kept))
+                    bar.update(len(tables[-1]))
+                    continue
+                tables.append(self._window(window, max_tokens, bar))
+                if kept:
+                    kept.parent.mkdir(parents=True, exist_ok=True)
+                    runs.atomically(kept, lambda path: tables[-1].to_parquet(path, index=False))
+        if not tables:
             raise ValueError("expected questions with candidates to score, got none")
-        return pd.concat(parts, ignore_index=True)
+        return pd.concat(tables, ignore_index=True)
+
+    def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
+        pairs = inputs.Pairs(self.model.tokenizer, questions)
+        asked = [pairs.question_ids[owner] for owner in pairs.owners]
+        table = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
+        return pd.DataFrame(table).assign(score=self._scores(pairs, max_tokens, bar))
 
     @torch.no_grad()
     def _scores(self, pairs: inputs.Pairs, max_tokens: int, bar) -> np.ndarray:
-        model, device = self.model, next(self.model.parameters()).device
-        check_length(model, max_tokens)
-        numbers = np.arange(len(pairs))
+        device, training = self._device, self.model.training
         budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
-        scores = np.empty(len(pairs), np.float32)
-        bar.total = (bar.total or 0) + len(pairs)
-        training = model.training
-        model.eval()
-        # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-        for batch in inputs.micro_batches(pairs.join(numbers, max_tokens), numbers, pairs.template.pad, budget):
-            rows = batch.pop("labels").numpy()
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                logits, _ = model({name: tensor.to(device) for name, tensor in batch.items()})
-            scores[rows] = (logits[:, 1] - logits[:, 0]).cpu().numpy()
-            bar.update(len(rows))
-        model.train(training)
-        return scores
+        numbers, scores = np.arange(len(pairs)), torch.empty(len(pairs), device=device)
+        self.model.eval()
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # the body's; heads are float32 by themselves
+            # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
+            for batch in inputs.micro_batches(pairs.join(numbers, max_tokens), numbers, pairs.template.pad, budget):
+                batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
+                rows = batch.pop("labels")
+                logits, _ = self.model(batch)
+                scores[rows] = logits[:, 1] - logits[:, 0]
+                bar.update(len(rows))
+        self.model.train(training)
+        return scores.cpu().numpy()  # the only time that a GPU is waited for
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def _identity(self, max_tokens: int) -> str:
+        """What scores follow from beside the questions: weights, architecture, tokenizer, length, and the device's arithmetic."""
+        config = self.model.backbone.config.to_dict()
+        config = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")}
+        settings = [config, corpus.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
+        whole = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+        for part in (self.model.backbone, self.model.pair):
+            for name, tensor in part.state_dict().items():
+                whole.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+                whole.update(tensor.detach().reshape(-1).view(torch.uint8).cpu().numpy())
+        return whole.hexdigest()
 
 
-def _windows(questions: Iterable, candidates: int = 1 << 15) -> Iterator[list]:
+def _identity(scored_by: str, window: list) -> str:
+    rows = [[q.id, q.text, [[c.id, c.text, int(c.label)] for c in q.candidates]] for q in window]
+    return hashlib.sha256(json.dumps([scored_by, rows]).encode()).hexdigest()[:16]
+
+
+def _pairs(questions: Iterable) -> int | None:
+    """How many pairs there are, where that is known without reading all of them."""
+    if isinstance(questions, list | tuple):
+        return sum(len(question.candidates) for question in questions)
+    return len(questions.rows()) if hasattr(questions, "rows") else None
+
+
+def _windows(questions: Iterable, candidates: int | None = None) -> Iterator[list]:
     """Questions by windows of some `candidates`: enough to order by length, few enough for memory."""
     window, held = [], 0
     for question in questions:
         window.append(question)
         held += len(question.candidates)
-        if held >= candidates:
+        if held >= (candidates or WINDOW):
             yield window
             window, held = [], 0
     if held:

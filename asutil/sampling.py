@@ -204,9 +204,11 @@ class Sampler:
         anchor_need, other_need = rule.needs(a, b)
         highest = int(other_need.max(initial=1))
         sizes = np.where(inside, np.diff(corpus.paragraphs), 0)
-        # holders[need]: paragraphs of this split with at least that many sentences; begin[need, d]: where document d's start in it
-        self.holders = [np.flatnonzero(sizes >= need) for need in range(1, highest + 1)]
-        self.begin = np.stack([np.searchsorted(held, corpus.documents) for held in self.holders])
+        # holders: paragraphs of this split with 1 sentence or more, then those with 2 or more, and so on; those with `need` begin at
+        # first_holder[need - 1], and document d's among them begin[need - 1, d] places on
+        holders = [np.flatnonzero(sizes >= need) for need in range(1, highest + 1)]
+        self.begin = np.stack([np.searchsorted(held, corpus.documents) for held in holders])
+        self.holders, self.first_holder = np.concatenate(holders), np.cumsum([0] + [len(held) for held in holders])
         document = corpus.document_of[candidates]
         own = self.begin[other_need - 1, document + 1] - self.begin[other_need - 1, document]
         eligible = sizes[candidates] >= anchor_need
@@ -255,14 +257,14 @@ class Sampler:
         if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
             raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        p = self.anchors[permuted(groups, len(self.anchors), self.key)]
-        a, b = self.rule.lengths(self._lengths_key(p))
-        first, second, q = self._positives(p)
+        heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
+        p = self.anchors[permuted(groups[heads], len(self.anchors), self.key)]
+        shared = (p, *self.rule.lengths(self._lengths_key(p)), *self._positives(p))
+        p, a, b, first, second, q = (np.repeat(array, np.diff(heads, append=len(groups)), 0) for array in shared)
         kinds = np.zeros(len(indices), np.int8)
         negative = np.flatnonzero(slots)
         if negative.size:
             anchored = [array[negative] for array in (p, a, b, slots, first, second)]
-            second, q = second.copy(), q.copy()
             second[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
         ranges = np.stack([first, second], 1)
         return Spans(ranges, np.stack([p, q], 1), (kinds == POSITIVE).astype(np.int64), kinds, groups)
@@ -284,11 +286,7 @@ class Sampler:
         return begin, self.begin[need - 1, d + 1] - begin
 
     def _holder(self, need, k):
-        found = np.empty(len(k), np.int64)
-        for value in np.unique(need):
-            at = need == value
-            found[at] = self.holders[value - 1][k[at]]
-        return found
+        return self.holders[self.first_holder[need - 1] + k]
 
     def _foreign(self, p, need, key, turn):
         """A paragraph of another document with `need` sentences or more: drawn, then `turn` places on."""

@@ -64,8 +64,8 @@ def train(
         compile: whether the backbone is compiled for packed micro-batches; on a GPU it is, where this is left out.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
-    Returns: {"steps", "tokens", "seconds", "waiting" (for data, seconds of this call alone), "best": {"step", best_metric} or None,
-        "log": [one dict a line of log.jsonl]}.
+    Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step",
+        best_metric} or None, "log": [one dict a line of log.jsonl]}.
     Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path.
     """
     if precision not in ("auto", "fp32", "bf16"):
@@ -177,7 +177,8 @@ class StepTrainer(Trainer):
     def get_batch_samples(self, *given):
         asked = time.monotonic()
         found = super().get_batch_samples(*given)
-        self.waiting += time.monotonic() - asked
+        if self.state.global_step > self.step:  # the first is the start of the workers
+            self.waiting += time.monotonic() - asked
         return found
 
     def _moved(self, value):

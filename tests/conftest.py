@@ -3,6 +3,9 @@
 import os
 import random
 
+# One thread, here and in every process that a test starts, set before torch is imported: the bytes of a sum depend on how many share it.
+os.environ["OMP_NUM_THREADS"] = "1"
+
 import pytest
 
 from asutil import hub

@@ -1,0 +1,103 @@
+"""Run benchmarks and keep their figures: results/benchmarks/<name>.json, with the machine that they were measured on.
+
+Each script runs in a process of its own, whole, never --quick. What it measured on a GPU goes into <name>-gpu.json.
+
+    python benchmarks/record.py sampling index scoring metrics training_step
+"""
+
+import argparse
+import contextlib
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from asutil import runs
+
+HERE = Path(__file__).parent
+VERSIONS = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "numpy",
+    "pandas",
+    "torchmetrics",
+    "pytrec_eval-terrier",
+    "sentence-transformers",
+    "blingfire",
+)
+
+
+def processor() -> str:
+    """The processor's own name, as the system gives it."""
+    info = Path("/proc/cpuinfo")
+    found = re.search(r"^model name\s*:\s*(.+)$", info.read_text(), re.MULTILINE) if info.exists() else None
+    return found[1].strip() if found else platform.processor() or platform.machine()
+
+
+def machine(gpu: str | None = None) -> dict:
+    """What a reader needs to place the figures, and nothing that names this machine."""
+    versions = {}
+    for name in VERSIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    described = {"processor": processor(), "cores": cores, "system": platform.system(), "architecture": platform.machine(), "gpu": gpu}
+    return described | {"python": platform.python_version(), "versions": versions}
+
+
+def last_line(output: str) -> dict:
+    """The JSON object that a benchmark ends with.
+
+    Raises: ValueError where there is none.
+    """
+    lines = output.strip().splitlines()
+    try:
+        result = json.loads(lines[-1])
+        result["name"], result["ratio"], result["goal"]
+    except (IndexError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"expected a last line of JSON with name, ratio and goal, got {lines[-1:]}") from error
+    return result
+
+
+def run(name: str) -> str:
+    """The output of one script, which is shown while it comes."""
+    with subprocess.Popen([sys.executable, HERE / f"{name}.py"], stdout=subprocess.PIPE, text=True) as process:
+        lines = []
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            lines.append(line)
+    if process.returncode:
+        raise SystemExit(f"{name}.py ended with status {process.returncode}")
+    return "".join(lines)
+
+
+def record(result: dict, folder: Path, gpu: str | None) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    origin = {name: value for name, value in runs.provenance().items() if name in ("commit", "created")}
+    text = json.dumps(result | {"machine": machine(gpu)} | origin, indent=1, allow_nan=False) + "\n"
+    place = folder / f"{result['name']}{'-gpu' if gpu else ''}.json"
+    return runs.atomically(place, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def main():
+    import torch
+
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+", metavar="name", help="of a script in this folder, without .py")
+    given = parser.parse_args()
+    absent = [name for name in given.names if not (HERE / f"{name}.py").is_file()]
+    if absent:
+        parser.error(f"no benchmark {absent[0]!r}: {', '.join(sorted(path.stem for path in HERE.glob('*.py')))}")
+    gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    for name in given.names:
+        place = record(last_line(run(name)), runs.root() / "results" / "benchmarks", gpu)
+        print(place.relative_to(runs.root()))
+
+
+if __name__ == "__main__":
+    main()
