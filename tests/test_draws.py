@@ -46,3 +46,24 @@ def test_permutation_shuffles_neighbours():
     order = permuted(np.arange(10_000), 10_000, keyed(5))
     assert abs(np.corrcoef(np.arange(10_000), order)[0, 1]) < 0.05
     assert np.abs(np.diff(order)).mean() > 3000  # a third of the size in a random order
+
+
+def slow_keyed(*words):
+    """`keyed` of plain integers with Python's own integers."""
+    whole, key = (1 << 64) - 1, 0
+    for word in words:
+        key = slow_mix((key + word + 1) * 0x9E3779B97F4A7C15 & whole)
+    return key
+
+
+@given(st.lists(st.integers(0, 2**63 - 1), min_size=1, max_size=4), st.integers(0, 2**63 - 1))
+def test_keys_equal_python_integers_whether_words_are_scalars_or_arrays(words, last):
+    expected = slow_keyed(*words, last)
+    assert int(keyed(*words, last)) == expected
+    assert keyed(*words, np.array([last, last])).tolist() == [expected, expected]
+    assert keyed(np.array(words[:1]), *words[1:], last).tolist() == [expected]
+
+
+def test_mix_is_the_same_across_its_blocks():
+    many = np.arange(100_000, dtype=np.uint64)
+    assert mix(many)[[0, 32_767, 32_768, 99_999]].tolist() == [slow_mix(n) for n in (0, 32_767, 32_768, 99_999)]
