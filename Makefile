@@ -32,8 +32,8 @@ book: demo  ## the demonstration and the built book
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
 	$(BIN)/python -m pytest
 
-bench: $(READY)  ## every benchmark on the CPU, each beside its peer (some need sentence-transformers: pip install it first)
-	@for script in sampling index metrics scoring training_step; do echo "== $$script"; $(BIN)/python benchmarks/$$script.py || true; done
+bench: $(READY)  ## every benchmark that a CPU can run, each beside its peer; figures into results/benchmarks/
+	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step
 
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .
