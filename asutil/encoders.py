@@ -214,6 +214,8 @@ def load(name: str | Path, mlm: bool = False, keep_head: bool = True, seed: int 
             pair = AutoModelForSequenceClassification.from_config(backbone.config)
             setattr(pair, pair.base_model_prefix, backbone)
     model = _assemble(pair, masked, load_tokenizer(name))
+    if new_mlm:
+        _near_uniform(masked, model.backbone)
     wanted, fresh = {"pair": keep_head, "mlm": mlm}, {"pair": new_pair or not keep_head, "mlm": new_mlm}
     saved = _saved_heads(path)
     for head in {key.split(".")[0] for key in saved}:
@@ -264,6 +266,18 @@ def load_ranker(name: str | Path, device: str | None = None):
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     return Ranker(model.eval(), settings.get("max_tokens") or 128)
+
+
+@torch.no_grad()
+def _near_uniform(masked: nn.Module, backbone: nn.Module) -> None:
+    """Let a fresh masked-language-model head on trained embeddings begin with nearly equal guesses, as one on fresh embeddings does.
+
+    Embeddings that were trained for something else can be much larger than fresh ones: the loss then begins far above that of a guess,
+    and its gradient drowns the objective's.
+    """
+    norms = [module for module in masked.modules() if isinstance(module, nn.LayerNorm)]
+    if norms:
+        norms[-1].weight.mul_(min(1.0, backbone.config.initializer_range / float(backbone.get_input_embeddings().weight.std())))
 
 
 def _assemble(pair, masked, tokenizer, fresh=()) -> PairEncoder:

@@ -3,6 +3,7 @@
 `experiments/<paper>.yml` is read strictly: an unknown key, row, data set or metric is refused with the file and the place.
 """
 
+import itertools
 import json
 import shlex
 from dataclasses import dataclass
@@ -18,8 +19,10 @@ PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", 
 RUNGS = ("laptop", "small", "gpu", "paper")
 METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1", "evidence_f1")
 COMMITTED, HERE = "committed", "this machine"
+ROBERTA = "roberta"  # the kind of backbone of a row that names none
+TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
 FREE = ("seed", "workers", "micro_tokens", "precision", "validation_examples", "runs_dir")  # settings that a comparison does not ask for
-NOTEBOOKS = {"pretrain": "pretraining", "finetune": None}  # the data set that a stage is scored on; None: the rung's
+NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining", "finetune": None}  # what a stage is scored on; None: the rung's
 
 # place -> (keys it must have, keys it may have)
 KEYS = {
@@ -27,11 +30,10 @@ KEYS = {
         ("slug", "title", "authors", "unit", "rows", "tables"),
         ("venue", "arxiv", "runs", "private", "rungs", "demo", "settings", "claims"),
     ),
-    "rungs": (("backbone", "corpus", "datasets", "seeds", "rows"), ()),
+    "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages",)),
-    "stages": (("notebook",), ("objective",)),
+    "rows": (("name", "published"), ("stages", "backbone", "baseline")),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ()),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }
@@ -50,6 +52,7 @@ class Job:
     parameters: dict
     folder: Path
     needs: tuple[Path, ...] = ()
+    search: str = ""  # the search that it is a try of
 
     @property
     def command(self) -> str:
@@ -112,9 +115,9 @@ def _check(data, paper: str) -> None:
     rows, datasets = data["rows"], {d for table in data["tables"].values() for d in table.get("datasets", ())}
     for name, row in rows.items():
         _keys(row, "rows", f"row {name}")
+        _all_of([row["baseline"]] if "baseline" in row else (), rows, f"row {name}: baseline")
         for stage in row.get("stages") or ():
-            _keys(stage, "stages", f"a stage of row {name}")
-            _one_of(stage["notebook"], NOTEBOOKS, f"a stage of row {name}")
+            _stage(stage, f"a stage of row {name}")
         for dataset, cells in row["published"].items():
             _one_of(dataset, datasets, f"row {name}")
             for metric, cell in cells.items():
@@ -130,6 +133,8 @@ def _check(data, paper: str) -> None:
         _one_of(name, RUNGS, "rungs")
         _keys(rung, "rungs", f"rung {name}")
         _all_of(rung["rows"], runnable, f"rung {name}: rows with stages")
+        _all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
+        _all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
         _one_of(data["demo"]["rung"], data.get("rungs", {}), "demo")
@@ -155,6 +160,17 @@ def _keys(mapping, kind: str, place: str) -> None:
     _all_of(mapping, must + may, place, "key")
 
 
+def _stage(stage: dict, place: str) -> None:
+    """A stage: a notebook, what it is given (a value, one a rung, or one a rung and data set), and the rungs that it belongs to."""
+    if not isinstance(stage, dict) or "notebook" not in stage:
+        raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
+    _one_of(stage["notebook"], NOTEBOOKS, place)
+    _all_of(stage, ("notebook", "rungs", *runs.parameters(stage["notebook"])), place, "key")
+    _all_of(stage.get("rungs", ()), RUNGS, place, "rung")
+    for value in stage.values():
+        _all_of(value if isinstance(value, dict) else (), RUNGS, place, "rung")
+
+
 def _one_of(value, known, place: str, what: str = "value") -> None:
     if value not in known:
         raise ValueError(f"{place}: unknown {what} {value!r}{runs.nearest(value, known)} (expected: {', '.join(map(str, known))})")
@@ -177,24 +193,41 @@ def _cell(cell, place: str) -> None:
 # ------------------------------------------------------------------ what a rung runs
 
 
-def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model: str | None) -> dict:
-    """The parameters that one stage of a row gives to its notebook.
+def stages(data: dict, row: str, rung: str) -> list[dict]:
+    """The stages of a row at one rung, each with the values of that rung: a value may still be one a data set."""
+    found = []
+    for stage in data["rows"][row].get("stages") or ():
+        if rung in stage.get("rungs", RUNGS):
+            values = {key: value.get(rung) if isinstance(value, dict) else value for key, value in stage.items() if key != "rungs"}
+            found.append({key: value for key, value in values.items() if value is not None})
+    return found
 
-    Pre-training is done once, with seed 0, and fine-tuning with every seed, as in the papers.
+
+def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model: str | None, **tried) -> dict:
+    """The parameters that one stage of a row gives to its notebook.
 
     Args:
         model: the run that the stage starts from; None for the rung's backbone.
+        tried: settings of a search, for a run that ranks.
     """
     budget = data["rungs"][rung]
-    given = {"rung": rung, **{key: value for key, value in stage.items() if key != "notebook"}}
-    given["model"] = model or budget["backbone"]
+    chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items() if key != "notebook"}
+    given = {"rung": rung, **{key: value for key, value in chosen.items() if value is not None}}
+    if stage["notebook"] == "task_difficulty":
+        return {**given, "corpus": budget["corpus"], "seed": 0}
+    given.setdefault("model", budget["backbones"][data["rows"][row].get("backbone", ROBERTA)])
+    if model:
+        given["model"] = model
     if stage["notebook"] == "pretrain":
         return {**given, "corpus": budget["corpus"], "seed": 0}
-    return {**given, "dataset": dataset, "seed": seed}
+    return {"rung": rung, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
 
 
 def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one rung, each once, every run after those that it needs.
+
+    Only the last run of a row is made with every seed; those before it are made once, with seed 0. Where the rung searches settings,
+    the tries come first; the seeds follow once all tries have a record, with the settings of the best MAP on dev.
 
     Args:
         rows: some of the rung's rows; all by default. seeds: the same for seeds.
@@ -202,29 +235,81 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
     Raises: ValueError for a rung or row that the paper does not have, with the nearest name.
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
-        >>> plan = jobs("sentence_objectives", "laptop", ["roberta_psd"], folder_for=stub)
-        >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan]
-        [('pretrain', 0, 'tiny'), ('finetune', 0, 'runs/pretrain-0'), ('finetune', 1, 'runs/pretrain-0')]
+        >>> plan = jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1], folder_for=stub)
+        >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan][1:]
+        [('finetune', 0, 'runs/pretrain-0'), ('finetune', 1, 'runs/pretrain-0')]
         >>> plan[0].command
-        'papermill notebooks/pretrain.ipynb -p rung laptop -p objective psd -p model tiny -p corpus pydocs -p seed 0'
+        'papermill notebooks/pretrain.ipynb -p rung small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
     """
+    made = {}
+    for job in _every(paper, rung, rows, seeds, folder_for or _planned, folder):
+        if job.folder not in made or made[job.folder].search:  # the best of the tries is the run of its seed as well
+            made[job.folder] = job
+    return list(made.values())
+
+
+def searches(paper: str, rung: str, folder=None) -> dict[str, list[Job]]:
+    """The tries of a rung by the name of their search, `<paper>-<rung>-<row>-<data set>`; empty where it searches nothing."""
+    found = {}
+    for job in _every(paper, rung, None, None, _planned, folder):
+        if job.search:
+            found.setdefault(job.search, []).append(job)
+    return found
+
+
+def _every(paper, rung, rows, seeds, folder_for, folder):
+    """The jobs of a rung, also those that several rows share."""
     data = read(paper, folder)
     _one_of(rung, data.get("rungs", {}), paper, "rung")
-    budget = data["rungs"][rung]
+    budget, tested = data["rungs"][rung], {name for table in data["tables"].values() for name in table["datasets"]}
     _all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
     _all_of(seeds or (), budget["seeds"], f"{paper}, {rung}", "seed")
-    made = {}
-    for row in rows or budget["rows"]:
-        for dataset in budget["datasets"]:
-            for seed in budget["seeds"] if seeds is None else seeds:
-                needs, model = (), None
-                for stage in data["rows"][row]["stages"]:
-                    parameters = stage_parameters(data, row, stage, rung, dataset, seed, model)
-                    where = (folder_for or _planned)(stage["notebook"], parameters)
-                    scored = NOTEBOOKS[stage["notebook"]] or dataset
-                    made.setdefault(where, Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs))
-                    needs, model = (where,), _named(where)
-    return list(made.values())
+
+    def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:
+        parameters = stage_parameters(data, row, stage, rung, dataset, seed, needs and _named(needs[0]), **tried)
+        where = folder_for(stage["notebook"], parameters)
+        scored = NOTEBOOKS[stage["notebook"]] or scored or dataset
+        return Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
+
+    for row, dataset in itertools.product(rows or budget["rows"], budget["datasets"]):
+        *before, last = stages(data, row, rung)
+        needs, best, ranks = (), {}, NOTEBOOKS[last["notebook"]] is None
+        if ranks and dataset in tested and dataset not in data["rows"][row]["published"]:
+            continue  # the paper has a dash there
+        for stage in before:
+            yield (one := job(row, stage, dataset, 0, needs, TRANSFER))
+            needs = (one.folder,)
+        if ranks and dataset in budget.get("search", {}).get("datasets", ()):
+            name = f"{paper}-{rung}-{row}-{dataset}"
+            tries = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(budget["search"])]
+            yield from tries
+            best = _best(tries, budget["search"])
+        if best is not None:
+            yield from (job(row, last, dataset, seed, needs, **best) for seed in (budget["seeds"] if seeds is None else seeds))
+
+
+def _grid(search: dict) -> list[dict]:
+    """Every combination of the searched settings."""
+    tried = {name: values for name, values in search.items() if name != "datasets"}
+    return [dict(zip(tried, values)) for values in itertools.product(*tried.values())]
+
+
+def _best(tries: list[Job], search: dict) -> dict | None:
+    """The settings with the best MAP on dev, the first of equals; None while a try has no record."""
+    if not all((runs.root() / job.folder / "record.json").is_file() for job in tries):
+        return None
+    best = max(tries, key=dev_map)
+    return {name: best.parameters[name] for name in search if name != "datasets"}
+
+
+def dev_map(job: Job) -> float:
+    """MAP on dev of a finished run."""
+    return runs.read_record(runs.root() / job.folder)["metrics"]["dev"]["map"]
+
+
+def gpu_hours(job: Job) -> int:
+    """Expected hours of one GPU, as the paper's file says; 0 for a rung that is made for CPUs."""
+    return read(job.paper)["rungs"][job.rung].get("gpu_hours", {}).get(job.notebook, 0)
 
 
 def _planned(notebook: str, parameters: dict) -> Path:
@@ -249,11 +334,12 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     Every setting must be what the row gives to its notebook at rung `paper`, or one that a rule of `settings:` allows (the paper
     prints a grid, not the choice); only what cannot change a result by design is free.
     """
-    stages = (data["rows"][row].get("stages") or [])[: 1 if dataset == "pretraining" else None]
-    if not data.get("settings") or "paper" not in data.get("rungs", {}) or not stages or len(stages) != len(records):
+    if not data.get("settings") or "paper" not in data.get("rungs", {}):
         return False
-    model = None
-    for stage, record in zip(stages, records):
+    chain, model = stages(data, row, "paper")[: 1 if dataset == "pretraining" else None], None
+    if not chain or len(chain) != len(records):
+        return False
+    for stage, record in zip(chain, records):
         wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model))
         allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted)
         found = record["settings"]
@@ -314,7 +400,7 @@ def _local(data: dict, made: pd.DataFrame, folder):
     by_folder = {run.folder: run for run in made.itertuples()}
     for rung in (name for name in data.get("rungs", {}) if name in set(made["rung"])):
         for job in jobs(data["slug"], rung, folder_for=find, folder=folder):
-            if job.folder in by_folder:
+            if job.folder in by_folder and not job.search:
                 run = by_folder[job.folder]
                 earlier = [by_folder[need].record for need in job.needs]
                 yield job.row, job.dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
@@ -322,5 +408,5 @@ def _local(data: dict, made: pd.DataFrame, folder):
 
 def _key(notebook: str, settings: dict) -> str:
     """The effective settings as a record shows them, without those that cannot change a result."""
-    kept = {name: value for name, value in runs.shown(settings).items() if name not in ("workers", "micro_tokens")}
+    kept = {name: value for name, value in runs.shown(settings).items() if name not in ("workers", "micro_tokens", "precision")}
     return json.dumps([notebook, kept], sort_keys=True, default=str)

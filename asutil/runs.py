@@ -32,7 +32,7 @@ import yaml
 from . import hub
 
 RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
-NAMED_BY = ("objective", "dataset")  # what a run's name always says
+NAMED_BY = ("objective", "data", "dataset")  # what a run's name always says
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -166,7 +166,7 @@ def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
     from . import sources
 
-    named = {}
+    named = {"models": ",".join(shown({"model": one})["model"] for one in models(values))} if values.get("models") else {}
     for name in ("corpus", "dataset", "model", "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -176,6 +176,18 @@ def shown(values: dict) -> dict:
         elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
+
+
+def models(values: dict) -> list[str]:
+    """The models that `models` lists, joined by commas; of `all` the finished pre-training runs of the rung that learnt a task."""
+    if values["models"] != "all":
+        return [name.strip() for name in values["models"].split(",")]
+    made = read_all(values.get("runs_dir") or "runs")
+    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.rung == values["rung"]]
+    found = [run.name for run in learnt if run.record["settings"]["objective"] != "mlm"]
+    if not found:
+        raise ValueError(f"models: no pre-training run of rung {values['rung']} is finished; name runs or hub ids, joined by commas")
+    return found
 
 
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
@@ -220,10 +232,13 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     for name, fingerprint in _fingerprints().items():
         if effective.get(name) is not None:
             inputs[name] = fingerprint(effective[name])
+    for name in models({**effective, "runs_dir": runs_dir}) if effective.get("models") else ():
+        inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
     if effective.get("model"):
         inputs["model"] = _model_fingerprint(effective["model"], runs_dir, must_exist)
     named = shown(effective)
-    text = json.dumps([notebook, {**effective, **inputs}], sort_keys=True)
+    decided = {name: value for name, value in effective.items() if value is not None}  # a new optional parameter moves no old run
+    text = json.dumps([notebook, {**decided, **inputs}], sort_keys=True)
     digest = hashlib.sha256(text.encode()).hexdigest()[:12]
     return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
 
@@ -233,7 +248,7 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
     effective, words = settings(notebook, given), []
     for name in parameters(notebook):
         without = settings(notebook, {other: value for other, value in given.items() if other != name}) if name in given else effective
-        if name != "runs_dir" and (name in NAMED_BY or effective[name] != without[name]):
+        if name != "runs_dir" and effective[name] is not None and (name in NAMED_BY or effective[name] != without[name]):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])

@@ -1,4 +1,4 @@
-"""Every pre-training objective: index + counter-based randomness -> spans and labels.
+"""The examples of every pre-training objective: index + counter-based randomness -> spans and labels.
 
 An example is a handful of sentence ranges. All draws of an example are functions of (seed, epoch, its anchor paragraph, its place in
 the group), so nothing is materialised and any example can be made again alone, in any order, on any number of workers.
@@ -11,132 +11,22 @@ import numpy as np
 
 from . import inputs
 from .draws import below, keyed, permuted
+from .objectives import RULES, UNIONS, one, sop
 
 REDRAWS, WALK = 8, 1000  # fresh draws of a negative, then so many of the next eligible paragraphs
 KINDS = ("positive", "hard", "easy")
 POSITIVE, HARD, EASY = range(3)
+OBJECTIVES = (*RULES, *UNIONS)
 
 
-# ------------------------------------------------------------------ rules: a length, a need, a positive pair, another paragraph
-# p is the anchor paragraph, start and n its first sentence and number of sentences, a and b the drawn lengths, key one 64-bit key an
-# example. A part is two ranges of sentences [from, to), the second one empty where one is enough: shape (B, 2, 2).
+def read_by(objective: str, data: str | None = None) -> str:
+    """Whose examples an objective reads: its own; of `mlm`, masked language modelling alone, those of `data`.
 
-
-def _placed(key, slack):
-    """Two gaps (before the first span, between the spans), uniform over all that fit: 0 <= first, first + second <= slack."""
-    low, high = below(keyed(key, 1), slack + 2), below(keyed(key, 2), slack + 1)
-    high = high + (high >= low)
-    low, high = np.minimum(low, high), np.maximum(low, high)
-    return low, high - low - 1
-
-
-def _ranges(*bounds):
-    bounds = np.stack(np.broadcast_arrays(*bounds), -1)
-    return bounds.reshape(*bounds.shape[:-1], bounds.shape[-1] // 2, 2)
-
-
-def _one(start, stop):
-    return _ranges(start, stop, stop, stop)
-
-
-def _without(start, n, cut, length):
-    """A paragraph without `length` sentences from `cut` on."""
-    return _ranges(start, start + cut, start + cut + length, start + n)
-
-
-class ssp:
-    """Spans in the Same Paragraph: are A (1-3 sentences) and B (1-5) spans of one paragraph?
-
-    Positive: contiguous, disjoint, either order, gaps allowed. Negative: B' of the same length from another paragraph.
-    Paper: sentence_objectives, section 4 and appendix A.1.
-    Deviation: D-01, hard negatives come from other paragraphs of the document.
+    Paper: sentence_objectives, section 5.3 (MLM-only ablation).
     """
-
-    max_tokens, hard = 128, True
-
-    @staticmethod
-    def lengths(key):
-        return 1 + below(keyed(key, 11), 3), 1 + below(keyed(key, 12), 5)
-
-    @staticmethod
-    def needs(a, b):
-        return a + b, b
-
-    @staticmethod
-    def positive(sampler, p, start, n, a, b, key):
-        before, between = _placed(key, n - a - b)
-        a_first = (below(keyed(key, 3), 2) == 0) | sampler.same_paragraph_before
-        first = start + before
-        second = first + between + np.where(a_first, a, b)
-        at_a, at_b = np.where(a_first, first, second), np.where(a_first, second, first)
-        return _one(at_a, at_a + a), _one(at_b, at_b + b), p
-
-    @staticmethod
-    def other(start, n, a, b, key):
-        at = start + below(keyed(key, 4), n - b + 1)
-        return _one(at, at + b)
-
-
-class sp:
-    """Span in Paragraph: is the span A (1-3 sentences) taken out of the paragraph B?
-
-    Positive: A and its paragraph without A. Negative: A and another paragraph with a random span of the same length taken out.
-    Paper: sentence_objectives, section 4 and appendix A.1.
-    """
-
-    max_tokens, hard = 256, True
-
-    @staticmethod
-    def lengths(key):
-        a = 1 + below(keyed(key, 11), 3)
-        return a, np.zeros_like(a)
-
-    @staticmethod
-    def needs(a, b):
-        return a + 1, a + 1
-
-    @staticmethod
-    def positive(sampler, p, start, n, a, b, key):
-        cut = below(keyed(key, 1), n - a + 1)
-        return _one(start + cut, start + cut + a), _without(start, n, cut, a), p
-
-    @staticmethod
-    def other(start, n, a, b, key):
-        return _without(start, n, below(keyed(key, 4), n - a + 1), a)
-
-
-class psd:
-    """Paragraphs in the Same Document: are A and B paragraphs of one document?
-
-    Paper: sentence_objectives, section 4 and appendix A.1; there are no hard negatives.
-    """
-
-    max_tokens, hard = 256, False
-
-    @staticmethod
-    def lengths(key):
-        nothing = np.zeros(np.shape(key), np.int64)
-        return nothing, nothing
-
-    @staticmethod
-    def needs(a, b):
-        return a + 1, a + 1
-
-    @staticmethod
-    def positive(sampler, p, start, n, a, b, key):
-        q = sampler.sibling(p, 1 + a, keyed(key, 5))
-        starts = sampler.corpus.paragraphs
-        return _one(start, start + n), _one(starts[q], starts[q + 1]), q
-
-    @staticmethod
-    def other(start, n, a, b, key):
-        return _one(start, start + n)
-
-
-OBJECTIVES = {rule.__name__: rule for rule in (ssp, sp, psd)}
-
-
-# ------------------------------------------------------------------ the sampler
+    if (objective == "mlm") != (data is not None):
+        raise ValueError(f"data names the objective whose examples mlm reads, and is for mlm alone: got {data!r} for {objective}")
+    return data or objective
 
 
 @dataclass(frozen=True)
@@ -169,11 +59,14 @@ class Sampler:
     Example i belongs to group i // (1 + negatives): the first of a group is positive, then come up to `hard_negatives` hard ones from
     the anchor's document, then easy ones from other documents. A keyed permutation visits every eligible anchor paragraph once.
 
+    Of `all`, a keyed permutation mixes the groups of its objectives; each has its own anchors.
+
     Args:
-        objective: a key of OBJECTIVES.
+        objective: one of OBJECTIVES.
         split: `train` or `validation`.
+        negatives: of a group; nsp and sop have one, whatever is given.
         max_tokens: longest input; None takes the objective's own (128; sp and psd 256).
-        same_paragraph_before: ssp only: B follows A, and the first hard negative is a span before A where there is room.
+        same_paragraph_before: ssp only, also within all: B follows A, and the first hard negative is a span before A where there is room.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before.
     """
@@ -185,16 +78,25 @@ class Sampler:
             raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
         if split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {split!r}")
-        self.corpus, self.rule, self.split = corpus, OBJECTIVES[objective], split
+        self.corpus, self.split, self.rule = corpus, split, RULES[UNIONS.get(objective, [objective])[0]]
         self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
+        self.negatives = self.rule.negatives or negatives
         self.hard_negatives = hard_negatives if self.rule.hard else 0
-        if not 0 <= self.hard_negatives <= negatives:
+        if not 0 <= self.hard_negatives <= self.negatives:
             raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
-        if same_paragraph_before and not (objective == "ssp" and hard_negatives):
+        if same_paragraph_before and not (self.rule is RULES["ssp"] and hard_negatives):
             raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
-        self.negatives, self.same_paragraph_before = negatives, same_paragraph_before
-        self.key = keyed(seed, epoch, list(OBJECTIVES).index(objective))
-        self._find_anchors(objective)
+        self.same_paragraph_before = same_paragraph_before
+        self.key = keyed(seed, epoch, OBJECTIVES.index(objective))
+        of_union = [seed, epoch, split, hard_negatives, negatives, self.max_tokens]
+        self.members = [
+            Sampler(corpus, name, *of_union, same_paragraph_before=same_paragraph_before and name == "ssp")
+            for name in UNIONS.get(objective, ())
+        ]
+        if self.members:
+            self.anchors = np.concatenate([member.anchors for member in self.members])
+        else:
+            self._find_anchors(objective)
 
     def _find_anchors(self, objective):
         corpus, rule = self.corpus, self.rule
@@ -212,10 +114,11 @@ class Sampler:
         document = corpus.document_of[candidates]
         own = self.begin[other_need - 1, document + 1] - self.begin[other_need - 1, document]
         eligible = sizes[candidates] >= anchor_need
-        eligible &= own >= (1 if rule.hard else 2)  # psd needs a second paragraph for its positive
-        eligible &= self.begin[other_need - 1, -1] > own  # an easy negative must exist
+        eligible &= own >= rule.paragraphs
+        eligible &= (self.begin[other_need - 1, -1] > own) | (rule is sop)  # an easy negative must exist
         self.anchors = candidates[eligible]
-        self.anchors = self.anchors[~self._without_negatives(self.anchors)]
+        if rule is not sop:
+            self.anchors = self.anchors[~self._without_negatives(self.anchors)]
         if not len(self.anchors):
             held = int(np.count_nonzero(corpus.validation == (self.split == "validation")))
             raise ValueError(
@@ -257,17 +160,35 @@ class Sampler:
         if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
             raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
         groups, slots = np.divmod(indices, 1 + self.negatives)
+        if self.members:
+            return self._of_members(groups, slots)
         heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
         p = self.anchors[permuted(groups[heads], len(self.anchors), self.key)]
         shared = (p, *self.rule.lengths(self._lengths_key(p)), *self._positives(p))
         p, a, b, first, second, q = (np.repeat(array, np.diff(heads, append=len(groups)), 0) for array in shared)
         kinds = np.zeros(len(indices), np.int8)
         negative = np.flatnonzero(slots)
-        if negative.size:
+        if self.rule is sop:
+            first[negative], second[negative], kinds[negative] = second[negative], first[negative], HARD
+        elif negative.size:
             anchored = [array[negative] for array in (p, a, b, slots, first, second)]
             second[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
         ranges = np.stack([first, second], 1)
         return Spans(ranges, np.stack([p, q], 1), (kinds == POSITIVE).astype(np.int64), kinds, groups)
+
+    def _of_members(self, groups, slots) -> Spans:
+        """Groups of a union: their place in a keyed order says which member's they are, and which of its groups."""
+        places = permuted(groups, len(self.anchors), self.key)
+        ends = np.cumsum([len(member.anchors) for member in self.members])
+        owners = np.searchsorted(ends, places, side="right")
+        found, rows = [], []
+        for number, (member, end) in enumerate(zip(self.members, ends)):
+            rows.append(np.flatnonzero(owners == number))
+            mine = places[rows[-1]] - end + len(member.anchors)
+            found.append(member.spans(mine * (1 + self.negatives) + slots[rows[-1]]))
+        back = np.argsort(np.concatenate(rows))
+        joined = (np.concatenate([getattr(made, name) for made in found])[back] for name in ("ranges", "paragraphs", "labels", "kinds"))
+        return Spans(*joined, groups)
 
     def _extent(self, p):
         start = self.corpus.paragraphs[p]
@@ -342,7 +263,7 @@ class Sampler:
         room = first[:, 0, 0] - start - b
         at = np.flatnonzero((slots == 1) & (self.hard_negatives > 0) & (room >= 0))
         begin = (start + below(keyed(key, 9), np.maximum(room, 0) + 1))[at]
-        second[at], q[at], kinds[at] = _one(begin, begin + b[at]), p[at], HARD
+        second[at], q[at], kinds[at] = one(begin, begin + b[at]), p[at], HARD
 
     def _clashes(self, first, positive, second):
         """Which examples have a sentence of the negative that equals, by hash, one of the anchor's or the positive's."""

@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import hub, sampling
+from asutil import hub, objectives, sampling
 from asutil.sampling import Sampler
 
 from .conftest import made_up_documents
 
-ALL = sorted(sampling.OBJECTIVES)
+ALL = sampling.OBJECTIVES
+PLAIN = list(objectives.RULES)  # one objective each
 
 
 class Text:
@@ -52,8 +53,29 @@ def contiguous(numbers):
     return numbers == list(range(numbers[0], numbers[-1] + 1))
 
 
+def check_segments(text, objective, group, validation):
+    """nsp and sop: two neighbouring segments, and one negative."""
+    positive, negative = group
+    a, b = (places(text, positive, part) for part in (0, 1))
+    assert (positive.label, positive.kind, negative.label) == (1, "positive", 0)
+    assert contiguous(a + b) and 1 <= len(a) <= 5 and 1 <= len(b) <= 5 and positive.paragraph[0] == positive.paragraph[1]
+    if objective == "sop":
+        assert negative.sentences == positive.sentences[::-1] and negative.kind == "hard"
+        assert negative.parts == positive.parts[::-1] and negative.paragraph == positive.paragraph
+        return
+    chosen = places(text, negative, 1)
+    assert negative.kind == "easy" and negative.sentences[0] == positive.sentences[0] and negative.document[1] != positive.document[0]
+    assert contiguous(chosen) and len(chosen) == len(b)
+    known = {text.paragraphs[positive.paragraph[0]][i] for i in a + b}
+    assert not known & {text.paragraphs[negative.paragraph[1]][i] for i in chosen}
+    assert (negative.document[1] in text.validation) == validation
+
+
 def check_group(text, objective, group, hard_negatives, validation=False, before=False):
     """One positive, then hard, then easy negatives, by the rules of the paper's section 4 and appendix A.1."""
+    if objective in ("nsp", "sop"):
+        check_segments(text, objective, group, validation)
+        return 0, 0
     positive, *negatives = group
     anchor = positive.paragraph[0]
     n = len(text.paragraphs[anchor])
@@ -106,7 +128,7 @@ def groups(sampler, numbers):
         yield examples
 
 
-@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("objective", PLAIN)
 @pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
 def test_laws(corpus, objective, options):
     text, sampler = Text(corpus), Sampler(corpus, objective, seed=1, **options)
@@ -131,11 +153,11 @@ def test_same_paragraph_before(corpus):
     assert any(g[1].paragraph[1] == g[0].paragraph[0] for g in made)
 
 
-@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("objective", PLAIN)
 def test_repeated_sentences_are_never_negatives_of_themselves(tokenizer, tmp_path, objective):
     corpus = c.build(made_up_documents(20, repeated=0.35, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
     text, sampler = Text(corpus), Sampler(corpus, objective)
-    for group in groups(sampler, range(len(sampler) // 5)):
+    for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
         hard, possible = check_group(text, objective, group, 2)
         assert hard <= possible
 
@@ -146,10 +168,35 @@ def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
     with pytest.raises(ValueError, match="no eligible anchor for psd"):
         Sampler(corpus, "psd")
     mixed = c.build([*made_up_documents(12, paragraphs=(2, 4)), *[[[same * 2, same * 3]] * 3] * 3], tokenizer, tmp_path / "mixed")
-    for objective in ALL:
+    for objective in PLAIN:
         sampler = Sampler(mixed, objective)
-        for group in groups(sampler, range(len(sampler) // 5)):
+        for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
             check_group(Text(mixed), objective, group, 2)
+
+
+@pytest.mark.parametrize("same_paragraph_before", [False, True])
+def test_all_is_the_groups_of_its_three_objectives_each_once(corpus, same_paragraph_before):
+    options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
+    union = Sampler(corpus, "all", same_paragraph_before=same_paragraph_before, **options)
+    assert union.max_tokens == 128
+    of = {"ssp": {"same_paragraph_before": same_paragraph_before}, "sp": {}, "psd": {}}
+    whole, members = union.spans(np.arange(len(union))), []
+    for name, more in of.items():
+        alone = Sampler(corpus, name, max_tokens=128, **options, **more)
+        made = alone.spans(np.arange(len(alone)))
+        members += [(name, *(array.tobytes() for array in parts)) for parts in zip(*by_group(made))]
+    found = [tuple(array.tobytes() for array in parts) for parts in zip(*by_group(whole))]
+    assert sorted(found) == sorted(member[1:] for member in members)
+    assert whole.groups.tolist() == np.repeat(np.arange(len(found)), 4).tolist()
+    name_of = {member[1:]: member[0] for member in members}
+    order = [name_of[group] for group in found]
+    switches = sum(one != other for one, other in itertools.pairwise(order))
+    shares = [order.count(name) / len(order) for name in of]
+    assert abs(switches / (len(order) - 1) - (1 - sum(share**2 for share in shares))) < 0.1  # mixed as by chance
+
+
+def by_group(made):
+    return (array.reshape(-1, 4, *array.shape[1:]) for array in (made.ranges, made.paragraphs, made.labels, made.kinds))
 
 
 @pytest.mark.parametrize("hard_negatives", [2, 3, 4])
@@ -189,8 +236,9 @@ def test_four_workers_make_the_same_examples(corpus):
 def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective):
     for max_tokens in (None, 40, 33):
         sampler = Sampler(corpus, objective, max_tokens=max_tokens)
-        batch = sampler.batch(np.arange(150))
-        for i in range(150):
+        count = min(150, len(sampler))
+        batch = sampler.batch(np.arange(count))
+        for i in range(count):
             expected = tokenizer(*sampler[i].parts, truncation="longest_first", max_length=sampler.max_tokens)["input_ids"]
             assert batch.input_ids[i, : batch.lengths[i]].tolist() == expected
             assert (batch.input_ids[i, batch.lengths[i] :] == tokenizer.pad_token_id).all()
@@ -203,7 +251,7 @@ def test_seed_and_epoch_change_the_examples(corpus):
 
 def test_placement_is_uniform():
     """All (first gap, gap between) that fit in a slack of 3 are equally likely: 10 of them."""
-    before, between = sampling._placed(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
+    before, between = objectives._placed(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
     assert (before >= 0).all() and (between >= 0).all() and (before + between <= 3).all()
     counts = np.bincount(before * 4 + between, minlength=16)
     counts = counts[counts > 0]
@@ -220,7 +268,7 @@ def test_lengths_do_not_give_the_label_away(tokenizer, tmp_path):
     assert abs(mannwhitneyu(positive, negative).statistic / len(positive) / len(negative) - 0.5) < 0.03
 
 
-@given(st.integers(0, 10**6), st.sampled_from(ALL))
+@given(st.integers(0, 10**6), st.sampled_from(PLAIN))
 @settings(max_examples=25, deadline=None)
 def test_laws_for_any_seed(corpus, seed, objective):
     text = corpus.__dict__.setdefault("_text", None) or Text(corpus)
@@ -232,7 +280,7 @@ def test_laws_for_any_seed(corpus, seed, objective):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("spp",), r"objective is one of ssp, sp, psd, got 'spp'"),
+        (("spp",), r"objective is one of ssp, sp, psd, nsp, sop, all, got 'spp'"),
         (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
         (("ssp", 0, 0, "train", 0, 4, None, True), r"same_paragraph_before is an option of ssp with hard negatives"),
         (("sp", 0, 0, "train", 2, 4, None, True), r"same_paragraph_before is an option of ssp"),
@@ -255,18 +303,19 @@ def test_bad_numbers(corpus):
 def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
     one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
     corpus = c.build([one] * 8, tokenizer, tmp_path / "index")
-    for objective in ALL:
+    for objective in PLAIN:
         with pytest.raises(ValueError, match=rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs"):
             Sampler(corpus, objective)
 
 
 @pytest.mark.mirror
-@pytest.mark.parametrize("objective", ALL)
+@pytest.mark.parametrize("objective", PLAIN)
 def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
     text, sampler = Text(wikipedia), Sampler(wikipedia, objective)
     tokenizer = wikipedia.tokenizer
-    numbers = np.random.default_rng(0).permutation(len(sampler) // 5)[:2000]
-    batch = sampler.batch((numbers[:, None] * 5 + np.arange(5)).ravel())
+    size = 1 + sampler.negatives
+    numbers = np.random.default_rng(0).permutation(len(sampler) // size)[: 10_000 // size]
+    batch = sampler.batch((numbers[:, None] * size + np.arange(size)).ravel())
     row = 0
     for group in groups(sampler, numbers.tolist()):
         hard, possible = check_group(text, objective, group, 2)

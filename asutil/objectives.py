@@ -1,0 +1,163 @@
+"""The rules of every pre-training objective: which lengths are drawn, what an anchor needs, its positive pair, another paragraph's part.
+
+A rule is a few formulas over a whole batch; `sampling.Sampler` does what all of them share.
+"""
+
+import numpy as np
+
+from .draws import below, keyed
+
+# max_tokens: the longest input, where none is given. hard: whether negatives may come from the anchor's document. paragraphs: how many
+# with enough sentences the document must have. negatives: how many there are in a group, where the rule leaves no choice.
+# p is the anchor paragraph, start and n its first sentence and number of sentences, a and b the drawn lengths, key one 64-bit key an
+# example. A part is two ranges of sentences [from, to), the second one empty where one is enough: shape (B, 2, 2).
+
+
+def _placed(key, slack):
+    """Two gaps (before the first span, between the spans), uniform over all that fit: 0 <= first, first + second <= slack."""
+    low, high = below(keyed(key, 1), slack + 2), below(keyed(key, 2), slack + 1)
+    high = high + (high >= low)
+    low, high = np.minimum(low, high), np.maximum(low, high)
+    return low, high - low - 1
+
+
+def _ranges(*bounds):
+    bounds = np.stack(np.broadcast_arrays(*bounds), -1)
+    return bounds.reshape(*bounds.shape[:-1], bounds.shape[-1] // 2, 2)
+
+
+def one(start, stop):
+    """A part of one range."""
+    return _ranges(start, stop, stop, stop)
+
+
+def _without(start, n, cut, length):
+    """A paragraph without `length` sentences from `cut` on."""
+    return _ranges(start, start + cut, start + cut + length, start + n)
+
+
+class ssp:
+    """Spans in the Same Paragraph: are A (1-3 sentences) and B (1-5) spans of one paragraph?
+
+    Positive: contiguous, disjoint, either order, gaps allowed. Negative: B' of the same length from another paragraph.
+    Paper: sentence_objectives, section 4 and appendix A.1.
+    Deviation: D-01, hard negatives come from other paragraphs of the document.
+    """
+
+    max_tokens, hard, paragraphs, negatives = 128, True, 1, None
+
+    @staticmethod
+    def lengths(key):
+        return 1 + below(keyed(key, 11), 3), 1 + below(keyed(key, 12), 5)
+
+    @staticmethod
+    def needs(a, b):
+        return a + b, b
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        before, between = _placed(key, n - a - b)
+        a_first = (below(keyed(key, 3), 2) == 0) | sampler.same_paragraph_before
+        first = start + before
+        second = first + between + np.where(a_first, a, b)
+        at_a, at_b = np.where(a_first, first, second), np.where(a_first, second, first)
+        return one(at_a, at_a + a), one(at_b, at_b + b), p
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        at = start + below(keyed(key, 4), n - b + 1)
+        return one(at, at + b)
+
+
+class sp:
+    """Span in Paragraph: is the span A (1-3 sentences) taken out of the paragraph B?
+
+    Positive: A and its paragraph without A. Negative: A and another paragraph with a random span of the same length taken out.
+    Paper: sentence_objectives, section 4 and appendix A.1.
+    """
+
+    max_tokens, hard, paragraphs, negatives = 256, True, 1, None
+
+    @staticmethod
+    def lengths(key):
+        a = 1 + below(keyed(key, 11), 3)
+        return a, np.zeros_like(a)
+
+    @staticmethod
+    def needs(a, b):
+        return a + 1, a + 1
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        cut = below(keyed(key, 1), n - a + 1)
+        return one(start + cut, start + cut + a), _without(start, n, cut, a), p
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return _without(start, n, below(keyed(key, 4), n - a + 1), a)
+
+
+class psd:
+    """Paragraphs in the Same Document: are A and B paragraphs of one document?
+
+    Paper: sentence_objectives, section 4 and appendix A.1; there are no hard negatives.
+    """
+
+    max_tokens, hard, paragraphs, negatives = 256, False, 2, None
+
+    @staticmethod
+    def lengths(key):
+        nothing = np.zeros(np.shape(key), np.int64)
+        return nothing, nothing
+
+    @staticmethod
+    def needs(a, b):
+        return a + 1, a + 1
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        q = sampler.sibling(p, 1 + a, keyed(key, 5))
+        starts = sampler.corpus.paragraphs
+        return one(start, start + n), one(starts[q], starts[q + 1]), q
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return one(start, start + n)
+
+
+class nsp:
+    """Next Sentence Prediction: does B (1-5 sentences) follow A (1-5) in the text?
+
+    Positive: two neighbouring segments of one paragraph. Negative: a segment of the same length from another document.
+    Paper: sentence_objectives, section 5.3 (BERT's own task, for comparison).
+    Deviation: D-68, segments of sentences of one paragraph; BERT fills its input.
+    """
+
+    max_tokens, hard, paragraphs, negatives = 128, False, 1, 1
+
+    @staticmethod
+    def lengths(key):
+        return 1 + below(keyed(key, 11), 5), 1 + below(keyed(key, 12), 5)
+
+    @staticmethod
+    def needs(a, b):
+        return a + b, b
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        first = start + below(keyed(key, 1), n - a - b + 1)
+        return one(first, first + a), one(first + a, first + a + b), p
+
+    other = ssp.other
+
+
+class sop(nsp):
+    """Sentence Order Prediction: do two neighbouring segments (1-5 sentences each) stand in the order of the text?
+
+    Positive: as in nsp. Negative: the same two segments, swapped.
+    Paper: sentence_objectives, section 5.3 (ALBERT's own task, for comparison).
+    """
+
+
+RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop)}
+UNIONS = {"all": ("ssp", "sp", "psd")}  # several objectives under one head, by the settings of the first
