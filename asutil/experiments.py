@@ -223,7 +223,7 @@ def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str,
     return {"rung": rung, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
 
 
-def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=None) -> list[Job]:
+def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one rung, each once, every run after those that it needs.
 
     Only the last run of a row is made with every seed; those before it are made once, with seed 0. Where the rung searches settings,
@@ -232,6 +232,7 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
     Args:
         rows: some of the rung's rows; all by default. seeds: the same for seeds.
         folder_for: (notebook, parameters) -> the run's folder; `runs.folder_for` by default.
+        more: parameters for every notebook that has them, beside those of the rows, as `{"precision": "bf16"}`.
     Raises: ValueError for a rung or row that the paper does not have, with the nearest name.
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
@@ -242,31 +243,33 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
         'papermill notebooks/pretrain.ipynb -p rung small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
     """
     made = {}
-    for job in _every(paper, rung, rows, seeds, folder_for or _planned, folder):
+    for job in _every(paper, rung, rows, seeds, folder_for or _planned, folder, more):
         if job.folder not in made or made[job.folder].search:  # the best of the tries is the run of its seed as well
             made[job.folder] = job
     return list(made.values())
 
 
-def searches(paper: str, rung: str, folder=None) -> dict[str, list[Job]]:
+def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Job]]:
     """The tries of a rung by the name of their search, `<paper>-<rung>-<row>-<data set>`; empty where it searches nothing."""
     found = {}
-    for job in _every(paper, rung, None, None, _planned, folder):
+    for job in _every(paper, rung, None, None, _planned, folder, more):
         if job.search:
             found.setdefault(job.search, []).append(job)
     return found
 
 
-def _every(paper, rung, rows, seeds, folder_for, folder):
+def _every(paper, rung, rows, seeds, folder_for, folder, more):
     """The jobs of a rung, also those that several rows share."""
     data = read(paper, folder)
     _one_of(rung, data.get("rungs", {}), paper, "rung")
     budget, tested = data["rungs"][rung], {name for table in data["tables"].values() for name in table["datasets"]}
     _all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
     _all_of(seeds or (), budget["seeds"], f"{paper}, {rung}", "seed")
+    _all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:
         parameters = stage_parameters(data, row, stage, rung, dataset, seed, needs and _named(needs[0]), **tried)
+        parameters |= {name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])}
         where = folder_for(stage["notebook"], parameters)
         scored = NOTEBOOKS[stage["notebook"]] or scored or dataset
         return Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)

@@ -1,4 +1,4 @@
-"""Heads on hidden states: a backbone's own heads, run on the outputs of one shared backbone.
+"""Heads on hidden states: a backbone's own heads, run on the outputs of one shared backbone, and both together.
 
 `AutoModelForSequenceClassification` and `AutoModelForMaskedLM` each hold a backbone and a head. The head has no interface of its
 own and a different shape in every architecture, but all of them do the same: call their backbone, then work on what it returned.
@@ -6,9 +6,15 @@ So the backbone inside is replaced by a module that returns what it is given, an
 per architecture, and the head computes exactly what the whole model would.
 """
 
+import inspect
+from pathlib import Path
+
 import torch
+from safetensors.torch import save_file
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
+
+from . import packing, weights
 
 
 class Given(nn.Module):
@@ -76,3 +82,80 @@ def mlm_logits(head: nn.Module, outputs, masked_positions: torch.Tensor) -> torc
     """
     hidden = outputs.last_hidden_state.flatten(0, 1)[masked_positions]
     return head(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
+
+
+# ------------------------------------------------------------------ backbone and heads
+
+
+class PairEncoder(nn.Module):
+    """One backbone under its own pair head and, for pre-training, its own masked-language-model head.
+
+    Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None;
+        packed, a row of N tokens in the place of B*T, and no attention_mask
+    """
+
+    HEADS = ("pair", "mlm")
+
+    def __init__(self, backbone, pair, mlm, tokenizer, fresh=()):
+        super().__init__()
+        self.backbone, self.pair, self.mlm = backbone, pair, mlm
+        self.tokenizer, self.fresh = tokenizer, tuple(fresh)
+        self.compiled = None  # the backbone's forward for packed micro-batches, where `train` compiles it
+        self.takes_types = takes_types(backbone)
+
+    def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
+        outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled)
+        pair = self.pair_of(outputs, batch)
+        if self.mlm is None or "masked_positions" not in batch:
+            return pair, None
+        return pair, mlm_logits(self.mlm, outputs, batch["masked_positions"])
+
+    def pair_of(self, outputs, batch: dict) -> torch.Tensor:
+        """The pair head on what the backbone gave for a micro-batch of either layout."""
+        if "cu_seq_lens" in batch:
+            outputs = first_tokens(outputs, batch["first"], getattr(self.backbone, "pooler", None))
+        return pair_logits(self.pair, outputs, batch.get("attention_mask"))
+
+    def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
+        """Parameters of the heads by name, each once, without what is tied to the backbone's embeddings."""
+        tied = self.backbone.get_input_embeddings().weight
+        modules = {name: getattr(self, name) for name in names or self.HEADS}
+        found = [named for name, module in modules.items() if module is not None for named in module.named_parameters(name)]
+        return {name: parameter for name, parameter in found if parameter is not tied}
+
+    def save(self, folder: str | Path, untrained: tuple[str, ...] = ()) -> Path:
+        """Write backbone (loads with AutoModel), heads and tokenizer: all of it, or nothing.
+
+        Args:
+            untrained: heads that are left out, because nothing was learnt with them: whoever loads the model starts them anew.
+        """
+        with weights.whole_folder(folder) as part, weights.quiet():
+            self.write(part, [head for head in self.HEADS if head not in untrained])
+        return Path(folder)
+
+    def write(self, folder: Path, learnt: list[str]) -> None:
+        """The files of `save`."""
+        self.backbone.save_pretrained(folder)
+        save_file({name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()}, folder / weights.HEAD)
+        self.tokenizer.save_pretrained(folder)
+
+
+def takes_types(backbone: nn.Module) -> bool:
+    """Whether token types say anything to a backbone.
+
+    RoBERTa has one, ModernBERT and DistilBERT have none; tokenizers of RoBERTa's kind give none, which means 0.
+    """
+    accepted = "token_type_ids" in inspect.signature(backbone.forward).parameters
+    return accepted and getattr(backbone.config, "type_vocab_size", 1) > 1
+
+
+def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None):
+    """What a backbone gives for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
+
+    Args:
+        compiled: the compiled form of `backbone.forward` for packed micro-batches, where there is one.
+    """
+    if "cu_seq_lens" in batch:
+        return packing.outputs(backbone, batch, token_types, compiled)
+    names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types
+    return backbone(**{name: batch[name] for name in names if name in batch})

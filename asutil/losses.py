@@ -5,7 +5,7 @@ micro-batches then sum to the loss, and their gradients to the gradient, of the 
 """
 
 import torch
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 
 IGNORED = -100
 
@@ -24,6 +24,30 @@ def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -
         True
     """
     return pair(logits, targets, total)
+
+
+def replaced_token(logits: torch.Tensor, replaced: torch.Tensor, mask: torch.Tensor, total: int | None = None) -> torch.Tensor:
+    """ELECTRA's token detection: binary cross-entropy over the real tokens, of "this token is not the original one".
+
+    L = -(1 / total) sum_t r_t log s(logits_t) + (1 - r_t) log(1 - s(logits_t)),  mask_t != 0,  s(z) = 1 / (1 + exp(-z))
+    Paper: sentence_objectives, section 5.2 and appendix B.
+    Shapes: logits, replaced, mask (B, T), packed (1, N) -> scalar.
+    Args:
+        replaced: 1 where a token was replaced by another one, else 0.
+        mask: 0 at padding, which counts for nothing, else 1.
+        total: real tokens of the whole optimiser batch; those of this call where it is left out.
+    Raises: ValueError where the shapes do not fit.
+
+    Example:
+        >>> replaced_token(torch.tensor([[0.0, -9.0, 9.0]]), torch.tensor([[1, 0, 0]]), torch.tensor([[1, 1, 0]])).item() * 2
+        0.693...
+    """
+    if not logits.shape == replaced.shape == mask.shape:
+        shapes = ", ".join(str(tuple(given.shape)) for given in (logits, replaced, mask))
+        raise ValueError(f"logits, replaced and mask of one shape expected, got {shapes}")
+    logits, real = logits.to(torch.promote_types(logits.dtype, torch.float32)), mask.bool()
+    losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
+    return losses.where(real, 0).sum() / max(int(real.sum()) if total is None else total, 1)
 
 
 def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:

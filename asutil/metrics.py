@@ -179,7 +179,8 @@ def classification(labels, predictions) -> dict:
 def write_trec(scores: pd.DataFrame, run_path: str | Path, qrels_path: str | Path, tag: str = "asutil") -> None:
     """Write scores (question_id, candidate_id, label, score) as the run and qrels files that trec_eval reads.
 
-    Scores have as many digits as it takes to read the same 32-bit float back; ranks are those that trec_eval itself gives.
+    Scores have as many digits as it takes to read the same 32-bit float back. At one score the rank of a wrong candidate comes first,
+    as in `ranking`; trec_eval reads scores alone and breaks ties by its own rule.
     Raises: ValueError naming the row for an id that is empty or holds white space, or a candidate that a question has twice.
     """
     table = pd.DataFrame({name: ["" if pd.isna(v) else str(v) for v in scores[name]] for name in ("question_id", "candidate_id")})
@@ -197,7 +198,7 @@ def write_trec(scores: pd.DataFrame, run_path: str | Path, qrels_path: str | Pat
     lines = {"sep": " ", "header": False, "index": False, "lineterminator": "\n"}
     table.assign(zero=0)[["question_id", "zero", "candidate_id", "label"]].to_csv(qrels_path, **lines)
     table["question"] = pd.factorize(table.question_id)[0]
-    table = table.sort_values(["question", "score", "candidate_id"], ascending=[True, False, False], kind="stable")
+    table = table.sort_values(["question", "score", "label"], ascending=[True, False, True], kind="stable")
     table["rank"] = table.groupby("question").cumcount() + 1
     table = table.assign(q0="Q0", tag=tag, score=[f"{score:.9g}" for score in table.score])
     table[["question_id", "q0", "candidate_id", "rank", "score", "tag"]].to_csv(run_path, **lines)

@@ -3,6 +3,7 @@
 import difflib
 import hashlib
 import re
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -32,7 +33,9 @@ HUB = {
             "asbert": {"train": ("train_manual", "positive"), "dev": ("dev_clean", "positive"), "test": ("test_clean", "positive")},
         },
     ),
+    "asnq": ("lucadiliello/asnq", {"clean": {side: (side, "all") for side in SIDES}}),
 }
+STREAMED = ("asnq",)  # too large for memory: rows of one key are one question
 # (questions, candidates): sentence_objectives, table 4; asbert, table 2, recounted without losing rows to quotes (data_cards/wikiqa.md).
 COUNTS = {
     "wikiqa": {
@@ -43,6 +46,7 @@ COUNTS = {
         "clean": {"train": (1_226, 53_417), "dev": (69, 1_343), "test": (68, 1_442)},
         "asbert": {"train": (89, 5_914), "dev": (69, 1_343), "test": (68, 1_442)},
     },
+    "asnq": {"clean": {"train": (57_242, 20_377_568), "dev": (1_336, 463_914), "test": (1_336, 466_148)}},
 }
 NAMES = (*HUB, "pydocs")
 PROTOCOLS = ("clean", "asbert")
@@ -66,13 +70,13 @@ class Question:
 
 @dataclass(frozen=True, eq=False)
 class Split(Sequence):
-    """One side of a data set: a sequence whose questions are built on demand from an Arrow table.
+    """One side of a data set: a sequence whose questions are built on demand from an Arrow table or from parquet files.
 
     `ordered` says whether row order is document order; `report` counts what was read, kept and dropped, by reason.
     """
 
     name: str
-    table: pa.Table  # question, answer, label, optional document_title; the rows of a question stand together
+    table: pa.Table | tables.Parquet  # question, answer, label, optional document_title; the rows of a question stand together
     ids: np.ndarray  # of the questions, as the next two: question i has the rows starts[i] to stops[i]
     starts: np.ndarray
     stops: np.ndarray
@@ -134,17 +138,17 @@ def load(name, protocol="clean", train_questions="all", limit: int | None = None
     """The sides of an answer sentence selection data set under a protocol.
 
     Args:
-        name: `wikiqa`, `trecqa`, `pydocs`, a folder with train, dev and test as .tsv, .jsonl or .parquet, or one such file, whose
+        name: `wikiqa`, `trecqa`, `asnq`, `pydocs`, a folder with train, dev and test as .tsv, .jsonl or .parquet, or one such file, whose
             questions are then shared out 8 : 1 : 1 by a hash. Columns question, answer, label; optional question_id and
             document_title (rows of a question are then in document order). TSV has a header line and no quoting.
         protocol: `clean` (wikiqa: dev and test questions with both labels; a user's file: a dev or test question without a positive
-            is an error) or `asbert` (questions with a positive, on every side).
+            is an error) or `asbert` (questions with a positive, on every side; not for asnq and pydocs).
         train_questions: `all`, or `with_positive` for those alone.
         limit: at most that many questions a side, chosen by a hash of their ids.
     Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    _one_of("protocol", protocol, PROTOCOLS if name != "pydocs" else ("clean",))
+    _one_of("protocol", protocol, COUNTS.get(name, ("clean",) if name == "pydocs" else PROTOCOLS))
     _one_of("train_questions", train_questions, ("all", "with_positive"))
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1 question, got {limit}")
@@ -183,7 +187,10 @@ def _from_hub(name: str, protocol: str) -> dict[str, Split]:
     splits = {}
     for side, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
-        table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
+        if name in STREAMED:
+            table = tables.opened(tables.parquet_files(hub_id, stem))
+        else:
+            table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
         split = _rule(_grouped(side, table, stem, where, first_row=1, ordered=name == "wikiqa"), rule)
         came, expected = tuple(split.report["kept"].values()), COUNTS[name][protocol][side]
         if came != expected:
@@ -240,17 +247,17 @@ def _pydocs() -> dict[str, Split]:
 # ----------------------------------------------------------------------------------------------------- grouping and rules
 
 
-def _grouped(side: str, table: pa.Table, stem: str, where, first_row: int, ordered: bool) -> Split:
-    """Rows of one question_id, else of one question text, brought together in order of first appearance."""
+def _grouped(side: str, table: pa.Table | tables.Parquet, stem: str, where, first_row: int, ordered: bool) -> Split:
+    """Rows of one key, of one question_id, else of one question text, brought together in order of first appearance."""
 
     def codes(name):
         return pc.dictionary_encode(table[name].combine_chunks()).indices.to_numpy()
 
-    has_ids = "question_id" in table.column_names
-    groups = codes("question_id" if has_ids else "question")
+    by = next(name for name in ("key", "question_id", "question") if name in table.column_names)
+    groups = codes(by)
     order = np.argsort(groups, kind="stable")
     starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
-    if has_ids:
+    if by == "question_id":
         texts, first = codes("question"), order[starts][groups]
         if len(other := np.flatnonzero(texts != texts[first])):
             row = int(other[0])
@@ -261,7 +268,8 @@ def _grouped(side: str, table: pa.Table, stem: str, where, first_row: int, order
             )
     if (np.diff(order) != 1).any():
         table = table.take(pa.array(order))
-    ids = table["question_id"].take(pa.array(starts)).to_pylist() if has_ids else [f"{stem}-{i}" for i in range(len(starts))]
+    ids = range(len(starts)) if by == "question" else table[by].take(pa.array(starts)).to_pylist()
+    ids = ids if by == "question_id" else [f"{stem}-{id}" for id in ids]
     split = Split(side, table, np.array(ids, dtype=object), starts, np.append(starts[1:], len(table)), ordered, {})
     return split._take(slice(None))
 
@@ -340,7 +348,7 @@ def _bm25(split: Split) -> np.ndarray:
     import bm25s
 
     def words(text):
-        return re.findall(r"\w+", text.lower())
+        return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]  # half a million candidates share their words
 
     sizes, scores, index = split.stops - split.starts, [], bm25s.BM25(k1=1.5, b=0.75)
     candidates = [words(text) for text in split.table["answer"].take(pa.array(split.rows())).to_pylist()]

@@ -10,27 +10,28 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import experiments, metrics, runs
+from . import examples, experiments, metrics, runs
 
-CHOSEN_QUESTIONS, TOP = 3, 5
+SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
 
 def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:
     """Write the records of a paper's finished runs into `results/`, never those of the laptop rung. Returns the files written."""
-    written = []
-    for line in experiments.records(paper, results, runs_dir).itertuples():
-        if line.source != experiments.HERE or line.rung == "laptop":
-            continue
+    written, found, rows = [], experiments.records(paper, results, runs_dir), experiments.read(paper)["rows"]
+    found = found[(found.source == experiments.HERE) & (found.rung != "laptop")]
+    for line in found.itertuples():
+        same = found[(found.dataset == line.dataset) & (found.rung == line.rung) & (found.seed == line.seed)]
+        baseline = next(same[same.row == rows[line.row].get("baseline")].itertuples(), None)
         place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
-        entries = _published(paper, line).items()  # one line an entry: a change of a figure is a change of its line
+        entries = _published(paper, line, baseline).items()  # one line an entry: a change of a figure is a change of its line
         text = "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries) + "\n}\n"
         runs.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         written.append(place)
     return written
 
 
-def _published(paper: str, line) -> dict:
+def _published(paper: str, line, baseline) -> dict:
     record = dict(line.record) | {"paper": paper, "row": line.row, "dataset": line.dataset}
     record["earlier"] = [
         {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")} for before in line.earlier
@@ -40,22 +41,27 @@ def _published(paper: str, line) -> dict:
         table = pd.read_parquet(scores)
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
-        record["chosen"] = [_top(table, question) for question in _chosen(per_question)]
+        record["chosen"] = _chosen(table, baseline)
     return record
 
 
-def _chosen(per_question: pd.DataFrame) -> list[str]:
-    """Questions at the lower end, in the middle and at the upper end of the reciprocal rank: ids alone decide between equals."""
-    ordered = per_question.sort_values(["reciprocal_rank", "question_id"]).question_id.tolist()
-    places = [round(i * (len(ordered) - 1) / max(CHOSEN_QUESTIONS - 1, 1)) for i in range(CHOSEN_QUESTIONS)]
-    return list(dict.fromkeys(ordered[place] for place in places))
+def _chosen(table: pd.DataFrame, baseline) -> list[dict]:
+    """Best candidates of some questions, chosen by a hash of their ids: the same for every row of a data set, so that rows can be compared.
 
-
-def _top(table: pd.DataFrame, question: str) -> dict:
-    ranked = table[table.question_id == question].sort_values(["score", "label"], ascending=[False, True], kind="stable")
-    best = ranked.head(TOP).itertuples()
-    candidates = [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
-    return {"question_id": question, "candidates": candidates}
+    Where the baseline's run is on this machine, also some that the row rescues and one that it loses, with the baseline's ranking.
+    """
+    chosen = [
+        {"question_id": name, "candidates": examples.best_of(table, name)} for name in examples.choose(set(table.question_id), SHARED)
+    ]
+    if baseline is not None:
+        before = pd.read_parquet(baseline.folder / "scores.parquet")
+        fate = examples.fates(before, table)
+        for name in [
+            name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in examples.choose(fate.index[fate == one], limit)
+        ]:
+            beside = {"row": baseline.row, "candidates": examples.best_of(before, name)}
+            chosen.append({"question_id": name, "candidates": examples.best_of(table, name), "baseline": beside})
+    return chosen
 
 
 def main() -> None:

@@ -33,6 +33,7 @@ from . import hub
 
 RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
 NAMED_BY = ("objective", "data", "dataset")  # what a run's name always says
+FROM_SCRATCH = ("tiny", "tiny_electra")  # models that start from random weights
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -166,8 +167,8 @@ def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
     from . import sources
 
-    named = {"models": ",".join(shown({"model": one})["model"] for one in models(values))} if values.get("models") else {}
-    for name in ("corpus", "dataset", "model", "exclude_titles"):
+    named = {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))} if values.get("models") else {}
+    for name in ("corpus", "dataset", "model", "generator", "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
             named[name] = Path(value).name
@@ -178,15 +179,18 @@ def shown(values: dict) -> dict:
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
 
 
-def models(values: dict) -> list[str]:
-    """The models that `models` lists, joined by commas; of `all` the finished pre-training runs of the rung that learnt a task."""
-    if values["models"] != "all":
-        return [name.strip() for name in values["models"].split(",")]
-    made = read_all(values.get("runs_dir") or "runs")
-    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.rung == values["rung"]]
-    found = [run.name for run in learnt if run.record["settings"]["objective"] != "mlm"]
+def models(names: str, rung: str, runs_dir: str | None = None) -> list[str]:
+    """The models of a list joined by commas; of `all` the finished pre-training runs of the rung that learnt a task.
+
+    Returns: hub ids and folders; a run by its folder.
+    """
+    if names != "all":
+        return [str(find(name.strip(), runs_dir) or name.strip()) for name in names.split(",")]
+    made = read_all(runs_dir or "runs")
+    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.rung == rung]
+    found = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
     if not found:
-        raise ValueError(f"models: no pre-training run of rung {values['rung']} is finished; name runs or hub ids, joined by commas")
+        raise ValueError(f"models: no pre-training run of rung {rung} is finished; name runs or hub ids, joined by commas")
     return found
 
 
@@ -213,8 +217,8 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool) -> str:
         return folder.name[-12:]
     if Path(name).is_dir():
         return hub.sha256(Path(name))
-    if "/" not in name and nearest(name, ["tiny"], 0.7) and name != "tiny":
-        raise ValueError(f"model: no folder or run {name!r}{nearest(name, ['tiny'], 0.7)}")
+    if "/" not in name and nearest(name, FROM_SCRATCH, 0.7) and name not in FROM_SCRATCH:
+        raise ValueError(f"model: no folder or run {name!r}{nearest(name, FROM_SCRATCH, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         raise FileNotFoundError(f"model: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
     held = hub.mirror(name)
@@ -232,10 +236,11 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     for name, fingerprint in _fingerprints().items():
         if effective.get(name) is not None:
             inputs[name] = fingerprint(effective[name])
-    for name in models({**effective, "runs_dir": runs_dir}) if effective.get("models") else ():
+    for name in models(effective["models"], effective["rung"], runs_dir) if effective.get("models") else ():
         inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
-    if effective.get("model"):
-        inputs["model"] = _model_fingerprint(effective["model"], runs_dir, must_exist)
+    for name in ("model", "generator"):
+        if effective.get(name):
+            inputs[name] = _model_fingerprint(effective[name], runs_dir, must_exist)
     named = shown(effective)
     decided = {name: value for name, value in effective.items() if value is not None}  # a new optional parameter moves no old run
     text = json.dumps([notebook, {**decided, **inputs}], sort_keys=True)
@@ -306,7 +311,7 @@ class Run:
             **measured,
             "seconds": round(time.monotonic() - self.started, 1),
             **provenance(),
-            "weights_sha256": {p.name: hub.sha256(p) for p in sorted(model.glob("*.safetensors"))} if model.is_dir() else {},
+            "weights_sha256": {str(p.relative_to(model)): hub.sha256(p) for p in sorted(model.rglob("*.safetensors"))},
         }
         text = json.dumps(record, indent=1, sort_keys=False, allow_nan=False)
         atomically(self.folder / "record.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
@@ -325,8 +330,8 @@ def start(notebook: str, values: dict) -> Run:
     folder = runs_folder(given.get("runs_dir")) / who["name"]
     folder.mkdir(parents=True, exist_ok=True)
     effective = settings(notebook, given)
-    named = effective.get("model") and find(effective["model"], effective["runs_dir"])
-    run = Run(notebook, folder, given, who, SimpleNamespace(**effective | ({"model": str(named)} if named else {})))
+    found = {name: find(effective[name], effective["runs_dir"]) for name in ("model", "generator") if effective.get(name)}
+    run = Run(notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}))
     if run.finished:
         print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
     return run

@@ -20,6 +20,12 @@ class Comparison:
     difference: float
     interval: tuple[float, float]
 
+    @property
+    def sign(self) -> int:
+        """1 where the whole interval lies above 0 (better), -1 where it lies below (worse), 0 where it does neither."""
+        low, high = self.interval
+        return int(low > 0) - int(high < 0)
+
 
 def student_t(ours, baseline) -> Comparison:
     """Student's t test of two independent samples (one value a seed), two-sided, equal variance, as in the papers.
@@ -92,6 +98,41 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
     extreme = int((np.abs(means - difference) >= abs(difference) - 1e-12).sum())
     low, high = np.percentile(means, [2.5, 97.5])
     return Comparison((1 + extreme) / (1 + draws), difference, (float(low), float(high)))
+
+
+def proportion_interval(share: float, questions: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share of right answers: what other questions of the same kind may well have given.
+
+    (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n),  z = 1.96
+    Example:
+        >>> proportion_interval(0.9, 68)
+        (0.806..., 0.951...)
+    """
+    if not 0 <= share <= 1 or questions < 1:
+        raise ValueError(f"a share from 0 to 1 of one question or more: got {share} of {questions}")
+    z = float(special.ndtri(0.975))
+    middle, reach = share + z**2 / (2 * questions), z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2)
+    return tuple(float((middle + side * reach) / (1 + z**2 / questions)) for side in (-1, 1))
+
+
+def smallest_gain(questions: int, lost: int = 0) -> int:
+    """How many more questions one system must get right than another before a paired bootstrap sees it, exactly.
+
+    The sum of n draws counts +1 for each gained question, -1 for each lost one; it is seen when P(sum <= 0) < 2.5 %.
+    Args:
+        lost: questions that the better system loses; it must gain these and the returned number beyond them.
+    Raises: ValueError where so few questions show no gain at all.
+    Example:
+        >>> smallest_gain(68), smallest_gain(1336), smallest_gain(68, lost=3)
+        (4, 4, 8)
+    """
+    down = np.arange(questions + 1)  # how often a lost question is drawn, and how likely that is
+    chance = np.diff(special.bdtr(down, questions, lost / questions), prepend=0)
+    for gained in range(lost + 1, questions - lost + 1):
+        up = special.bdtr(np.minimum(down, questions - down), questions - down, gained / (questions - lost))  # P(no more gained than lost)
+        if float(chance @ up) < 0.025:
+            return gained - lost
+    raise ValueError(f"{questions} questions with {lost} lost cannot show a gain")
 
 
 def _finite(values, side: str) -> np.ndarray:

@@ -103,7 +103,7 @@ def _rows(path: Path, column: str):
         import pyarrow.parquet
 
         try:
-            file = pyarrow.parquet.ParquetFile(path)
+            file = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
         except (pyarrow.ArrowInvalid, OSError) as error:
             raise ValueError(f"{path.name}: not a whole parquet file ({error})") from None
         if column not in file.schema_arrow.names:

@@ -1,14 +1,23 @@
 """A user's question files, and any table of questions, as an Arrow table whose columns are known to be sound."""
 
+import contextlib
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from tqdm.auto import tqdm
+
+from . import hub
 
 SUFFIXES = (".tsv", ".jsonl", ".parquet")
+TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
+BATCH = 1 << 16  # rows of a large file that are checked together
 
 
 def read(path: Path) -> pa.Table:
@@ -69,14 +78,20 @@ def _read_jsonl(path: Path) -> pa.Table:
 
 
 def _read_parquet(path: Path) -> pa.Table:
-    try:
+    with _sound(path):
         return pq.read_table(path, partitioning=None)
+
+
+@contextlib.contextmanager
+def _sound(path: Path):
+    try:
+        yield
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path}: expected a parquet file, got one that Arrow refuses: {error}") from None
 
 
-def checked(table: pa.Table, where, first_row: int) -> pa.Table:
-    """The known columns with their types: text that is not blank, labels 0 or 1."""
+def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False) -> pa.Table:
+    """The known columns with their types: text that is not blank (answers may be, where that is said), labels 0 or 1."""
     if missing := [name for name in ("question", "answer", "label") if name not in table.column_names]:
         came = ", ".join(map(repr, table.column_names)) or "no rows"
         raise ValueError(f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}")
@@ -99,7 +114,8 @@ def checked(table: pa.Table, where, first_row: int) -> pa.Table:
             column.validate(full=True)
         except pa.ArrowException as error:
             raise ValueError(f"{where}: expected UTF-8 text in the column {name!r}, {error}") from None
-        blank = pc.equal(pc.utf8_trim_whitespace(column), "")
+        may_be_blank = blank_answers and name == "answer"
+        blank = pc.is_null(column) if may_be_blank else pc.equal(pc.utf8_trim_whitespace(column), "")
         refuse(column, pc.fill_null(pc.match_substring(column, "\0"), False), f"no NUL in {name!r}")
         if name == "label":
             refuse(column, pc.invert(pc.is_in(column, pa.array(["0", "1", "0.0", "1.0"]))), "the label 0 or 1")
@@ -110,3 +126,108 @@ def checked(table: pa.Table, where, first_row: int) -> pa.Table:
             refuse(column, blank, f"text in {name!r}")
         columns[name] = column
     return pa.table(columns)
+
+
+# ------------------------------------------------------------------------------- a data set that is too large for memory
+
+
+@dataclass(frozen=True)
+class Parquet:
+    """Rows of parquet files, with what is asked of a pyarrow.Table: labels and keys are held, texts are read when they are asked for."""
+
+    held: pa.Table  # label (int8) and key (int64) of every row
+    starts: np.ndarray  # the first row of each row group
+    read: Callable[[int], pa.Table]  # question and answer of a row group; the last ones are kept
+    order: np.ndarray | None = None  # the files' rows in another order than theirs
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    @property
+    def column_names(self) -> list[str]:
+        return [*TEXTS.names, *self.held.column_names]
+
+    def __getitem__(self, name: str) -> pa.ChunkedArray:
+        return self.held[name] if name in self.held.column_names else self.slice(0, len(self))[name]
+
+    def slice(self, start: int, length: int) -> pa.Table:
+        """Question, answer and label of some rows."""
+        rows = np.arange(start, start + length) if self.order is None else self.order[start : start + length]
+        groups = np.searchsorted(self.starts, rows, side="right") - 1
+        cuts = np.flatnonzero(np.diff(groups)) + 1
+        pieces = zip(np.split(groups, cuts), np.split(rows - self.starts[groups], cuts))
+        texts = pa.concat_tables([self.read(int(group[0])).take(pa.array(place)) for group, place in pieces])
+        return texts.append_column("label", self.held["label"].slice(start, length))
+
+    def take(self, rows: pa.Array) -> "Parquet":
+        """The same rows in another order, their texts still unread."""
+        order = rows.to_numpy() if self.order is None else self.order[rows]
+        visits = np.count_nonzero(np.diff(np.searchsorted(self.starts, order, side="right")))
+        # Where neighbours lie far apart in the files, no row group is read twice: the texts come into memory, as Arrow has them.
+        read = lru_cache(None)(self.read.__wrapped__) if visits > 4 * len(self.starts) else self.read
+        return Parquet(self.held.take(rows), self.starts, read, order)
+
+
+def parquet_files(hub_id: str, split: str) -> list[Path]:
+    """The files of one split of a hub data set, `<split>.parquet` or `<split>-00000-of-00007.parquet`, in the mirror or downloaded.
+
+    Raises: FileNotFoundError that names the variable to set, or what is there instead.
+    """
+    folder = hub.mirror(hub_id)
+    if folder is None:
+        from huggingface_hub import snapshot_download
+
+        try:
+            patterns = [f"{split}[-.]*parquet", f"*/{split}[-.]*parquet"]
+            folder = Path(snapshot_download(hub_id, repo_type="dataset", allow_patterns=patterns))
+        except Exception as error:
+            raise FileNotFoundError(hub.unreachable(hub_id, error)) from error
+    if not (found := sorted(folder.rglob(f"{split}[-.]*parquet"))):
+        held = ", ".join(sorted(path.name for path in folder.rglob("*.parquet"))[:10]) or "no parquet file"
+        raise FileNotFoundError(f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds {held}")
+    return found
+
+
+def opened(paths: list[Path]) -> Parquet:
+    """Check every row of the files once, and keep labels and keys.
+
+    Raises: ValueError that names file and row, also for a key whose rows have different questions.
+    """
+    held, groups, asked = [], [], {}
+    with tqdm(desc=f"checking {paths[0].stem.partition('-')[0]}", unit=" rows", unit_scale=True, delay=5, leave=False) as bar:
+        for path in paths:
+            with _sound(path):
+                file, row = pq.ParquetFile(path, pre_buffer=False), 1  # else the whole file is kept
+                groups += [(file, group) for group in range(file.num_row_groups)]
+                for batch in file.iter_batches(BATCH, columns=["question", "answer", "label", "key"]):
+                    held.append(_label_and_key(pa.Table.from_batches([batch]), path, row, asked))
+                    row += len(batch)
+                    bar.update(len(batch))
+    if not held:
+        raise ValueError(f"{paths[0]} is empty: expected at least one row")
+
+    @lru_cache(2)
+    def read(number: int) -> pa.Table:
+        file, group = groups[number]
+        return file.read_row_group(group, columns=TEXTS.names).select(TEXTS.names).cast(TEXTS)
+
+    sizes = [file.metadata.row_group(group).num_rows for file, group in groups]
+    return Parquet(pa.concat_tables(held).combine_chunks(), np.cumsum([0, *sizes[:-1]]), read)
+
+
+def _label_and_key(table: pa.Table, path: Path, first_row: int, asked: dict) -> pa.Table:
+    """`asked` gathers the question of each key."""
+    sound = checked(table, path, first_row, blank_answers=True)
+    try:
+        keys = table["key"].cast(pa.int64())
+    except (KeyError, pa.ArrowException) as error:
+        raise ValueError(f"{path}: expected whole numbers in the column 'key', {error}") from None
+    if keys.null_count:
+        raise ValueError(f"{path}, row {pc.index(keys.is_null(), True).as_py() + first_row}: expected a key, got None")
+    pairs = pa.table({"key": keys, "question": sound["question"]})
+    for pair in pairs.group_by(pairs.column_names, use_threads=False).aggregate([]).to_pylist():
+        key, text = pair.values()
+        if asked.setdefault(key, text) != text:
+            row = pc.index(pc.and_(pc.equal(keys, key), pc.equal(pairs["question"], text)), True).as_py() + first_row
+            raise ValueError(f"{path}, row {row}: key {key} belongs to {asked[key][:80]!r}, got {text[:80]!r}")
+    return pa.table({"label": sound["label"], "key": keys})

@@ -23,11 +23,12 @@ from tqdm.auto import tqdm
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
 from . import hub, inputs, losses, metrics, packing, runs
-from .encoders import whole_folder
+from .weights import seeded, whole_folder
 
 MARKER = "complete.json"
 BEST = "best.safetensors"
-LOGGED = ("loss", "mlm_loss", "objective_loss", "learning_rate", "grad_norm", "tokens", "seconds")
+PARTS = ("mlm", "objective", "detection")  # of the loss; the last one is ELECTRA's alone
+LOGGED = ("loss", *(f"{part}_loss" for part in PARTS), "learning_rate", "grad_norm", "tokens", "seconds")
 log = logging.getLogger(__name__)
 
 
@@ -44,6 +45,7 @@ def train(
     log_every: int,
     mlm_weight: float = 1.0,
     objective_weight: float = 1.0,
+    detection_weight: float = 50.0,
     precision: str = "auto",
     compile: bool | None = None,
     evaluate=None,
@@ -54,8 +56,9 @@ def train(
 ) -> dict:
     """Train `model` in place, from the newest complete checkpoint of `folder` if there is one.
 
-    L = mlm_weight * L_mlm + objective_weight * L_pair; AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
-    Paper: sentence_objectives, section 5.2.
+    L = mlm_weight * L_mlm + objective_weight * L_pair, of ELECTRA + detection_weight * L_td
+    AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
+    Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
             "tokens": int}. On a GPU batches of no stated layout are packed, where the backbone can take that.
@@ -104,6 +107,8 @@ def train(
     )
     settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
     settings |= {"mlm_weight": mlm_weight, "objective_weight": objective_weight, "bf16": bf16}
+    if hasattr(model, "detection"):
+        settings["detection_weight"] = detection_weight
     trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
     if packs and (gpu if compile is None else compile):
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
@@ -117,41 +122,49 @@ def train(
     return trainer.finish()
 
 
-def micro_loss(logits, micro: dict, batch: dict, mlm_weight: float = 1.0, objective_weight: float = 1.0):
-    """One micro-batch's share of the loss of its optimiser batch, and its two parts: (L, [L_mlm, L_pair])."""
-    pair, mlm = logits
+def micro_loss(logits, micro: dict, batch: dict, mlm_weight: float = 1.0, objective_weight: float = 1.0, detection_weight: float = 50.0):
+    """One micro-batch's share of the loss of its optimiser batch, and its parts: (L, [L_mlm, L_pair]), of ELECTRA [L_mlm, L_pair, L_td]."""
+    pair, mlm, *detection = logits
     objective = losses.pair(pair, micro["labels"], batch["examples"])
     masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
-    return mlm_weight * masked + objective_weight * objective, torch.stack([masked, objective]).detach()
+    parts = [masked, objective, *(losses.replaced_token(*found, batch["tokens"]) for found in detection)]
+    loss = sum(weight * part for weight, part in zip((mlm_weight, objective_weight, detection_weight), parts))
+    return loss, torch.stack(parts).detach()
 
 
 @torch.no_grad()
 def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dict:
     """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
 
-    Returns: accuracy, f1 (of class 1), majority (the share of the larger class), loss of the objective, mlm_loss.
+    Every model reads what it reads in training: text with masks, and ELECTRA's discriminator text with its generator's samples in
+    the places of the masks, which `seed` draws.
+
+    Returns: accuracy, f1 (of class 1), majority (the share of the larger class), loss of the objective, mlm_loss, and of ELECTRA
+        detection_loss.
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     """
     batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed)
-    labels, predictions, sums, counts = [], [], np.zeros(2), np.zeros(2)
+    labels, predictions, parts, counts = [], [], [], []
     training, device = model.training, next(model.parameters()).device
     model.eval()
-    for numbers in tqdm(np.array_split(np.arange(size), -(-size // 512)), desc="validation", unit=" batches"):
-        batch = batches.made_of([(0, numbers)])
-        for micro in batch["micro"]:
-            micro = {name: tensor.to(device) for name, tensor in micro.items()}
-            logits = model(micro)
-            sums += micro_loss(logits, micro, {"masked": 1, "examples": 1})[1].tolist()
-            labels.append(micro["labels"].cpu())
-            predictions.append(logits[0].argmax(-1).cpu())
-        counts += [batch["masked"], batch["examples"]]
+    with seeded(seed, [device] if device.type == "cuda" else []):
+        for numbers in tqdm(np.array_split(np.arange(size), -(-size // 512)), desc="validation", unit=" batches"):
+            batch = batches.made_of([(0, numbers)])
+            for micro in batch["micro"]:
+                micro = {name: tensor.to(device) for name, tensor in micro.items()}
+                logits = model(micro)
+                parts.append(micro_loss(logits, micro, {"masked": 1, "examples": 1, "tokens": 1})[1].tolist())
+                labels.append(micro["labels"].cpu())
+                predictions.append(logits[0].argmax(-1).cpu())
+            counts.append([batch["masked"], batch["examples"], batch["tokens"]])
     model.train(training)
-    mlm_loss, loss = (sums / np.maximum(counts, 1)).tolist()
-    return {**metrics.classification(torch.cat(labels).numpy(), torch.cat(predictions).numpy()), "loss": loss, "mlm_loss": mlm_loss}
+    means = (sum(map(np.array, parts)) / np.maximum(np.sum(counts, 0), 1)[: len(parts[0])]).tolist()
+    found = metrics.classification(torch.cat(labels).numpy(), torch.cat(predictions).numpy())
+    return {**found, "loss": means[1], "mlm_loss": means[0]} | dict(zip(["detection_loss"], means[2:]))
 
 
 def step_seed(seed: int, step: int) -> int:
-    """The seed of a step's dropout."""
+    """The seed of a step's dropout, and of what ELECTRA's generator puts in."""
     return int.from_bytes(hashlib.blake2b(f"{seed} {step}".encode(), digest_size=7).digest())
 
 
@@ -165,7 +178,8 @@ class StepTrainer(Trainer):
         self.folder, self.settings, self.dev = folder, settings, evaluation[0]
         self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
         self.step, self.tokens, self.seconds, self.waiting, self.rows = 0, 0, 0.0, 0.0, []
-        self.sums = torch.zeros(3, device=self.args.device)  # of mlm loss, objective loss and steps since the last log
+        self.parts = [part for part in PARTS if f"{part}_weight" in settings]
+        self.sums = torch.zeros(len(self.parts) + 1, device=self.args.device)  # of the loss's parts and steps since the last log
         self.started, self.board = time.monotonic(), None
 
     # -------------------------------------------------------------- the step
@@ -193,7 +207,7 @@ class StepTrainer(Trainer):
         for left, micro in zip(reversed(range(len(inputs["micro"]))), inputs["micro"]):
             with self.accelerator.no_sync(model) if left else contextlib.nullcontext():
                 micro = {name: self._moved(value) for name, value in micro.items()}
-                weights = self.settings["mlm_weight"], self.settings["objective_weight"]
+                weights = [self.settings[f"{part}_weight"] for part in self.parts]
                 loss, part = micro_loss(model(micro), micro, inputs, *weights)
                 self.accelerator.backward(loss)
             total, parts = total + loss.detach(), parts + part
@@ -204,10 +218,10 @@ class StepTrainer(Trainer):
 
     def log(self, logs: dict, *rest) -> None:
         if "loss" in logs:
-            mlm, objective, steps = self.sums.tolist()
+            *sums, steps = self.sums.tolist()
             self.sums.zero_()
-            logs |= {"mlm_loss": mlm / steps, "objective_loss": objective / steps}
-            logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in ("mlm", "objective"))
+            logs |= {f"{part}_loss": summed / steps for part, summed in zip(self.parts, sums)}
+            logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in self.parts)
             logs |= {"tokens": self.tokens, "seconds": round(self._seconds(), 2)}
             if not math.isfinite(logs["loss"]):
                 raise FloatingPointError(f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number")

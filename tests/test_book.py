@@ -14,8 +14,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import metrics, report
-from asutil.questions import Candidate, Question
+from asutil import comparisons, examples, metrics, report
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
@@ -24,6 +23,7 @@ NO_NETWORK = (
 )
 PAYLOAD = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 RUN = "pretrain-psd-0123456789ab"
+RESULT = "results/sentence_objectives/roberta_base/wikiqa-small-seed0.json"
 
 
 class Book:
@@ -87,10 +87,10 @@ def write_result(root: Path, accuracy: float) -> None:
         **{"paper": "sentence_objectives", "row": "roberta_base", "dataset": "wikiqa", "rung": "small", "seed": 0},
         **{"notebook": "finetune", "name": "finetune-wikiqa-ba9876543210", "settings": {"dataset": "wikiqa"}, "metrics": {"test": values}},
         "baselines": {"random": {"p@1": 0.1234, "map": 0.2, "mrr": 0.2}},
-        "per_question": [["Q1", accuracy, accuracy, accuracy]],
+        "per_question": [[f"Q1 {PAYLOAD}", accuracy, accuracy, accuracy]],
         "chosen": [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1], ["Q1-1", 0, 0.1, 2]]}],
     }
-    path = root / "results" / "sentence_objectives" / "roberta_base" / "wikiqa-small-seed0.json"
+    path = root / RESULT
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(record))
 
@@ -182,12 +182,6 @@ def test_one_changed_result_changes_its_page_and_nothing_else(book, with_result)
     assert book.pages() == after  # no page holds the time, an address or an order that changes
 
 
-def test_markup_from_data_stays_text(with_result):
-    page = with_result["papers/sentence_objectives.html"]
-    assert "&lt;script&gt;alert" in page
-    assert not [name for name, html in with_result.items() if "<script>alert" in html or "<img src=x" in html]
-
-
 def test_finished_runs_have_pages(with_result):
     assert f"runs/{RUN}.html" in with_result
     assert RUN in with_result[f"runs/{RUN}.html"]
@@ -215,7 +209,10 @@ def test_no_published_number_is_typed_into_a_page():
         rows = yaml.safe_load(path.read_text("utf-8"))["rows"].values()
         cells = [cell for row in rows for metrics_ in row["published"].values() for cell in metrics_.values()]
         numbers = {str(cell[0] if isinstance(cell, list) else cell) for cell in cells if isinstance(cell, list | float)}
-        for page in [*(ROOT / "book" / "papers").glob("*.md"), *(ROOT / "book" / name for name in ("index.md", "deviations.md"))]:
+        for page in [
+            *(ROOT / "book" / "papers").glob("*.md"),
+            *(ROOT / "book" / name for name in ("index.md", "deviations.md", "significance.md", "examples.md")),
+        ]:
             typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
             assert not typed, (page.name, path.name, typed)
 
@@ -223,7 +220,7 @@ def test_no_published_number_is_typed_into_a_page():
 def test_deviations_are_numbered_and_found():
     text = (ROOT / "book" / "deviations.md").read_text("utf-8")
     numbers = [int(number) for number in re.findall(r"^(?:\*\*|\| )D-(\d+)", text, re.MULTILINE)]
-    assert numbers == list(range(1, len(numbers) + 1))
+    assert sorted(numbers) == list(range(1, len(numbers) + 1))  # each once; they stand where they belong by subject
     sources = [*(ROOT / "asutil").glob("*.py"), *(ROOT / "book" / "papers").glob("*.md"), *(ROOT / "data_cards").glob("*.md")]
     named = {(path.name, int(number)) for path in sources for number in re.findall(r"\bD-(\d+)", path.read_text("utf-8"))}
     assert not [(name, number) for name, number in named if number not in numbers]
@@ -246,42 +243,56 @@ def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
         as2_code.find_definition("os.system")
 
 
-def test_the_example_is_a_question_that_only_the_later_row_answers(extension, monkeypatch, tmp_path):
-    import as2_results
+def test_every_figure_is_inline_and_the_same_each_time(extension):
+    import as2_figures
 
-    labels = {"q1": [1, 0, 0, 0], "q2": [0, 1, 0, 0], "q3": [0, 0, 1, 0]}
-    rows = [(name, f"{name}-{i}", label) for name, ones in labels.items() for i, label in enumerate(ones)]
-    scores = {"base": [4, 3, 2, 1] * 3, "ssp": [4, 3, 2, 1, 3, 4, 2, 1, 1, 2, 4, 3]}
-    for row, values in scores.items():
-        (tmp_path / row).mkdir()
-        table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).assign(score=values)
-        table.to_parquet(tmp_path / row / "scores.parquet")
-    asked = [
-        Question(
-            name,
-            f"{name} {PAYLOAD}",
-            tuple(Candidate(f"{name}-{i}", f"text {i} {PAYLOAD}", label, None, None) for i, label in enumerate(ones)),
-        )
-        for name, ones in labels.items()
-    ]
-    asked[1] = Question("q2", "other candidates than the run's", asked[1].candidates[:3])
-    monkeypatch.setattr(as2_results.questions, "load", lambda name: {"test": asked})
-    lines = pd.DataFrame({"row": list(scores), "folder": [tmp_path / row for row in scores]})
-    html = as2_results.example_of_runs(lines, {"base": {"name": "Base"}, "ssp": {"name": "SSP"}})
-    assert "q3 &lt;script&gt;" in html
+    def drawn():
+        log = [{"step": step, "loss": 1 / step, "eval_map": 0.5} for step in range(1, 20)]
+        moves = pd.DataFrame({"before": [1, 2, 7, 30], "after": [1, 1, 9, 3]})
+        yield report.training_curves({("a <b>", 0): log})
+        yield examples.moves_plot(moves, "a <b>", "b")
+        yield comparisons.gains_plot("sentence_objectives")
+
+    seen = set()
+    for number, pair in enumerate(zip(drawn(), drawn(), drawn())):
+        first, again, other = (as2_figures.inline_svg(figure, salt) for figure, salt in zip(pair, ("one", "one", "two")))
+        assert first == again
+        parts, others = (set(re.findall(r'\bid="([^"]+)"', drawing)) for drawing in (first, other))
+        assert parts
+        assert not parts & others  # two figures on one page
+        assert set(re.findall(r'(?:href="|url\()#([^")]+)', first)) <= parts  # nothing is drawn from a part that is not there
+        assert ("a &lt;b&gt;" in first) == (number < 2)
+        assert "<script" not in first and not re.search("#000000|#333333|#ffffff", first)
+        seen |= parts
+    html = as2_figures.drawn(report.training_curves({}), f"what it shows {PAYLOAD}")
     assert "<script" not in html
-    assert [int(rank) for rank in re.findall(r">(\d) \(", html)] == [1, 4, 2, 3, 3, 1, 4, 2]  # by Base, by SSP, line after line
+    assert html.count("what it shows") == 2  # below the figure, and for those who cannot see it
 
 
-def test_curves_are_inline_and_the_same_each_time(extension):
-    import as2_results
+def test_pages_show_marks_examples_and_moved_ranks(with_result, fresh):
+    significance, shown = fresh[0]["significance.html"], fresh[0]["examples.html"]
+    assert significance.count("<svg") >= 1 and "smallest gain" in significance.lower()
+    assert "†</abbr>" in fresh[0]["papers/sentence_objectives.html"]
+    assert significance.count("not run") >= 2  # no results: neither a table nor a figure of ours
+    assert shown.count("not run") >= 6
 
-    log = [{"step": step, "loss": 1 / step, "eval_map": 0.5} for step in range(1, 20)]
-    drawings = [as2_results.inline_svg(report.training_curves({"a <b>": log}), salt) for salt in ("one", "one", "two")]
-    assert drawings[0] == drawings[1]
-    ids = [set(re.findall(r'\bid="([^"]+)"', drawing)) for drawing in drawings]
-    assert ids[0]
-    assert not ids[0] & ids[2]  # two figures on one page
-    assert "a &lt;b&gt;" in drawings[0]
-    assert "<script" not in drawings[0]
-    assert "#000000" not in drawings[0]
+
+def test_examples_and_moves_from_committed_results(book, with_result):
+    """Two rows with results: the figure and both lists stand on their pages, with payloads from the records as text."""
+    write_result(book.root, 0.5)
+    base = json.loads((book.root / RESULT).read_text())
+    psd = json.loads(json.dumps(base).replace("roberta_base", "roberta_psd"))
+    psd["per_question"] = [[f"Q1 {PAYLOAD}", 1.0, 1.0, 1.0]]
+    beside = {"row": "roberta_base", "candidates": [[f"Q1-1 {PAYLOAD}", 0, 0.9, 1]]}
+    psd["chosen"] = [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1]], "baseline": beside}]
+    path = book.root / RESULT.replace("roberta_base", "roberta_psd")
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps(psd))
+    book.build()
+    pages = book.pages()
+    page = pages["examples.html"]
+    assert "Rescued: Q1 &lt;script&gt;alert" in page
+    assert "of 1 questions the first right candidate stands higher" in page
+    assert "1 rescued, 0 lost" in page
+    assert not [name for name, html in pages.items() if "<script>alert" in html or "<img src=x" in html]
+    shutil.rmtree(path.parent)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil import docstrings, questions
+from asutil import docstrings, questions, sources
 
 FOLDER = Path(__file__).parents[1] / "data_cards"
 CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")
@@ -18,7 +18,8 @@ def parts(path):
 
 
 def test_there_is_a_card_for_every_data_set():
-    assert {path.stem for path in CARDS} >= {*questions.NAMES, "wikipedia"}
+    assert {path.stem for path in CARDS} >= {*questions.NAMES, "wqa"}
+    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in questions.HUB.values())}
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)

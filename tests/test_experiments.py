@@ -52,9 +52,21 @@ def test_some_printed_cells():
 
 def test_all_rows_of_the_first_paper():
     data = experiments.read("sentence_objectives", FOLDER)
-    assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {"table_1": 12, "table_2": 7, "table_3": 8, "table_5": 7}
-    assert [name for name, row in data["rows"].items() if row.get("stages")] == ["roberta_base", "roberta_ssp", "roberta_sp", "roberta_psd"]
+    assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {
+        "table_1": 12,
+        "table_2": 7,
+        "table_3": 8,
+        "table_5": 7,
+        "released": 8,
+    }
+    assert all(row.get("stages") for row in data["rows"].values())
     assert set(data["rungs"]) == set(experiments.RUNGS)
+    printed = {name for table in ("table_1", "table_2", "table_3", "table_5") for name in data["tables"][table]["rows"]}
+    for rung in ("laptop", "gpu", "paper"):
+        assert printed <= set(data["rungs"][rung]["rows"])
+    for name in data["tables"]["released"]["rows"]:
+        origin = data["rows"][name.removeprefix("released_")]["published"]
+        assert all(cells == origin[dataset] for dataset, cells in data["rows"][name]["published"].items())
 
 
 def write(folder, change=lambda data: None, text=None):
@@ -63,7 +75,7 @@ def write(folder, change=lambda data: None, text=None):
         "title": "T",
         "authors": ["A"],
         "unit": "percent",
-        "rungs": {"laptop": {"backbone": "tiny", "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
+        "rungs": {"laptop": {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
         "rows": {
             "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
             "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
@@ -95,6 +107,12 @@ def edit(*path, value=None):
         (edit("sedings", value=1), "the file: unknown key 'sedings'"),
         (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
         (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]), "a stage of row one: unknown rung 'smal'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "rungs": ["smal"]}]), "a stage of row one: unknown rung 'smal'"),
+        (edit("rows", "one", "stages", value=["finetune"]), "a stage of row one: a mapping with a notebook is expected, got 'finetune'"),
+        (edit("rows", "one", "backbone", value="bert"), "rung laptop: backbones: unknown value 'bert'"),
+        (edit("rows", "one", "baseline", value="tow"), "row one: baseline: unknown value 'tow'; did you mean 'two'"),
+        (edit("rungs", "laptop", "search", value={"epochs": [1], "datasets": ["asnq"]}), "rung laptop: search: unknown value 'asnq'"),
         (
             edit("rows", "one", "stages", value=[{"notebook": "finetun"}]),
             "a stage of row one: unknown value 'finetun'; did you mean 'finetune'",
@@ -108,7 +126,7 @@ def edit(*path, value=None):
         (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
         (edit("rungs", "laptop", "rows", value=["two"]), "rung laptop: rows with stages: unknown value 'two'"),
         (edit("rungs", "labtop", value={}), "rungs: unknown value 'labtop'; did you mean 'laptop'"),
-        (edit("rungs", "laptop", value={"backbone": "tiny"}), "rung laptop lacks corpus, datasets, seeds, rows"),
+        (edit("rungs", "laptop", value={"backbones": {}}), "rung laptop lacks corpus, datasets, seeds, rows"),
         (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
         (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
         (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
@@ -153,26 +171,101 @@ def plan(rung, **given):
 
 
 def test_a_pretraining_run_serves_every_data_set_and_seed():
-    jobs = plan("small")
+    jobs = plan("gpu")
     made = [job.folder for job in jobs]
     assert len(set(made)) == len(made)
-    assert [job.notebook for job in jobs].count("pretrain") == 3
-    assert [job.notebook for job in jobs].count("finetune") == 4 * 2 * 2
+    # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop
+    assert [job.notebook for job in jobs].count("pretrain") == 13
+    # 15 rows on 2 data sets with 5 seeds, and two transfers
+    assert [job.notebook for job in jobs].count("finetune") == 15 * 2 * 5 + 2
     for position, job in enumerate(jobs):
         assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
     one = [job for job in jobs if job.row == "roberta_psd"]
-    assert [(job.dataset, job.seed) for job in one] == [("pretraining", 0), *[(d, s) for d in ("wikiqa", "trecqa") for s in (0, 1)]]
+    assert [(job.dataset, job.seed) for job in one] == [
+        ("pretraining", 0),
+        *[(dataset, seed) for dataset in ("wikiqa", "trecqa") for seed in range(5)],
+    ]
     assert {job.parameters["model"] for job in one[1:]} == {one[0].folder.as_posix()}
     assert one[1].needs == (one[0].folder,)
     assert one[0].parameters == {
-        "rung": "small",
+        "rung": "gpu",
         "objective": "psd",
         "model": "ibm-granite/granite-embedding-30m-english",
-        "corpus": "local/wikipedia_small",
+        "corpus": "local/wikipedia_large",
         "seed": 0,
     }
     base = next(job for job in jobs if job.row == "roberta_base")
     assert (base.notebook, base.needs, base.parameters["model"]) == ("finetune", (), "ibm-granite/granite-embedding-30m-english")
+    assert {job.parameters["model"] for job in jobs if job.row == "electra_base"} == {"google/electra-small-discriminator"}
+
+
+def test_transfer_is_two_calls_of_finetune():
+    first, *adapted = [job for job in plan("paper", rows=["tanda_electra"]) if not job.search]
+    assert (first.dataset, first.seed, first.parameters["dataset"], first.parameters["batch_size"]) == ("transfer", 0, "asnq", 1024)
+    assert first.parameters["model"] == "google/electra-base-discriminator"
+    tries = [job for job in plan("paper", rows=["tanda_electra"]) if job.search]
+    assert {job.needs for job in tries} == {(first.folder,)} and {job.parameters["dataset"] for job in tries} == {"wikiqa", "trecqa"}
+    assert not adapted  # the seeds follow the search
+    on_asnq = [job for job in plan("paper", rows=["electra_base"]) if job.dataset == "asnq"]
+    assert [job.parameters["batch_size"] for job in on_asnq] == [1024] * 5
+    assert "batch_size" not in plan("paper", rows=["roberta_base"])[0].parameters  # 2048 by the rung
+
+
+def test_mlm_only_runs_start_the_head_anew():
+    pre, fine = plan("laptop", rows=["roberta_mlm_only_sp_data"])
+    assert (pre.parameters["objective"], pre.parameters["data"], fine.parameters["keep_head"]) == ("mlm", "sp", False)
+
+
+def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_rungs():
+    assert [(job.notebook, job.parameters["objective"]) for job in plan("laptop", rows=["bert_nsp"])] == [("pretrain", "nsp")]
+    (asked,) = plan("paper", rows=["albert_sop"])
+    assert (asked.notebook, asked.dataset, asked.parameters["objectives"]) == ("task_difficulty", "pretraining", "sop")
+    assert experiments.gpu_hours(asked) == 1 and experiments.gpu_hours(plan("laptop", rows=["bert_nsp"])[0]) == 0
+
+
+def searching(folder):
+    write(folder, edit("rungs", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
+    path = folder / "asbert.yml"
+    data = yaml.safe_load(path.read_text())
+    data["rungs"]["laptop"]["seeds"] = [0, 1, 2]
+    path.write_text(yaml.safe_dump(data))
+
+
+def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path):
+    searching(tmp_path)
+
+    def place(notebook, given):
+        return tmp_path / "runs" / "-".join([notebook, *(str(given.get(name)) for name in ("epochs", "peak_lr", "seed"))])
+
+    def planned():
+        return experiments.jobs("asbert", "laptop", folder_for=place, folder=tmp_path)
+
+    tries = planned()
+    assert [(job.search, job.seed) for job in tries] == [("asbert-laptop-one-own", 0)] * 4
+    assert {(job.parameters["epochs"], job.parameters["peak_lr"]) for job in tries} == {(1, 1e-5), (1, 2e-5), (2, 1e-5), (2, 2e-5)}
+    for job, score in zip(tries, (0.5, 0.7, 0.7, 0.6)):
+        assert planned() == tries  # not before the last try is done
+        job.folder.mkdir(parents=True)
+        (job.folder / "record.json").write_text(json.dumps({"metrics": {"dev": {"map": score}, "test": {"map": 1 - score}}}))
+    after = planned()
+    seeds = [job for job in after if not job.search]
+    assert len(after) == 4 + 2  # the best try is the run of seed 0
+    assert [(job.seed, job.parameters["epochs"], job.parameters["peak_lr"]) for job in seeds] == [(s, 1, 2e-5) for s in (0, 1, 2)]
+
+
+def test_searches_are_named_and_hold_their_tries():
+    found = experiments.searches("sentence_objectives", "paper", FOLDER)
+    assert all(len(tries) == 12 for tries in found.values())
+    assert "sentence_objectives-paper-roberta_ssp-trecqa" in found and not any("asnq" in name for name in found)
+    assert experiments.searches("sentence_objectives", "small", FOLDER) == {}
+
+
+def test_parameters_for_every_run_reach_those_that_have_them():
+    jobs = plan("laptop", rows=["roberta_psd"], more={"workers": 2, "precision": "bf16"})
+    assert ["workers" in job.parameters for job in jobs] == [True, False]
+    assert all(job.command.endswith("-p precision bf16") for job in jobs)
+    with pytest.raises(ValueError, match="more: unknown parameter 'precison'; did you mean 'precision'"):
+        plan("laptop", more={"precison": "bf16"})
 
 
 def test_the_demo():
@@ -187,7 +280,8 @@ def test_the_demo():
 
 def test_the_papers_own_rung():
     jobs = plan("paper")
-    assert {job.parameters["model"] for job in jobs if job.notebook == "pretrain"} == {"FacebookAI/roberta-base"}
+    wanted = {"FacebookAI/roberta-base", "google/electra-base-discriminator"}
+    assert {job.parameters["model"] for job in jobs if job.notebook == "pretrain"} == wanted
     assert len(next(job for job in jobs if job.notebook == "pretrain").parameters["corpus"].split(",")) == 4
     assert {job.seed for job in jobs if job.notebook == "finetune"} == {0, 1, 2, 3, 4}
 
@@ -208,14 +302,14 @@ def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match=r"unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
         plan("laptop", rows=["roberta_pds"])
     with pytest.raises(ValueError, match=r"unknown row 'electra_psd'"):
-        plan("laptop", rows=["electra_psd"])
+        plan("small", rows=["electra_psd"])
     with pytest.raises(ValueError, match="unknown seed 9"):
         plan("laptop", seeds=[9])
     with pytest.raises(ValueError, match="unknown rung 'laptop'"):
         experiments.jobs("asbert", "laptop", folder_for=stub, folder=FOLDER)
 
 
-@pytest.mark.parametrize("notebook", ["pretrain", "finetune"])
+@pytest.mark.parametrize("notebook", list(experiments.NOTEBOOKS))
 def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():
         pytest.skip(f"notebooks/{notebook}.ipynb is not there")
@@ -236,7 +330,7 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
 def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
     """Records of a row's runs with what its notebooks would set, and some changes."""
     data, made, model = experiments.read("sentence_objectives", FOLDER), [], None
-    for stage in data["rows"][row]["stages"]:
+    for stage in experiments.stages(data, row, rung):
         given = experiments.stage_parameters(data, row, stage, rung, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
@@ -305,7 +399,7 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     tiny = {"rung": "laptop", "model": "tiny", "steps": 10}
     pre = local_run(tmp_path, "pretrain", tiny | {"objective": "psd", "corpus": "pydocs", "seed": 0})
     fine = {"rung": "laptop", "dataset": "pydocs", "steps": 10}
-    one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 1})
+    one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 0})
     base = local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0})
     local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
@@ -314,7 +408,7 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     assert found[["row", "dataset", "rung", "seed", "source", "name"]].to_numpy().tolist() == [
         ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
         ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
-        ["roberta_psd", "pydocs", "laptop", 1, "this machine", one],
+        ["roberta_psd", "pydocs", "laptop", 0, "this machine", one],
     ]
     assert [[r["name"] for r in earlier] for earlier in found.earlier] == [[], [], [pre]]
 

@@ -1,3 +1,7 @@
+import random
+import tracemalloc
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
@@ -67,6 +71,53 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
         if which == "bert":
             assert made.types[at].tolist() == expected["token_type_ids"][number]
     assert (made.types is None) == (which == "tokenizer")
+
+
+@pytest.mark.parametrize("window", [1, 3, 10])
+def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window):
+    again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in questions(9, seed=3)]
+    asked = [*questions(9, seed=3), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
+    whole, given, tokenized = inputs.Pairs(bert, asked), [], inputs.tokenized
+    monkeypatch.setattr(inputs, "WINDOW", window)
+    monkeypatch.setattr(inputs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
+    parts = inputs.Pairs(bert, asked)
+    assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
+    assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids
+    for name in ("labels", "owners"):
+        assert np.array_equal(getattr(parts, name), getattr(whole, name))
+    order = np.random.default_rng(2).permutation(len(whole))
+    a, b = parts.join(order, 20), whole.join(order, 20)
+    assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("ids", "offsets", "types"))
+    first, second = (inputs.FinetuningBatches(pairs, 1, 5, 20)[1]["micro"] for pairs in (parts, whole))
+    assert unpacked(first, 0) == unpacked(second, 0) and all(tensor.dtype == torch.int64 for micro in first for tensor in micro.values())
+
+
+class Lazy(Sequence):
+    """Questions that exist only while they are looked at."""
+
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, n):
+        if n >= len(self):
+            raise IndexError(n)
+        draw = random.Random(n)
+        text = lambda: " ".join(draw.choices(WORDS, k=10))
+        return Question(f"q{n}", text(), tuple(Candidate(f"q{n}-{k}", text(), k % 2, None, None) for k in range(50)))
+
+
+def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch):
+    monkeypatch.setattr(inputs, "WINDOW", 1 << 10)
+    inputs.Pairs(bert, questions())
+    tracemalloc.start()
+    pairs = inputs.Pairs(bert, Lazy())
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert len(pairs) == 20_000 and len(pairs.tokens) == 204_001
+    needed = 17 * 20_000 + 2 * 204_000
+    assert held < 1.15 * needed + 60_000  # an array is up to a sixteenth longer than what it holds, and there are the question ids
+    assert peak < held + 1_500_000
+    assert pairs.candidate_ids[-1] == "q399-49"
 
 
 def test_take_and_concatenated_keep_every_example(bert):

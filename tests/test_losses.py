@@ -78,3 +78,62 @@ def test_half_precision_is_summed_in_float32():
 def test_shapes_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match=r"\(3, 2\) and \(4,\)"):
         losses.pair(torch.zeros(3, 2), torch.zeros(4, dtype=torch.long))
+
+
+# ------------------------------------------------------------------ token detection
+
+
+def detection(seed=0, rows=20, width=9):
+    """Logits, labels and a mask of rows of different lengths, each at least one token long."""
+    generator = torch.Generator().manual_seed(seed)
+    lengths = torch.randint(1, width + 1, (rows, 1), generator=generator)
+    logits = torch.randn(rows, width, generator=generator) * 4
+    return logits, torch.randint(0, 2, (rows, width), generator=generator), (torch.arange(width) < lengths).long()
+
+
+def test_replaced_token_equals_torchs_own_on_the_real_tokens():
+    logits, replaced, mask = detection()
+    real = mask == 1
+    whole = torch.nn.BCEWithLogitsLoss()(logits[real], replaced[real].float())
+    torch.testing.assert_close(losses.replaced_token(logits, replaced, mask), whole)
+    torch.testing.assert_close(losses.replaced_token(logits, replaced.bool(), real), whole)
+    torch.testing.assert_close(losses.replaced_token(logits[real][None], replaced[real][None], mask[real][None]), whole)  # packed
+    by_hand = [math.log1p(math.exp(-z if r else z)) for z, r in zip(logits[real].tolist(), replaced[real].tolist())]
+    assert losses.replaced_token(logits, replaced, mask, total=999).item() == pytest.approx(sum(by_hand) / 999, rel=1e-6)
+
+
+def test_padding_counts_for_nothing():
+    logits, replaced, mask = detection()
+    expected = losses.replaced_token(logits, replaced, mask)
+    strange = logits.masked_fill(mask == 0, torch.nan).requires_grad_()
+    value = losses.replaced_token(strange, replaced.masked_fill(mask == 0, 1), mask)
+    value.backward()
+    assert torch.equal(value, expected)
+    assert not strange.grad[mask == 0].any()
+    assert strange.grad[mask == 1].all()
+
+
+@given(cuts=st.lists(st.integers(0, 20), max_size=4), seed=st.integers(0, 1000))
+def test_detection_of_micro_batches_sums_to_the_whole_batch(cuts, seed):
+    logits, replaced, mask = detection(seed)
+    logits.requires_grad_()
+    (whole,) = torch.autograd.grad(losses.replaced_token(logits, replaced, mask), logits)
+    edges, total = [0, *sorted(cuts), 20], int(mask.sum())
+    parts = [losses.replaced_token(logits[a:b], replaced[a:b], mask[a:b], total) for a, b in itertools.pairwise(edges)]
+    (summed,) = torch.autograd.grad(sum(parts), logits)
+    torch.testing.assert_close(summed, whole, rtol=1e-5, atol=1e-7)
+
+
+def test_gradient_of_detection_by_finite_differences():
+    logits, replaced, mask = detection(rows=3, width=4)
+    logits = logits.double().requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: losses.replaced_token(x, replaced, mask, total=9), logits)
+
+
+def test_detection_is_summed_in_float32_and_refuses_other_shapes():
+    logits = torch.full((64, 64), 3.0, dtype=torch.bfloat16)
+    value = losses.replaced_token(logits, torch.ones(64, 64), torch.ones(64, 64))
+    assert value.dtype == torch.float32
+    assert value.item() == pytest.approx(math.log1p(math.exp(-3)), rel=1e-6)
+    with pytest.raises(ValueError, match=r"\(2, 3\), \(2, 3\), \(3, 2\)"):
+        losses.replaced_token(torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(3, 2))

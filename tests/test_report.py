@@ -2,18 +2,14 @@
 
 import json
 import re
-import xml.etree.ElementTree as ET
-from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from asutil import experiments, report, runs
+from asutil import comparisons, experiments, report, runs
 
-FOLDER = Path(__file__).resolve().parents[1] / "experiments"
-PAPER = "sentence_objectives"
-BACKBONE = "FacebookAI/roberta-base"
+from .made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
 
 
 def exact(notebook, **given):
@@ -65,55 +61,6 @@ def test_the_rule_elsewhere():
 
 
 # ------------------------------------------------------------------ made-up records
-
-
-def values(mean, questions=40, seed=0):
-    """Per-question P@1, AP and RR whose P@1 is near `mean`."""
-    p = (np.random.default_rng(seed).permutation(questions) < mean * questions).astype(float)
-    return [[f"q{i}", float(x), float(0.3 + 0.6 * x), float(0.4 + 0.6 * x)] for i, x in enumerate(p)]
-
-
-def record(row, dataset, rung, seed, mean, settings=None, **more):
-    each = values(mean, seed=seed)
-    p, ap, rr = np.array([line[1:] for line in each]).mean(axis=0)
-    test = {"p@1": p, "map": ap, "mrr": rr, "questions": len(each), "tied_questions": 0, "empty_questions": 0}
-    return {
-        "notebook": "finetune",
-        "name": f"finetune-{row}-{seed}",
-        "row": row,
-        "dataset": dataset,
-        "rung": rung,
-        "seed": seed,
-        "settings": {"dataset": dataset, "model": BACKBONE, **(settings or {})},
-        "metrics": {"test": test},
-        "baselines": {"random": {"p@1": 0.123, "map": 0.234, "mrr": 0.345}, "document_order": None, "bm25": {"p@1": 0.456, "map": 0.5}},
-        "per_question": each,
-        **more,
-    }
-
-
-def commit(folder, *records):
-    for content in records:
-        path = folder / PAPER / content["row"] / f"{content['dataset']}-{content['rung']}-seed{content['seed']}.json"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
-    return path
-
-
-def found(folder):
-    return experiments.records(PAPER, folder, folder / "no runs", FOLDER)
-
-
-def cells(html):
-    """The table as text, parsed by an XML reader: what is not well-formed, or is a tag that a text brought in, shows."""
-    root = ET.fromstring(f"<body>{html.replace('<br>', ' ')}</body>")
-    assert {node.tag for node in root.iter()} <= {"body", "table", "caption", "thead", "tbody", "tr", "th", "td", "span", "small", "a"}
-    return [[" ".join("".join(cell.itertext()).split()) for cell in line] for line in root.iter("tr")]
-
-
-def line(html, *starts):
-    """The first line that has these words among its cells, its cells from the one of `starts[0]` on."""
-    return next(row for row in cells(html) if set(starts) <= set(row))
 
 
 @pytest.fixture
@@ -202,8 +149,68 @@ def test_pretraining_accuracy(tmp_path):
     shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
     commit(tmp_path, shown)
     html = report.results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER)
-    assert line(html, "RoBERTa + SSP", "paper")[2:4] == ["91.8", "83.1"]
-    assert line(html, "ours", "small")[1:3] == ["80.0", "40.0"]
+    assert line(html, "RoBERTa + SSP", "paper")[2:5] == ["91.8", "83.1", "–"]  # one model: no number of seeds
+    assert line(html, "ours", "small")[1:4] == ["80.0majority 79.0", "40.0", "1"]
+    assert "<caption>Own pre-training task" in html
+    assert "std over seeds" not in html
+
+
+# ------------------------------------------------------------------ marks
+
+
+def test_marks_of_printed_cells_equal_scipy(results):
+    """Every printed cell of every table with a baseline: underlined and marked exactly where scipy's t test says so."""
+    data, marked = experiments.read(PAPER, FOLDER), []
+    for name, table in data["tables"].items():
+        for dataset in table["datasets"]:
+            rows = {row[0]: row for row in cells(report.results_table(PAPER, name, found(results).iloc[:0], dataset, folder=FOLDER))}
+            for row in table["rows"]:
+                baseline, published = data["rows"][row].get("baseline"), data["rows"][row]["published"].get(dataset, {})
+                metrics = [metric for metric in table["metrics"] if metric in published]
+                for cell, metric in zip(rows.get(data["rows"][row]["name"], [])[2:], metrics):
+                    expected = ""
+                    if baseline and isinstance(published[metric], list):
+                        (mean, std), (other, other_std) = published[metric], data["rows"][baseline]["published"][dataset][metric]
+                        p = stats.ttest_ind_from_stats(mean, std, 5, other, other_std, 5).pvalue
+                        expected = "" if p >= 0.05 else "†" if mean > other else "†↓"
+                    assert re.sub("[^†‡↓]", "", cell) == expected, (name, dataset, row, metric)
+                    marked.append(expected)
+    assert min(marked.count("†"), marked.count("†↓")) > 1
+
+
+def test_the_papers_gains_by_hand(results):
+    html = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    # 82.9 (0.7) against 78.3 (2.8): t = 4.6 / sqrt((0.49 + 7.84) / 5) = 3.56 > 2.31; 81.0 (0.8): t = 2.07
+    assert line(html, "RoBERTa + SSP", "paper")[2] == "82.9 ± 0.7†"
+    assert line(html, "RoBERTa + SP", "paper")[2] == "81.0 ± 0.8"
+    assert (
+        '<u>82.9 ± 0.7</u><abbr class="as2-mark" title="better than RoBERTa-Base over seeds, Student&#x27;s t: p = 0.007">†</abbr>' in html
+    )
+    assert "<u>81.0" not in html
+    assert "† better than the baseline row" in html  # the legend, where there is something to explain
+    assert "†" not in report.results_table(PAPER, "table_3", found(results), folder=FOLDER)
+    trecqa = report.results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
+    worse = line(trecqa, "ELECTRA + PSD", "paper")[2]
+    assert worse == "85.9 ± 2.2†↓" and f"<u>{worse[:4]}" not in trecqa
+
+
+def test_marks_of_our_runs_equal_scipy(tmp_path):
+    """Our lines: a t test over seeds and a bootstrap over questions, each against the baseline's runs of the same rung."""
+    ours, base = [0.7, 0.8, 0.75], [0.5, 0.55, 0.525]
+    for seed, (mean, other) in enumerate(zip(ours, base)):
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, other))
+        commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its rung
+    assert stats.ttest_ind(ours, base).pvalue < 0.01
+    html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+    assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0†‡", "100.0 ± 0.0"]
+    assert "over questions, paired bootstrap: p" in html
+    # One seed a side: no t. The rows exchanged: worse.
+    for other, mark in ((0.525, "‡"), (1.0, "‡↓")):
+        folder = tmp_path / mark
+        commit(folder, record("roberta_ssp", "wikiqa", "small", 0, 0.8), record("roberta_base", "wikiqa", "small", 0, other))
+        html = report.results_table(PAPER, "table_2", found(folder), "wikiqa", folder=FOLDER)
+        assert [row[1] for row in cells(html) if row[0] == "ours"][1] == f"80.0{mark}"
+        assert "<u>80.0" not in html
 
 
 def test_a_changed_record_changes_its_table_alone(results):
@@ -242,42 +249,6 @@ def test_verdict_table(results):
     assert all(row[-1] != "–" for row in table[1:])
 
 
-# ------------------------------------------------------------------ claims
-
-
-def test_claims(results):
-    html = report.claims_table(PAPER, found(results), draws=500, folder=FOLDER)
-    row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
-    assert row[1:4] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1", "+", "+4.6"]
-    difference, low, high = map(float, re.match(r"(\S+) \[(\S+), (\S+)\]", row[4]).groups())
-    assert difference == 20.0  # 70 - 50
-    assert low < 20 < high
-    assert row[5:] == ["3", "small", "shows" if low > 0 else "unclear"]
-    electra = next(r for r in cells(html) if "ELECTRA too" in r[0])
-    assert electra[3:] == ["+5.4", "–", "–", "–", "not run"]
-
-
-@pytest.mark.parametrize(("ours", "word"), [(1.0, "shows"), (0.1, "opposite"), (0.5, "unclear")])
-def test_directions(tmp_path, ours, word):
-    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_ssp", "wikiqa", "small", 0, ours))
-    html = report.claims_table(PAPER, found(tmp_path), draws=500, folder=FOLDER)
-    assert next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))[-1] == word
-
-
-def test_claims_pair_seeds(tmp_path):
-    """Only seeds that both rows have are compared, whatever order the questions have."""
-    shuffled = record("roberta_ssp", "wikiqa", "small", 0, 0.5)
-    shuffled["per_question"] = shuffled["per_question"][::-1]
-    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.9), shuffled)
-    html = report.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
-    row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
-    assert row[4:] == ["+0.0 [+0.0, +0.0]", "1", "small", "unclear"]
-
-
-def test_a_paper_without_claims(results):
-    assert "nothing to show yet" in report.claims_table("asbert", found(results), folder=FOLDER)
-
-
 # ------------------------------------------------------------------ this machine
 
 
@@ -299,10 +270,15 @@ def machine(tmp_path, monkeypatch):
         (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 2, "eval_map": 0.4}\n')
         (folder / "record.json").write_text(json.dumps(content))
 
-    pre, one, base = ("pretrain-psd-aaaaaaaaaaaa", "finetune-psd-bbbbbbbbbbbb", "finetune-base-cccccccccccc")
-    make(pre, "pretrain", {"rung": "laptop", "objective": "psd", "model": "tiny", "corpus": "pydocs", "seed": 0})
-    make(one, "finetune", {"rung": "laptop", "dataset": "pydocs", "model": pre, "seed": 0}, 0.7)
-    make(base, "finetune", {"rung": "laptop", "dataset": "pydocs", "model": "tiny", "seed": 0}, 0.5)
+    names = {("pretrain", "psd"): "pretrain-psd-aaaaaaaaaaaa", ("finetune", "psd"): "finetune-psd-bbbbbbbbbbbb"}
+
+    def folder_for(notebook, given):
+        of_psd = "psd" in (given.get("objective"), *str(given["model"]).split("-"))
+        return tmp_path / names.get((notebook, "psd" if of_psd else None), "finetune-base-cccccccccccc")
+
+    for job in experiments.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
+        mean = {"roberta_base": 0.5, "roberta_psd": 0.7}[job.row] if job.notebook == "finetune" else None
+        make(job.folder.name, job.notebook, job.parameters, mean)
     return tmp_path
 
 
@@ -311,15 +287,38 @@ def test_laptop_table(machine):
     html = report.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
-    assert table[3][:6] == ["RoBERTa-Base", "model", "50.0", "60.0", "70.0", "–"]
-    assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", "–", "–", "–", "–", "–", "laptop", "–"]
+    assert table[3] == ["RoBERTa-Base", "model", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
+    assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 7]
     psd = line(html, "RoBERTa + PSD")
-    assert psd[:8] == ["RoBERTa + PSD", "model (seed 0)", "70.0", "72.0", "82.0", "81.0", "1", "laptop"]
-    assert psd[8].startswith("+12.0 [")
+    assert [text.rstrip("†‡") for text in psd[:7]] == ["RoBERTa + PSD", "model (seed 0)", "70.0", "72.0", "82.0", "1", "laptop"]
+    assert psd[7].startswith("+12.0 [") and psd[8] == "reduced budget"
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html
+    own_task = report.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
+    assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "model"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
+    assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
+    only = cells(report.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
+    assert [row[0] for row in only[3:]] == [
+        experiments.read(PAPER, FOLDER)["rows"][name]["name"] for name in experiments.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
+    ]
     empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
-    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * 4
+    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(experiments.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
+
+
+@pytest.mark.parametrize("paper", experiments.papers()[1:])
+def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results):
+    table = cells(report.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
+    names = [row["name"] for row in experiments.read(paper, FOLDER)["rows"].values()]
+    if "laptop" not in experiments.read(paper, FOLDER).get("rungs", {}):
+        assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
+
+
+def test_accuracy_bars_show_each_model_beside_its_majority_class():
+    table = pd.DataFrame({"accuracy": [0.9, 0.55], "majority": [0.8, 0.5], "f1": [0.7, 0.5]}, index=["one, ssp", "two, nsp"])
+    axis = report.accuracy_bars(table).axes[0]
+    assert [round(bar.get_width(), 6) for bar in axis.patches] == [90, 55]
+    assert [line.get_xdata()[0] for line in axis.lines if len(line.get_xdata())] == [80, 50]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["one, ssp", "two, nsp"]
 
 
 def test_local_runs_are_marked_and_are_sources(machine):
@@ -328,25 +327,15 @@ def test_local_runs_are_marked_and_are_sources(machine):
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
-    assert line(report.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
+    assert line(comparisons.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
     assert set(report.line_verdicts(experiments.read(PAPER, FOLDER), local).values()) == {"not run", "private data"}
     files = report.sources(PAPER, machine / "none", machine, FOLDER)
     assert files[0] == FOLDER / "sentence_objectives.yml"
     assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}
-    assert len(report.logs(local)) == 3
+    assert len(report.logs(local[local.dataset == "pretraining"], experiments.read(PAPER, FOLDER))) == 1
 
 
-# ------------------------------------------------------------------ markup, curves, examples
-
-
-def test_markup_in_texts_is_inert():
-    bad = "<script>alert(1)</script><img src=x onerror=y> & \"'"
-    html = report.compare_rankings(bad, [bad, "fine"], [1, 0], {bad: [0.9, 0.1], "b": [0.2, 0.3]})
-    assert "<script" not in html
-    assert "<img" not in html
-    assert html.count("&lt;script&gt;") == 3
-    assert cells(html)[1] == ["1 (0.900)", "2 (0.200)", "✓ answers", bad]
-    assert cells(report.ranked_example("q", ['<td class="x">no</td>', "b"], [1.0, 0.5], [0, 1]))[1][-1] == '<td class="x">no</td>'
+# ------------------------------------------------------------------ markup, curves
 
 
 def test_markup_in_the_rows_of_a_paper_is_inert(tmp_path):
@@ -358,38 +347,29 @@ def test_markup_in_the_rows_of_a_paper_is_inert(tmp_path):
     assert "&lt;b&gt;GloVe" in html
 
 
-def test_ranked_example():
-    html = report.ranked_example("Why?", list("abcdefg"), [0.1, 0.9, 0.9, 0.2, 0.3, 0.4, 0.0], [0, 1, 0, 0, 0, 0, 1])
-    table = cells(html)
-    assert table[0] == ["Rank (score)", "Label", "Candidate"]
-    assert [row[-1] for row in table[1:]] == ["c", "b", "f", "e", "d"]  # at one score the wrong one first
-    assert [row[1] for row in table[1:3]] == ["✗ does not", "✓ answers"]
-    assert "Why? (2 more candidates)" in html
-    with pytest.raises(ValueError, match="got 1 of labels for 2 candidates"):
-        report.ranked_example("q", ["a", "b"], [1, 2], [1])
-
-
-def test_compare_rankings():
-    html = report.compare_rankings("Why?", ["a", "b", "c"], [0, 1, 0], {"base": [3.0, 2.0, 1.0], "psd": [1.0, 3.0, 2.0]}, top=1)
-    assert cells(html) == [
-        ["Rank by base (score)", "Rank by psd (score)", "Label", "Candidate"],
-        ["1 (3.000)", "3 (1.000)", "✗ does not", "a"],
-        ["2 (2.000)", "1 (3.000)", "✓ answers", "b"],
-    ]
-
-
 def test_training_curves(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n{"step": 3, "loss": 1.5}\n{"step": 3, "eval_accuracy": 0.25, "eval_map": 0.5}\n')
-    figure = report.training_curves({"from a file": log, "from lines": [{"step": 2, "loss": 0.5}, {"step": 2, "eval_accuracy": 0.75}]})
+    lines = [{"step": 2, "loss": 0.5}, {"step": 4, "loss": 0.25}, {"step": 2, "eval_accuracy": 0.75}]
+    figure = report.training_curves({("from <a> file", 0): log, ("from <a> file", 3): log, "from lines": lines})
     loss, valid = figure.axes
-    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in loss.lines] == [([1, 3], [2.0, 1.5]), ([2], [0.5])]
-    assert [(list(line.get_xdata()), list(line.get_ydata())) for line in valid.lines] == [([3], [50.0]), ([2], [75.0])]
+    drawn = [[(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines if len(line.get_xdata())] for axis in figure.axes]
+    assert drawn[0] == [([1, 3], [2.0, 1.5])] * 2 + [([2, 4], [0.5, 0.25])]
+    assert drawn[1] == [([3], [50.0])] * 2 + [([2], [75.0])]
     assert (loss.get_xlabel(), loss.get_ylabel()) == ("optimiser step", "training loss")
     assert valid.get_ylabel() == "validation Accuracy or MAP, points"
-    assert len({line.get_linestyle() for line in loss.lines}) == 2  # colour is not the only sign
+    assert [text.get_text() for text in loss.get_legend().texts] == ["from <a> file, seeds 0, 3", "from lines"]
+    looks = [(line.get_color(), line._dash_pattern) for line in loss.lines if len(line.get_xdata())]
+    assert looks[0] == looks[1]
+    assert looks[0][0] != looks[2][0] and looks[0][1] != looks[2][1]  # colour is not the only sign
     figure.savefig(tmp_path / "curves.png")
     report.training_curves({}).savefig(tmp_path / "empty.png")
     log.write_text('{"step": 1, "loss": 2.0}\n{"step"\n')
     with pytest.raises(ValueError, match=r"log.jsonl, line 2: not a JSON object"):
         report.training_curves({"a": log})
+
+
+def test_logs_have_readable_names(machine):
+    local = experiments.records(PAPER, machine / "none", machine, FOLDER)
+    names = report.logs(local[local.dataset == "pydocs"], experiments.read(PAPER, FOLDER))
+    assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]

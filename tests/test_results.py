@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import experiments, report, results, runs
+from asutil import examples, experiments, report, results, runs
 
 
 @pytest.fixture
@@ -29,15 +29,19 @@ def finish(job, value):
         "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
     }
     (job.folder / "record.json").write_text(json.dumps(record))
+    scores = [3, 2, 1] * 3 if job.row == "roberta_psd" else [1, 2, 3] * 3  # the baseline turns every order around
     table = pd.DataFrame(
         {
             "question_id": list("aaabbbccc"),
             "candidate_id": [f"{q}{n}" for q in "abc" for n in range(3)],
             "label": np.array([1, 0, 0, 0, 1, 0, 0, 0, 1], np.int8),
-            "score": np.array([3, 2, 1] * 3, np.float32),
+            "score": np.array(scores, np.float32),
         }
     )
     table.to_parquet(job.folder / "scores.parquet")
+
+
+SMALL = experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0])
 
 
 @pytest.fixture
@@ -51,23 +55,45 @@ def published(project):
 
 def test_records_of_rows_are_written_where_they_belong(project, published):
     places = [str(path.relative_to(project)) for path in published]
-    assert sorted(places) == [
-        f"results/sentence_objectives/roberta_psd/{dataset}-small-seed0.json" for dataset in ("pretraining", "trecqa", "wikiqa")
-    ]
+    assert "pretraining" in {job.dataset for job in SMALL} and "wikiqa" in {job.dataset for job in SMALL}
+    assert sorted(places) == sorted(f"results/sentence_objectives/roberta_psd/{job.dataset}-small-seed0.json" for job in SMALL)
 
 
 def test_a_record_has_numbers_by_question_and_no_text(project, published):
     record = json.loads((project / "results/sentence_objectives/roberta_psd/wikiqa-small-seed0.json").read_text())
     assert record["per_question"] == [["a", 1.0, 1.0, 1.0], ["b", 0.0, 0.5, 0.5], ["c", 0.0, pytest.approx(1 / 3), pytest.approx(1 / 3)]]
-    assert [chosen["question_id"] for chosen in record["chosen"]] == ["c", "b", "a"]
-    assert record["chosen"][0]["candidates"] == [["c0", 0, 3.0, 1], ["c1", 0, 2.0, 2], ["c2", 1, 1.0, 3]]
+    assert [chosen["question_id"] for chosen in record["chosen"]] == examples.choose("abc", 3)
+    assert next(chosen for chosen in record["chosen"] if chosen["question_id"] == "c") == {
+        "question_id": "c",
+        "candidates": [["c0", 0, 3.0, 1], ["c1", 0, 2.0, 2], ["c2", 1, 1.0, 3]],
+    }
     assert record["earlier"][0]["settings"]["objective"] == "psd"
     assert str(project) not in json.dumps(record)
 
 
+def test_chosen_questions_can_be_compared_across_rows(project, published):
+    """Every row has the same questions; beside the baseline's run a row also shows what it rescues and loses, with both lists."""
+    for job in experiments.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
+        finish(job, 0.25)
+    results.publish("sentence_objectives")
+    base, psd = (
+        json.loads((project / f"results/sentence_objectives/{row}/wikiqa-small-seed0.json").read_text())["chosen"]
+        for row in ("roberta_base", "roberta_psd")
+    )
+    assert [entry["question_id"] for entry in psd[:3]] == [entry["question_id"] for entry in base]
+    assert [(entry["question_id"], entry["baseline"]["candidates"][0]) for entry in psd[3:]] == [
+        ("a", ["a2", 0, 3.0, 1]),  # rescued: only the row has a right one first
+        ("c", ["c2", 1, 3.0, 1]),  # lost
+    ]
+    assert psd[3]["baseline"]["row"] == "roberta_base"
+    found = experiments.records("sentence_objectives", runs_dir="nowhere")
+    html = examples.examples_table("sentence_objectives", "roberta_base", "roberta_psd", found)
+    assert "<caption>Rescued: a</caption>" in html and "<caption>Lost: c</caption>" in html
+
+
 def test_published_records_are_read_back_into_tables(project, published):
     found = experiments.records("sentence_objectives", runs_dir="nowhere")
-    assert set(found.source) == {experiments.COMMITTED} and len(found) == 3
+    assert set(found.source) == {experiments.COMMITTED} and len(found) == len(SMALL)
     table = report.results_table("sentence_objectives", "table_1", found)
     assert "50.0" in table and "reduced budget" in table
 

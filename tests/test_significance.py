@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from asutil import significance
-from asutil.significance import paired_bootstrap, student_t, student_t_from_summary
+from asutil.significance import paired_bootstrap, proportion_interval, smallest_gain, student_t, student_t_from_summary
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 7), (2, 2)])
@@ -126,3 +126,50 @@ def test_bootstrap_limits():
 def test_bootstrap_refuses(ours, baseline, draws, said):
     with pytest.raises(ValueError, match=said):
         paired_bootstrap(ours, baseline, draws=draws)
+
+
+@pytest.mark.parametrize(("ours", "baseline"), [([5, 6, 7], [1, 2, 3]), ([1, 2, 3], [5, 6, 7]), ([1, 2, 3], [1, 2, 4])])
+def test_the_sign_says_what_the_p_value_says(ours, baseline):
+    got = student_t(ours, baseline)
+    assert got.sign == (np.sign(got.difference) if stats.ttest_ind(ours, baseline).pvalue < 0.05 else 0)
+
+
+@pytest.mark.parametrize(("right", "questions"), [(61, 68), (0, 68), (68, 68), (186, 237), (826, 1336)])
+def test_proportion_interval_equals_scipy(right, questions):
+    theirs = stats.binomtest(right, questions).proportion_ci(0.95, method="wilson")
+    assert proportion_interval(right / questions, questions) == pytest.approx((theirs.low, theirs.high), abs=1e-12)
+    with pytest.raises(ValueError, match="a share from 0 to 1"):
+        proportion_interval(61, 68)
+
+
+def chance_of_no_gain(questions, gained, lost):
+    """P(sum of n draws <= 0), with the distribution of the sum made draw by draw."""
+    chances = {0: 1.0}
+    steps = {1: gained / questions, -1: lost / questions, 0: 1 - (gained + lost) / questions}
+    for _ in range(questions):
+        after = {}
+        for total, chance in chances.items():
+            for step, weight in steps.items():
+                after[total + step] = after.get(total + step, 0.0) + chance * weight
+        chances = after
+    return sum(chance for total, chance in chances.items() if total <= 0)
+
+
+@pytest.mark.parametrize(("questions", "lost"), [(68, 0), (68, 3), (40, 10), (12, 1), (4, 0)])
+def test_smallest_gain_equals_a_slow_loop(questions, lost):
+    gain = smallest_gain(questions, lost)
+    assert chance_of_no_gain(questions, gain + lost, lost) < 0.025
+    assert gain == 1 or chance_of_no_gain(questions, gain + lost - 1, lost) >= 0.025
+
+
+@pytest.mark.parametrize(("questions", "lost"), [(68, 0), (237, 5)])
+def test_smallest_gain_is_what_the_bootstrap_sees(questions, lost):
+    gain = smallest_gain(questions, lost)
+    for extra, seen in ((2, 1), (-2, 0)):  # away from the border, where ten thousand draws settle it
+        deltas = np.repeat([1, 0, -1], [gain + lost + extra, questions - gain - 2 * lost - extra, lost])
+        assert paired_bootstrap(deltas, np.zeros(questions)).sign == seen
+
+
+def test_too_few_questions_show_nothing():
+    with pytest.raises(ValueError, match="10 questions with 5 lost cannot show a gain"):
+        smallest_gain(10, 5)

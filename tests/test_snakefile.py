@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
 from asutil import experiments, runs
 
@@ -48,6 +49,5 @@ def test_an_unknown_target_is_refused():
 def test_jobs_name_the_folder_that_their_command_makes():
     for job in experiments.jobs("sentence_objectives", "laptop"):
         words = job.command.split()
-        given = {words[i + 1]: words[i + 2] for i, word in enumerate(words) if word == "-p"}
-        given["seed"] = int(given["seed"])
+        given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
         assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder

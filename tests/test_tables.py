@@ -1,15 +1,19 @@
-"""What is wrong with a user's file is said with file and row."""
+"""What is wrong with a user's file is said with file and row, and a data set of ASNQ's form is read without holding its texts."""
 
 import math
+import random
+import tracemalloc
+from itertools import pairwise
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import tables
-from asutil.questions import load
+from asutil import hub, questions, tables
+from asutil.questions import baseline_scores, load
 
 from .test_questions import folder
 
@@ -108,3 +112,175 @@ def test_windows_line_ends_and_byte_order_mark(tmp_path):
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
     first = load(tmp_path)["train"][0]
     assert (first.id, [c.label for c in first.candidates]) == ("Q1", [0, 1, 0])
+
+
+# ------------------------------------------------------------------------------- a data set that is too large for memory
+
+
+def candidates_of(number, count=7):
+    """(question, answer, label, key) of one question; its first answer is right."""
+    return [(f"who is {number}?", f"{number} is {k}.", int(k == 0), number) for k in range(count)]
+
+
+ROWS = [row for number in (4, 9, 2, 7) for row in candidates_of(number, number)]
+
+
+def asnq(tmp_path, monkeypatch, files=1, order=None, group=5, counts=(4, 22), **train):
+    """A mirror of ASNQ's form with `files` files for train, in row groups of `group` rows."""
+    folder = tmp_path / "lucadiliello" / "asnq" / "data"
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = [ROWS[i] for i in (order if order is not None else range(len(ROWS)))]
+    cuts = [len(rows) * n // files for n in range(files + 1)]
+    for side in ("train", "dev", "test"):
+        parts = [rows[a:b] for a, b in pairwise(cuts)] if side == "train" else [ROWS]
+        for n, part in enumerate(parts):
+            columns = dict(zip(["question", "answer", "label", "key"], map(list, zip(*part))))
+            columns |= train if side == "train" and n == 0 else {}
+            pq.write_table(pa.table(columns), folder / f"{side}-{n:05d}-of-{len(parts):05d}.parquet", row_group_size=group)
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    monkeypatch.setitem(questions.COUNTS, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
+    return folder
+
+
+def by_key(rows):
+    found = {}
+    for question, answer, label, key in rows:
+        found.setdefault((f"train-{key}", question), []).append((answer, label))
+    return list(found.items())
+
+
+ORDERS = {
+    "as they come": range(len(ROWS)),
+    "interleaved": sorted(range(len(ROWS)), key=lambda i: (i % 3, i)),
+    "scattered": np.random.default_rng(0).permutation(len(ROWS)).tolist(),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize(("files", "group"), [(1, 100), (1, 5), (3, 3), (5, 1)])
+def test_asnq_is_grouped_by_key_across_row_groups_and_files(tmp_path, monkeypatch, files, group, order):
+    asnq(tmp_path, monkeypatch, files, order, group)
+    split = load("asnq")["train"]
+    rows = [ROWS[i] for i in order]
+    assert [((q.id, q.text), [(c.text, c.label) for c in q.candidates]) for q in split] == by_key(rows)
+    assert [[c.id for c in q.candidates] for q in split] == [[f"{q.id}-{i}" for i in range(len(q.candidates))] for q in split]
+    assert all(c.before is c.after is None for q in split for c in q.candidates) and not split.ordered
+    assert split[-1] == list(split)[-1] and split[1:3][0] == split[1]
+    assert split.frame().label.tolist() == [c.label for q in split for c in q.candidates]
+    assert baseline_scores(split, "bm25").candidate_id.tolist() == [c.id for q in split for c in q.candidates]
+
+
+def test_asnq_protocols_limits_and_positives(tmp_path, monkeypatch):
+    rows = [row for number in range(40) for row in candidates_of(number)]
+    rows = [(*row[:2], row[2] * (row[3] % 2), row[3]) for row in rows]  # every other question has no right answer
+    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    asnq(tmp_path, monkeypatch, files=3, group=4, counts=(40, 280))
+    assert [len(split) for split in load("asnq").values()] == [40, 40, 40]
+    right = load("asnq", train_questions="with_positive")
+    assert [int(q.id.split("-")[1]) % 2 for q in right["train"]] == [1] * 20 and len(right["dev"]) == 40
+    few = load("asnq", limit=5)["train"]
+    assert [(q.text, len(q.candidates)) for q in few] == [(f"who is {id.split('-')[1]}?", 7) for id in few.ids]
+    assert few.report["dropped"] == {"beyond the limit": {"questions": 35, "candidates": 245}}
+    with pytest.raises(ValueError, match=r"unknown protocol 'asbert'.*Known: clean"):
+        load("asnq", "asbert")
+
+
+def test_asnq_has_the_published_counts_and_no_others(tmp_path, monkeypatch):
+    assert questions.COUNTS["asnq"] == {"clean": {"train": (57242, 20377568), "dev": (1336, 463914), "test": (1336, 466148)}}
+    asnq(tmp_path, monkeypatch, counts=(57_242, 20_377_568))
+    with pytest.raises(ValueError, match=r"asnq.*train: expected 57,242 questions and 20,377,568 candidates, got 4 and 22"):
+        load("asnq")
+
+
+@pytest.mark.parametrize(
+    ("column", "row", "value", "message"),
+    [
+        ("label", 6, 2, "row 7: expected the label 0 or 1, got '2'"),
+        ("question", 5, " ", "row 6: expected text in 'question', got ' '"),
+        ("answer", 5, None, "row 6: expected text in 'answer', got None"),
+        ("key", 8, None, "row 9: expected a key, got None"),
+        ("question", 6, "who else?", r"row 7: key 9 belongs to 'who is 9\?', got 'who else\?'"),
+        ("key", None, ["a"] * len(ROWS), "expected whole numbers in the column 'key'"),
+    ],
+)
+def test_what_is_wrong_with_asnq_is_said_with_file_and_row(tmp_path, monkeypatch, column, row, value, message):
+    values = [given[["question", "answer", "label", "key"].index(column)] for given in ROWS]
+    values = value if row is None else [*values[:row], value, *values[row + 1 :]]
+    monkeypatch.setattr(tables, "BATCH", 4)
+    asnq(tmp_path, monkeypatch, **{column: values})
+    with pytest.raises(ValueError, match=rf"train-00000-of-00001\.parquet.*{message}"):
+        load("asnq")
+
+
+def test_asnq_files_that_are_cut_off_missing_or_without_a_key(tmp_path, monkeypatch):
+    folder = asnq(tmp_path, monkeypatch, files=2)
+    path = folder / "train-00001-of-00002.parquet"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-20])
+    with pytest.raises(ValueError, match=r"train-00001-of-00002\.parquet: expected a parquet file"):
+        load("asnq")
+    path.unlink()
+    with pytest.raises(ValueError, match="expected 4 questions and 22 candidates, got"):
+        load("asnq")
+    path.write_bytes(whole)
+    (folder / "dev-00000-of-00001.parquet").rename(folder / "dev_clean.parquet")
+    with pytest.raises(FileNotFoundError, match=r"expected dev\.parquet or dev-00000-of-00001\.parquet, its folder holds dev_clean"):
+        load("asnq")
+    pq.write_table(pq.read_table(path).drop_columns("key"), folder / "train-00000-of-00002.parquet")
+    with pytest.raises(ValueError, match=r"train-00000-of-00002\.parquet: expected whole numbers in the column 'key'"):
+        load("asnq")
+    for path in folder.glob("train*"):
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    with pytest.raises(ValueError, match=r"train-00000-of-00002\.parquet is empty"):
+        load("asnq")
+
+
+def test_an_answer_of_asnq_may_be_blank(tmp_path, monkeypatch):
+    asnq(tmp_path, monkeypatch, answer=["", " ", *(row[1] for row in ROWS[2:])])
+    assert [c.text for c in load("asnq")["train"][0].candidates[:3]] == ["", " ", "4 is 2."]
+
+
+def test_asnq_from_the_hub_takes_the_files_of_each_split_alone(tmp_path, monkeypatch):
+    asnq(tmp_path, monkeypatch, files=3)
+    monkeypatch.delenv(hub.MIRROR)
+    asked = []
+
+    def download(hub_id, repo_type, allow_patterns):
+        asked.append((hub_id, repo_type, *allow_patterns))
+        return str(tmp_path / hub_id)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", download)
+    assert [len(split) for split in load("asnq").values()] == [4, 4, 4]
+    assert asked[1] == ("lucadiliello/asnq", "dataset", "dev[-.]*parquet", "*/dev[-.]*parquet")
+    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("offline")))
+    with pytest.raises(FileNotFoundError, match=rf"set {hub.MIRROR}"):
+        load("asnq")
+
+
+def test_texts_are_read_by_row_groups_and_once(tmp_path, monkeypatch):
+    rows = [row for number in range(60) for row in candidates_of(number, 10)]
+    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    reads, read_row_group = [], pq.ParquetFile.read_row_group
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *given, **more: reads.append(given) or read_row_group(*given, **more))
+    for order in (None, np.random.default_rng(0).permutation(600).tolist()):
+        asnq(tmp_path, monkeypatch, files=2, group=25, counts=(60, 600), order=order)
+        train = load("asnq")["train"]
+        assert not reads
+        assert len(list(train)) == 60 and len(reads) == 24  # 2 files of 300 rows
+        reads.clear()
+
+
+def test_memory_of_asnq_is_a_few_numbers_a_row(tmp_path, monkeypatch):
+    """Kilobytes of text a row, of which none is held: neither by Arrow nor by Python."""
+    draw = random.Random(0)
+    rows = [(f"who is {i // 50}?", draw.randbytes(500).hex(), i % 2, i // 50) for i in range(5_000)]
+    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    monkeypatch.setattr(tables, "BATCH", 100)
+    asnq(tmp_path, monkeypatch, files=2, group=100, counts=(100, 5_000))
+    before = pa.total_allocated_bytes()
+    tracemalloc.start()
+    splits = load("asnq")
+    held = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
+    tracemalloc.stop()
+    assert len(splits["train"]) == 100
+    assert held < 3 * sum(len(row[1]) for row in rows) / 8

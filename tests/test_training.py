@@ -155,6 +155,7 @@ def test_log_result_and_tensorboard_say_the_same(whole):
     assert [row["learning_rate"] for row in result["log"]] == pytest.approx([3e-3 * (18 - step) / 15 for step in (4, 9, 14, 17)])
     for row in result["log"]:
         assert row["loss"] == pytest.approx(row["mlm_loss"] + row["objective_loss"])
+        assert "detection_loss" not in row
     tokens = sum(int(micro["attention_mask"].sum()) for batch in map(Batches().__getitem__, range(18)) for micro in batch["micro"])
     assert result["steps"] == 18
     assert result["tokens"] == tokens == result["log"][-1]["tokens"]
@@ -189,12 +190,10 @@ def test_the_bar_is_shown_only_when_asked_for(tmp_path, capfd):
 # ------------------------------------------------------------------ kills and resumes
 
 KILLER = """
-import json, os, signal, sys
+import json, os, shutil, signal, sys
 from pathlib import Path
 from tests.test_training import MOMENTS, STOPPING, Batches, run
-from asutil import encoders
-
-owners = {"fsync": os, "rename": Path, "replace": Path, "__getitem__": Batches, "rmtree": encoders.shutil}
+owners = {"fsync": os, "rename": Path, "replace": Path, "__getitem__": Batches, "rmtree": shutil}
 
 def dying(function, calls):
     left = [calls]

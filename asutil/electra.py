@@ -1,0 +1,165 @@
+"""ELECTRA: a generator puts plausible tokens into the masked places, a discriminator finds them and solves the objective."""
+
+import re
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    ElectraConfig,
+)
+
+from . import heads, weights
+from .heads import PairEncoder
+
+GENERATOR = "generator"  # its folder below a saved discriminator's
+TIED = ("word_embeddings", "position_embeddings", "token_type_embeddings")
+
+
+class ElectraEncoder(PairEncoder):
+    """Generator and discriminator; the discriminator is `backbone`, under its own pair head and its own token-detection head.
+
+    x_i ~ softmax(G(masked tokens)_i) in the masked places i, without gradient; the discriminator reads the tokens with x in them
+    L = w_mlm L_mlm(G) + w_detection L_detection(D) + w_objective L_pair(D's first token),  weights 1 : 50 : 1
+    Paper: sentence_objectives, section 5.2 and appendix B.
+    Shapes: input_ids, attention_mask (B, T); masked_positions, masked_targets (M,) -> pair logits (B, C), the generator's MLM logits
+        (M, V), and (detection logits, replaced, real) (B, T), packed (1, N); without masked_positions, pair logits and None
+    """
+
+    HEADS = ("pair", "detection")
+
+    def __init__(self, backbone, pair, detection, generator, tokenizer, fresh=()):
+        super().__init__(backbone, pair, None, tokenizer, fresh)
+        self.detection, self.generator = detection, generator
+        self.generator_takes_types = heads.takes_types(generator.base_model)
+
+    def forward(self, batch: dict):
+        if "masked_positions" not in batch:
+            return super().forward(batch)
+        places = batch["masked_positions"]
+        hidden = heads.outputs_of(self.generator.base_model, batch, self.generator_takes_types).last_hidden_state
+        mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden.flatten(0, 1)[places]))
+        input_ids, replaced = put_in(batch["input_ids"], places, sampled(mlm), batch["masked_targets"])
+        outputs = heads.outputs_of(self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled)
+        detection = self.detection(inputs_embeds=outputs).logits
+        return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
+
+    def write(self, folder: Path, learnt: list[str]) -> None:
+        """The files of `save`; the generator is in a folder of its own and loads with AutoModelForMaskedLM."""
+        super().write(folder, learnt)
+        self.generator.save_pretrained(folder / GENERATOR)
+
+
+def sampled(logits: torch.Tensor) -> torch.Tensor:
+    """One token a row, drawn from softmax(logits) with torch's random numbers, without gradient.
+
+    argmax_v logits_v - log e_v,  e_v ~ Exp(1)
+    Shapes: logits (M, V) -> (M,)
+
+    Example:
+        >>> sampled(torch.tensor([[0.0, 99.0, 0.0], [99.0, 0.0, 0.0]])).tolist()
+        [1, 0]
+    """
+    logits = logits.detach().float()
+    return (logits - torch.empty_like(logits).exponential_().log_()).argmax(-1)
+
+
+def put_in(input_ids, places, tokens, originals) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the discriminator reads, and where it differs from the original text.
+
+    Shapes: input_ids (B, T), places (M,) into B*T, tokens, originals (M,) -> ids (B, T), replaced (B, T) bool
+
+    Example:
+        >>> put_in(torch.tensor([[5, 4, 4, 8]]), torch.tensor([1, 2]), torch.tensor([6, 9]), torch.tensor([6, 7]))
+        (tensor([[5, 6, 9, 8]]), tensor([[False, False, True, False]]))
+    """
+    ids = input_ids.flatten().index_put((places,), tokens)
+    replaced = torch.zeros_like(ids, dtype=torch.bool).index_put((places,), tokens != originals)
+    return ids.view_as(input_ids), replaced.view_as(input_ids)
+
+
+def real_tokens(batch: dict) -> torch.Tensor:
+    """Which tokens of a micro-batch are no padding: (B, T), packed (1, N)."""
+    if "cu_seq_lens" not in batch:
+        return batch["attention_mask"].bool()
+    row = batch["input_ids"]
+    return torch.arange(row.shape[1], device=row.device)[None] < batch["cu_seq_lens"][len(batch["first"])]
+
+
+def tie(generator: nn.Module, backbone: nn.Module) -> None:
+    """Give the generator the discriminator's embeddings: of tokens, and of positions and token types where their shapes agree.
+
+    Paper: sentence_objectives, section 5.2 (its ELECTRA is that of Clark et al. 2020, whose section 3.2 ties them).
+    Raises: ValueError where the vocabularies or the sizes of the token embeddings differ.
+    """
+    expected, found = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
+    if expected != found:
+        raise ValueError(f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {found}")
+    heads.share_embeddings(generator, backbone)
+    for name in TIED:
+        own, shared = (getattr(model.embeddings, name) for model in (generator.base_model, backbone))
+        if own.weight.shape == shared.weight.shape:
+            own.weight = shared.weight
+
+
+def assembled(pair, detection, generator, tokenizer, fresh=()) -> ElectraEncoder:
+    """One model from whole models for classification, token detection and masked language modelling."""
+    backbone = heads.take_backbone(pair)
+    heads.take_backbone(detection)
+    tie(generator, backbone)
+    return ElectraEncoder(backbone, pair, detection, generator, tokenizer, fresh)
+
+
+def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
+    """A pair of 2 layers each, small enough to train from scratch on two CPU cores: 128 and 32 units, some 1.6 M parameters in all.
+
+    Args:
+        mlm: with the generator and the token-detection head; the discriminator does not depend on it.
+
+    Example:
+        >>> from asutil.encoders import train_tokenizer
+        >>> model = tiny(train_tokenizer(["a few words"], 300))
+        >>> model.generator.config.hidden_size, model.backbone.config.hidden_size, model.fresh
+        (32, 128, ('pair', 'mlm', 'detection'))
+    """
+    shared = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "embedding_size": 128, "num_hidden_layers": 2}
+    config = ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
+    with weights.seeded(seed):
+        pair = AutoModelForSequenceClassification.from_config(config)
+        if not mlm:
+            return PairEncoder(heads.take_backbone(pair), pair, None, tokenizer, ("pair",))
+        detection = AutoModelForPreTraining.from_config(config)
+        narrow = ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
+        return assembled(pair, detection, AutoModelForMaskedLM.from_config(narrow), tokenizer, ("pair", "mlm", "detection"))
+
+
+def load_heads(name, path: str, tokenizer, generator: str | Path | None = None) -> tuple[nn.Module, nn.Module, dict[str, bool]]:
+    """What a discriminator needs for pre-training: (its token-detection model, the generator, which of their heads are fresh).
+
+    Args:
+        name, path: of the discriminator, and what `weights.source` gave for it.
+        generator: hub id, folder or run. None: the one that was saved with the discriminator, else the hub id with `-generator` in
+            the place of `-discriminator`.
+    Raises: FileNotFoundError for an unknown name; ValueError for a generator that there is not, or of another kind or vocabulary.
+    """
+    home = weights.source(generator) if generator else path
+    at, named = home, generator
+    if (Path(home) / GENERATOR).is_dir():
+        at, named = str(Path(home) / GENERATOR), f"{generator or name}/{GENERATOR}"
+    elif not generator:
+        named = re.sub(r"-discriminator(?=[^/]*$)", "-generator", str(name))
+        if named == str(name):
+            raise ValueError(f"{name} comes without its generator: name one (`generator`: a hub id, a folder or a run)")
+        at = weights.source(named)
+    has_tokenizer = generator and (not Path(home).is_dir() or (Path(home) / "tokenizer.json").is_file())
+    if has_tokenizer and weights.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab():
+        raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens would be other words")
+    masked, fresh = weights.with_head(AutoModelForMaskedLM, at, named)
+    if masked.config.model_type != "electra":
+        raise ValueError(f"generator: an ELECTRA model expected, {named} is {masked.config.model_type}")
+    detection, new = weights.with_head(AutoModelForPreTraining, path, name)
+    return detection, masked, {"mlm": fresh, "detection": new}

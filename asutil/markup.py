@@ -1,0 +1,83 @@
+"""Tables as HTML: every text is escaped on its way in, and what is markup already says so by its type.
+
+Classes for a style sheet: tables `as2-table`; cells `as2-number`; marks of tests `as2-mark`; verdicts `as2-verdict` with one of
+`as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for claims `as2-shows`,
+`as2-unclear`, `as2-opposite`. The lines of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
+"""
+
+from html import escape
+
+# fmt: off
+NAMES = {
+    "p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy",
+    "answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev",
+    "trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1",
+    "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "qasper": "QASPER",
+    "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
+    "document_order": "document order", "bm25": "BM25",
+}
+# fmt: on
+LEGEND = "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
+
+
+class Html(str):
+    """Text that is markup already; every other text is escaped on its way into a table."""
+
+
+def table(caption: str, heads, body: list[str]) -> str:
+    """A table with a line of column names; `body` are lines."""
+    head = "".join(cell(text, "th", scope="col") for text in heads)
+    shown = "\n".join(body) or line([cell("nothing to show yet", colspan=str(len(heads)))])
+    caption = caption if isinstance(caption, Html) else escape(caption)
+    head, shown = f"<thead><tr>{head}</tr></thead>", f"<tbody>\n{shown}\n</tbody>"
+    return f'<table class="as2-table">\n<caption>{caption}</caption>\n{head}\n{shown}\n</table>'
+
+
+def line(cells, kind: str = "") -> str:
+    """One line of cells; a text becomes a cell."""
+    made = "".join(one if isinstance(one, Html) and one.startswith(("<td", "<th")) else cell(one) for one in cells)
+    return f'<tr class="{kind}">{made}</tr>' if kind else f"<tr>{made}</tr>"
+
+
+def cell(content, tag: str = "td", **attributes: str) -> Html:
+    """One cell; `kind` is its class."""
+    text = content if isinstance(content, Html) else escape(str(content))
+    shown = "".join(f' {"class" if name == "kind" else name}="{escape(value)}"' for name, value in attributes.items())
+    return Html(f"<{tag}{shown}>{text}</{tag}>")
+
+
+def number(text: str) -> Html:
+    """A cell with a figure."""
+    return cell(text, kind="as2-number")
+
+
+def word(text: str) -> Html:
+    """A verdict."""
+    kind = text.removesuffix(" budget").removesuffix(" data").replace(" ", "-")
+    return Html(f'<span class="as2-verdict as2-{kind}">{escape(text)}</span>')
+
+
+def marked(text: str, against: str, seeds=None, questions=None, below: str = "") -> Html:
+    """A figure's cell with the marks of two tests against another row: † over seeds, ‡ over questions, with an arrow down for worse.
+
+    What is better over seeds is underlined, as in the papers.
+
+    Args:
+        against: the other row's name. seeds, questions: Comparisons; None where a test was not possible. below: words under the figure.
+    """
+    shown = f"<u>{escape(text)}</u>" if seeds is not None and seeds.sign > 0 else escape(text)
+    for symbol, over, pair in (("†", "seeds, Student's t", seeds), ("‡", "questions, paired bootstrap", questions)):
+        if pair is not None and pair.sign:
+            said = f"{'better' if pair.sign > 0 else 'worse'} than {against} over {over}: {probability(pair.p_value)}"
+            shown += f'<abbr class="as2-mark" title="{escape(said)}">{symbol}{"" if pair.sign > 0 else "↓"}</abbr>'
+    return number(Html(f"{shown}<small>{escape(below)}</small>" if below else shown))
+
+
+def probability(p_value: float) -> str:
+    """`p = 0.007`, or `p < 0.001`."""
+    return f"p = {p_value:.3f}" if p_value >= 0.001 else "p < 0.001"
+
+
+def points(pair) -> str:
+    """A Comparison of values from 0 to 1: `+4.6 [+1.6, +7.6]` in points."""
+    return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * x for x in (pair.difference, *pair.interval))) if pair else "–"

@@ -1,0 +1,87 @@
+"""Models on the task that they were pre-trained on: runs of `pretrain`, BERT's next-sentence head, ALBERT's sentence-order head."""
+
+from pathlib import Path
+
+import torch
+from torch import nn
+from transformers import AlbertForPreTraining, BertForNextSentencePrediction
+
+from . import corpus, encoders, objectives, runs, sampling, training, weights
+
+RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
+
+
+class OwnTask(nn.Module):
+    """A released model under its own sentence-level head, in the form of a `PairEncoder`: class 1 is "follows" or "in order".
+
+    The released heads count the other way round, so their two logits change places.
+    Paper: sentence_objectives, section 5.3, table 3.
+    Shapes: input_ids, attention_mask, token_type_ids (B, T) -> logits (B, 2), None
+    Raises: ValueError for weights without such a head.
+    """
+
+    def __init__(self, name: str, objective: str):
+        super().__init__()
+        self.model, fresh = weights.with_head(RELEASED[objective], weights.source(name), name)
+        if fresh:
+            raise ValueError(f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected")
+        self.tokenizer = encoders.load_tokenizer(name)
+
+    def forward(self, batch: dict) -> tuple[torch.Tensor, None]:
+        names = ("input_ids", "attention_mask", "token_type_ids")
+        outputs = self.model(**{name: batch[name] for name in names if name in batch})
+        return (outputs["sop_logits"] if "sop_logits" in outputs else outputs["logits"]).flip(-1), None
+
+
+def tasks(models: list[str], asked: str | None = None) -> list[tuple[str, str]]:
+    """(model, objective) of each model: its own where none is asked for.
+
+    Args:
+        asked: objectives joined by commas: one for each model, or one for all of them.
+    Raises: ValueError for a number of objectives that does not fit, an unknown one, or one that a run did not learn.
+    """
+    given = [name.strip() for name in asked.split(",")] if asked else [None]
+    if len(given) not in (1, len(models)):
+        raise ValueError(f"objectives: one for each of {len(models)} models expected, got {len(given)}: {asked}")
+    return [(model, _objective(model, name)) for model, name in zip(models, given * len(models) if len(given) == 1 else given)]
+
+
+def _objective(model: str, asked: str | None) -> str:
+    folder = runs.find(model)
+    known = RELEASED
+    if folder is not None:
+        own = runs.read_record(folder)["settings"].get("objective")
+        known = [own, *objectives.UNIONS.get(own, ())]
+        asked = asked or own
+    if asked not in known or asked not in (*objectives.RULES, *objectives.UNIONS):
+        raise ValueError(f"objectives: {model} can be asked for {', '.join(map(str, known))}; got {asked}")
+    return asked
+
+
+def load(model: str, objective: str) -> nn.Module:
+    """A finished run with the head that it learnt, or a released BERT (nsp) or ALBERT (sop) with its own."""
+    return encoders.load(model, mlm=True) if runs.find(model) is not None else OwnTask(model, objective)
+
+
+def measured(asked: list[tuple[str, str]], source: str, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1) -> dict:
+    """Every model on its objective, on documents that were held out.
+
+    Args:
+        asked: what `tasks` gave. source: of the documents. shared: folder of the index, one for each tokenizer.
+        size: examples, fewer where the documents do not give them. longest: tokens of an example; None: what the model was trained with.
+    Returns: "name of the model, objective" -> what `training.validate` gives, and the number of examples.
+    """
+    found = {}
+    for name, objective in asked:
+        model = load(name, objective).to("cuda" if torch.cuda.is_available() else "cpu")
+        index = corpus.prepare(source, model.tokenizer, shared, workers=workers, progress=True)
+        sampler = sampling.Sampler(index, objective, seed, split="validation", max_tokens=longest or _max_tokens(name))
+        examples = min(size, len(sampler))
+        found[f"{Path(name).name}, {objective}"] = training.validate(model, sampler, examples, micro_tokens, seed) | {"examples": examples}
+    return found
+
+
+def _max_tokens(model: str) -> int:
+    """The longest input that a run was trained with; 128 for a released model."""
+    folder = runs.find(model)
+    return 128 if folder is None else runs.read_record(folder)["settings"]["max_tokens"]

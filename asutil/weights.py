@@ -1,0 +1,166 @@
+"""Where models come from and how folders are written: safetensors and nothing else, whole or not at all.
+
+A pickled checkpoint runs whatever its author put into it when it is opened.
+"""
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+import transformers
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import EntryNotFoundError
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from . import hub, runs
+
+HEAD = "head.safetensors"
+
+
+def source(name: str | Path) -> str:
+    """What `from_pretrained` should be given for a run, a folder or a hub id (the mirror is looked in first).
+
+    Raises: ValueError for a run that is not finished.
+    """
+    found = runs.find(str(name))
+    run = found or Path(name)
+    if found is None and ((run / "config.json").is_file() or not (run / "model").is_dir()):
+        if not run.is_dir() and str(name).startswith(("/", ".", "~")):
+            raise FileNotFoundError(f"{name}: no such folder")
+        return hub.model_path(name)
+    if not (run / "record.json").is_file():
+        raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
+    return str(run / "model")
+
+
+def from_pretrained(auto, path, name, **options):
+    """`auto.from_pretrained` without remote code, its errors in words.
+
+    Args:
+        auto: AutoTokenizer, or a transformers class of models.
+        path: what `source(name)` gave.
+    Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights.
+    """
+    try:
+        with quiet():
+            return auto.from_pretrained(path, trust_remote_code=False, **options)
+    except SafetensorError as error:
+        raise ValueError(f"{name}: the weights in {path} are damaged or cut short ({error})") from error
+    except OSError as error:
+        if "safetensors" in str(error):
+            raise ValueError(_pickled(name)) from error
+        absent = "" if Path(path).is_dir() else "no such folder, and "
+        raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
+
+
+def with_head(auto, path, name, **options):
+    """The model in float32, and whether its head is fresh. Weights that the backbone lacks, but for a pooler, mean a broken checkpoint."""
+    refuse_pickle(path, name)
+    options |= {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
+    model, info = from_pretrained(auto, path, name, **options)
+    absent = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
+    broken = sorted(key for key in absent if key.startswith(f"{model.base_model_prefix}.") and "pooler" not in key)
+    if broken:
+        raise ValueError(f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}")
+    return model, bool(absent)
+
+
+def refuse_pickle(path, name) -> None:
+    """Refuse a folder without safetensors, and say how a pickle in it is converted."""
+    folder = Path(path)
+    if folder.is_dir() and not any(folder.glob("model*.safetensors")):
+        pickled = sorted(file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern))
+        raise ValueError(_pickled(name) if pickled else f"{name}: {folder} holds no model.safetensors")
+
+
+def _pickled(name) -> str:
+    return (
+        f"{name} has no safetensors weights. A pickled checkpoint can run any code when it is opened, so it is refused. If you trust "
+        f'its author, convert it once: python -c "from transformers import AutoModelForMaskedLM as M; '
+        f"M.from_pretrained('{name}', use_safetensors=False).save_pretrained('converted')\""
+    )
+
+
+def saved_heads(path) -> dict[str, torch.Tensor]:
+    """The tensors of `head.safetensors` beside a backbone, in a folder or on the hub; none where there is no such file."""
+    file = Path(path) / HEAD
+    if not Path(path).is_dir():
+        try:
+            file = Path(hf_hub_download(str(path), HEAD))
+        except EntryNotFoundError:
+            return {}
+    return load_file(file) if file.is_file() else {}
+
+
+@torch.no_grad()
+def restore(parameters: dict[str, torch.nn.Parameter], saved: dict[str, torch.Tensor], name) -> None:
+    """Copy saved tensors into the parameters of the same names.
+
+    Raises: ValueError where one is absent or of another shape.
+    """
+    for key, parameter in parameters.items():
+        if key not in saved or saved[key].shape != parameter.shape:
+            found = tuple(saved[key].shape) if key in saved else "nothing"
+            raise ValueError(f"{name}: {HEAD} should hold {key} {tuple(parameter.shape)}, got {found}")
+        parameter.copy_(saved[key])
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Without the bars and reports of transformers: what is fresh is said by `encoders.load`, for the model as it is put together."""
+    logger = transformers.utils.logging
+    level, bars = logger.get_verbosity(), logger.is_progress_bar_enabled()
+    logger.set_verbosity_error()
+    logger.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logger.set_verbosity(level)
+        if bars:
+            logger.enable_progress_bar()
+
+
+@contextlib.contextmanager
+def seeded(seed: int, gpus: Iterable[torch.device] = ()) -> Iterator[None]:
+    """torch's random numbers from this seed, and afterwards as if nothing had been drawn."""
+    with torch.random.fork_rng(devices=list(gpus)):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextlib.contextmanager
+def whole_folder(folder: str | Path) -> Iterator[Path]:
+    """A temporary folder that becomes `folder` once all that was put into it is on the disk; where that fails nothing is left.
+
+    Raises: OSError naming the folder, where it cannot be written.
+    """
+    folder = Path(folder)
+    part, former = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.former")
+    try:
+        for leftover in (part, former):
+            shutil.rmtree(leftover, ignore_errors=True)
+        part.mkdir(parents=True)
+        yield part
+        for path in (*part.rglob("*"), part):
+            _to_disk(path)
+        if folder.exists():
+            folder.rename(former)
+        part.rename(folder)
+        _to_disk(folder.parent)
+        shutil.rmtree(former, ignore_errors=True)
+    except (OSError, SafetensorError) as error:
+        shutil.rmtree(part, ignore_errors=True)
+        raise OSError(getattr(error, "errno", None) or errno.EIO, f"{folder} could not be written: {error}") from error
+
+
+def _to_disk(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,167 @@
+"""Claims, both tests of our runs, and what a test set can show: against scipy, a slow loop and sums by hand."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from asutil import comparisons, experiments, questions, significance
+
+from .made_up import FOLDER, PAPER, cells, commit, found, record
+
+
+@pytest.fixture
+def results(tmp_path):
+    for seed in (0, 1, 2):
+        commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_ssp", "wikiqa", "small", seed, 0.7))
+    return tmp_path
+
+
+# ------------------------------------------------------------------ claims
+
+
+def test_claims(results):
+    html = comparisons.claims_table(PAPER, found(results), draws=500, folder=FOLDER)
+    row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
+    assert row[1:4] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1", "+", "+4.6"]
+    difference, low, high = map(float, re.match(r"(\S+) \[(\S+), (\S+)\]", row[4]).groups())
+    assert difference == 20.0  # 70 - 50
+    assert low < 20 < high
+    assert row[5:] == ["3", "small", "shows" if low > 0 else "unclear"]
+    electra = next(r for r in cells(html) if "ELECTRA too" in r[0])
+    assert electra[3:] == ["+5.4", "–", "–", "–", "not run"]
+
+
+@pytest.mark.parametrize(("ours", "word"), [(1.0, "shows"), (0.1, "opposite"), (0.5, "unclear")])
+def test_directions(tmp_path, ours, word):
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_ssp", "wikiqa", "small", 0, ours))
+    html = comparisons.claims_table(PAPER, found(tmp_path), draws=500, folder=FOLDER)
+    assert next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))[-1] == word
+
+
+def test_claims_pair_seeds(tmp_path):
+    """Only seeds that both rows have are compared, whatever order the questions have."""
+    shuffled = record("roberta_ssp", "wikiqa", "small", 0, 0.5)
+    shuffled["per_question"] = shuffled["per_question"][::-1]
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.9), shuffled)
+    html = comparisons.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
+    row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
+    assert row[4:] == ["+0.0 [+0.0, +0.0]", "1", "small", "unclear"]
+
+
+def test_a_paper_without_claims(results):
+    assert "nothing to show yet" in comparisons.claims_table("asbert", found(results), folder=FOLDER)
+
+
+# ------------------------------------------------------------------ both tests
+
+
+def test_both_tests_of_our_runs(tmp_path):
+    ours, base = [0.7, 0.8, 0.75], [0.65, 0.55, 0.7]
+    for seed in range(3):
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, ours[seed]))
+        commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, base[seed]))
+    tests = comparisons.own_tests(experiments.read(PAPER, FOLDER), found(tmp_path))
+    one = tests[tests.name == "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"].iloc[0]
+    theirs = stats.ttest_ind(ours, base)
+    assert one.over_seeds.p_value == pytest.approx(theirs.pvalue)
+    assert one.over_seeds.interval == pytest.approx(theirs.confidence_interval(0.95))
+    # by question: the mean over seeds of both rows, resampled by scipy
+    means = [
+        np.mean([[v[1] for v in record(row, "wikiqa", "small", seed, level[seed])["per_question"]] for seed in range(3)], axis=0)
+        for row, level in (("roberta_ssp", ours), ("roberta_base", base))
+    ]
+    theirs = stats.bootstrap((means[0] - means[1],), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
+    assert one.over_questions.interval == pytest.approx(theirs.confidence_interval, abs=0.01)
+    assert (one.budget, one.seeds) == ("small", 3)
+    row = next(r for r in cells(comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)) if r[0] == one["name"])
+    assert re.match(r"\+11\.7†?\[", row[1]) and re.match(r"\+11\.7‡?\[", row[2]) and row[3:5] == ["3", "small"]
+    seen = [word for word, yes in (("seeds", one.over_seeds.p_value < 0.05), ("questions", one.over_questions.interval[0] > 0)) if yes]
+    assert row[5] == (" and ".join(seen) or "neither")
+    assert ("†" in row[1], "‡" in row[2]) == ("seeds" in seen, "questions" in seen)
+
+
+def test_one_seed_has_no_t_test(tmp_path):
+    commit(tmp_path, record("roberta_ssp", "wikiqa", "small", 0, 0.9), record("roberta_base", "wikiqa", "small", 0, 0.5))
+    table = cells(comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER))
+    row = next(r for r in table if r[0].startswith("RoBERTa + SSP − RoBERTa-Base"))
+    assert row[1] == "one seed: no test"
+    assert row[2].startswith("+40.0‡[")
+    assert row[5] == "questions"
+    figure = comparisons.own_plot(PAPER, found(tmp_path), FOLDER)
+    assert len(figure.axes[0].collections[1].get_offsets()) == 1  # the point of the one interval
+
+
+def test_nothing_has_run(tmp_path):
+    assert "not run" in comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
+    assert comparisons.own_plot(PAPER, found(tmp_path), FOLDER) is None
+    assert comparisons.gains_plot("asbert", FOLDER) is None  # no row of it names a baseline
+    assert "nothing to show yet" in comparisons.printed_table("asbert", folder=FOLDER)
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+def test_printed_gains_equal_scipy():
+    data = experiments.read(PAPER, FOLDER)
+    tests = comparisons.printed_tests(data)
+    known = {(row.row, row.dataset): row.pair for row in tests.itertuples()}
+    assert not any(row.startswith("released") for row, _ in known)  # they repeat what was printed once
+    expected = 0
+    for name, row in data["rows"].items():
+        for dataset, cells_ in row["published"].items():
+            if row.get("baseline") and isinstance(cells_.get("p@1"), list) and not name.startswith("released"):
+                other = data["rows"][row["baseline"]]["published"][dataset]["p@1"]
+                theirs = stats.ttest_ind_from_stats(*cells_["p@1"], 5, *other, 5)
+                assert known[name, dataset].p_value == pytest.approx(theirs.pvalue)
+                expected += 1
+    assert len(known) == expected
+    html = comparisons.printed_table(PAPER, folder=FOLDER)
+    better = sum(pair.p_value < 0.05 and pair.difference > 0 for pair in known.values())
+    worse = sum(pair.p_value < 0.05 and pair.difference < 0 for pair in known.values())
+    assert f"{better} of {expected} are better at 95 %, {worse} worse" in html
+    assert html.count("†</abbr>") == html.count("<u>") == better
+    assert html.count("†↓</abbr>") == worse
+
+
+def test_limits_of_a_test_set():
+    at = comparisons.limits(experiments.read(PAPER, FOLDER)).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
+    assert at.questions == questions.COUNTS["trecqa"]["clean"]["test"][0] == 68
+    interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
+    assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
+    assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046
+    assert at.gain_lost > at.gain
+    html = comparisons.limits_table(PAPER, folder=FOLDER)
+    row = next(r for r in cells(html) if r[0] == "TREC-QA, RoBERTa-Base")
+    assert row[1:4] == ["68", "90.0", "± 1.9"]
+    assert row[5] == "5.9"
+    assert row[7] == "+0.9RoBERTa + SP"  # 90.9, the largest of its block
+
+
+def test_plot_shows_the_data():
+    """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
+    figure = comparisons.gains_plot(PAPER, FOLDER)
+    data = experiments.read(PAPER, FOLDER)
+    tests = comparisons.printed_tests(data)
+    limits = comparisons.limits(data).drop_duplicates("dataset").set_index("dataset")
+    for axis, dataset in zip(figure.axes, dict.fromkeys(tests.dataset)):
+        expected = tests[tests.dataset == dataset].pair
+        lines, points = axis.collections
+        assert points.get_offsets()[:, 0].tolist() == pytest.approx([100 * pair.difference for pair in expected])
+        ends = [segment[:, 0].tolist() for segment in lines.get_segments()]
+        assert ends == [pytest.approx([100 * x for x in pair.interval]) for pair in expected]
+        dashed = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
+        assert dashed == ([limits.gain[dataset]] if dataset in limits.index else [])
+        assert axis.get_xlabel() == "difference in points"
+    words = [text.get_text() for text in figure.legends[0].texts]
+    assert {"better", "neither", "worse", "seeds, as printed"} <= set(words)
+
+
+def test_a_plot_with_both_intervals():
+    pairs = [significance.Comparison(0.01, 0.1, (0.05, 0.15)), significance.Comparison(0.2, 0.1, (-0.05, 0.25))]
+    frame = pd.DataFrame({"name": "a <b>", "panel": "ours", "test": ["seeds", "questions"], "pair": pairs})
+    axis = comparisons.intervals_plot(frame).axes[0]
+    assert len({tuple(offset) for offset in axis.collections[1].get_offsets()}) == 2  # one above the other
+    assert len({tuple(colour) for colour in axis.collections[0].get_colors()}) == 2

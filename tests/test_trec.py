@@ -1,0 +1,122 @@
+"""Exported files against trec_eval's own reader, with ties, and against this project's metrics."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asutil import metrics, trec
+
+pytrec_eval = pytest.importorskip("pytrec_eval")
+NAMES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
+
+
+def run_of(folder, table=None, record=True):
+    folder.mkdir(exist_ok=True)
+    if table is not None:
+        table.to_parquet(folder / "scores.parquet", index=False)
+    if record:
+        (folder / "record.json").write_text(json.dumps({"name": folder.name}))
+    return folder
+
+
+def random_scores(seed, steps, questions=20):
+    """Scores of which only `steps` are different, in no order of ids; every question has a right candidate."""
+    draw = np.random.default_rng(seed)
+    sizes = draw.integers(1, 15, questions)
+    ids = np.repeat([f"q{n}" for n in draw.permutation(questions)], sizes)
+    labels = (draw.random(len(ids)) < 0.3).astype(np.int8)
+    labels[np.cumsum(sizes) - 1] = 1
+    scores = draw.choice(draw.standard_normal(steps).astype(np.float32), len(ids))
+    candidates = [f"c{n}" for n in draw.permutation(len(ids))]
+    return pd.DataFrame({"question_id": ids, "candidate_id": candidates, "label": labels, "score": scores})
+
+
+def measured(run, qrels):
+    """P@1, average precision and reciprocal rank of each question by trec_eval, from the files alone."""
+    with run.open() as ranked, qrels.open() as judged:
+        evaluator = pytrec_eval.RelevanceEvaluator(pytrec_eval.parse_qrel(judged), set(NAMES.values()))
+        return evaluator.evaluate(pytrec_eval.parse_run(ranked))
+
+
+@pytest.mark.parametrize("steps", [2, 5, 10_000])
+@pytest.mark.parametrize("seed", range(3))
+def test_trec_eval_finds_our_metrics_in_the_files(tmp_path, seed, steps):
+    table = random_scores(seed, steps)
+    theirs = measured(*trec.export(run_of(tmp_path / "run", table), tmp_path / "out"))
+    ours = metrics.of(table, ties="trec_eval", candidate_ids=table.candidate_id)
+    assert (metrics.of(table).tied_questions > 0) == (steps < 100)
+    assert set(theirs) == set(table.question_id)
+    for row in ours.per_question.to_dict("records"):
+        assert {name: row[name] for name in NAMES} == pytest.approx(
+            {name: theirs[row["question_id"]][other] for name, other in NAMES.items()}, abs=1e-6
+        )
+
+
+@pytest.mark.parametrize("steps", [2, 5, 10_000])
+def test_ranks_are_those_of_the_projects_own_rule_for_ties(tmp_path, steps):
+    table = random_scores(5, steps)
+    run, qrels = trec.export(run_of(tmp_path / "run", table), tmp_path / "out")
+    ranked = pd.read_csv(run, sep=" ", names=["question_id", "q0", "candidate_id", "rank", "score", "tag"])
+    labels = pd.read_csv(qrels, sep=" ", names=["question_id", "zero", "candidate_id", "label"])
+    assert set(ranked.q0) == {"Q0"} and set(ranked.tag) == {"run"} and set(labels.zero) == {0}
+    assert len(ranked) == len(labels) == len(table)
+    found = ranked.merge(labels).sort_values(["question_id", "rank"])
+    values = {}
+    for question, rows in found.groupby("question_id"):
+        assert rows["rank"].tolist() == list(range(1, len(rows) + 1)) and rows["score"].is_monotonic_decreasing
+        right = rows["rank"][rows.label == 1].tolist()
+        values[question] = [right[0] == 1, np.mean([(n + 1) / rank for n, rank in enumerate(right)]), 1 / right[0]]
+    ours = metrics.of(table).per_question.set_index("question_id")
+    assert {q: pytest.approx(list(map(float, v))) for q, v in values.items()} == {q: ours.loc[q].tolist() for q in ours.index}
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_infinity=False), min_size=1, max_size=20))
+def test_scores_are_read_back_as_the_same_floats(tmp_path_factory, scores):
+    folder = tmp_path_factory.mktemp("run")
+    near = np.array(scores, np.float32)
+    near = np.concatenate([near, np.nextafter(near, np.float32(0))])
+    ids = [f"c{n}" for n in range(len(near))]
+    table = pd.DataFrame({"question_id": "q", "candidate_id": ids, "label": 1, "score": near})
+    run, _ = trec.export(run_of(folder, table), folder)
+    read = {line.split()[2]: np.float32(line.split()[4]) for line in run.read_text().splitlines()}
+    assert [read[name] for name in ids] == near.tolist()
+
+
+def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
+    good, bad = random_scores(0, 9), random_scores(0, 9).assign(candidate_id=lambda table: table.candidate_id + " x")
+    paths = trec.export(run_of(tmp_path / "good", good), tmp_path / "out")
+    before = [path.read_bytes() for path in paths]
+    with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one"):
+        trec.export(run_of(tmp_path / "bad", bad), tmp_path / "out")
+    run_of(tmp_path / "good", random_scores(1, 9))
+    monkeypatch.setattr(pd.DataFrame, "sort_values", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
+    with pytest.raises(OSError, match="disk full"):  # between the two files
+        trec.export(tmp_path / "good", tmp_path / "out")
+    assert [path.read_bytes() for path in paths] == before and len(list((tmp_path / "out").iterdir())) == 2
+
+
+def test_only_a_finished_run_with_scores_is_exported(tmp_path):
+    with pytest.raises(ValueError, match="stopped is not a finished run"):
+        trec.export(run_of(tmp_path / "stopped", random_scores(0, 9), record=False), tmp_path / "out")
+    with pytest.raises(ValueError, match=r"pretrained has no scores\.parquet"):
+        trec.export(run_of(tmp_path / "pretrained"), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_command(tmp_path):
+    def command(*given):
+        return subprocess.run([sys.executable, "-m", "asutil.trec", *map(str, given)], capture_output=True, text=True, check=False)
+
+    run_of(tmp_path / "my run", random_scores(0, 9))
+    done = command(tmp_path / "my run", "--out", tmp_path / "deep" / "out")
+    assert done.returncode == 0 and (tmp_path / "deep" / "out" / "run.txt").read_text().splitlines()[0].endswith(" my_run")
+    failed = command(tmp_path / "none", "--out", tmp_path / "other")
+    assert failed.returncode == 2 and "none is not a finished run" in failed.stderr and not (tmp_path / "other").exists()
+    assert "scores.parquet" in command("--help").stdout
+    assert subprocess.run([sys.executable, "-c", "import sys, asutil.trec; sys.exit('torch' in sys.modules)"], check=False).returncode == 0
