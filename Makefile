@@ -30,7 +30,7 @@ book: demo  ## the demonstration and the built book
 	@echo "Open $(CURDIR)/book/_build/html/index.html"
 
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 bench: $(READY)  ## every benchmark that a CPU can run, each beside its peer; figures into results/benchmarks/
 	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step

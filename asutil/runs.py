@@ -72,6 +72,11 @@ def parameters(notebook: str) -> dict[str, Parameter]:
         raise FileNotFoundError(
             f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, [p.stem for p in path.parent.glob('*.ipynb')])}"
         )
+    return _parameters_of(path, path.stat().st_mtime_ns)
+
+
+@cache
+def _parameters_of(path: Path, changed: int) -> dict[str, Parameter]:
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     sources = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
     return _read_parameters(sources[0]) if sources else {}
