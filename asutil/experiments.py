@@ -394,7 +394,7 @@ def _committed(data: dict, folder: Path):
 def _local(data: dict, made: pd.DataFrame, folder):
     made = made[made["finished"].astype(bool)]
     in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))  # of runs on changed data the newest counts
-    known = {_key(run.notebook, run.record["settings"]): run for run in in_time}
+    known = {_key(run.notebook, _completed(run.notebook, run.record["settings"])): run for run in in_time}
 
     def find(notebook: str, parameters: dict) -> Path:
         key = _key(notebook, runs.settings(notebook, parameters))
@@ -407,6 +407,15 @@ def _local(data: dict, made: pd.DataFrame, folder):
                 run = by_folder[job.folder]
                 earlier = [by_folder[need].record for need in job.needs]
                 yield job.row, job.dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
+
+
+def _completed(notebook: str, settings: dict) -> dict:
+    """The settings of a record with what a parameter that came later would have been."""
+    names = runs.parameters(notebook)
+    try:
+        return runs.settings(notebook, {name: value for name, value in settings.items() if name in names}) | settings
+    except ValueError:  # a value that the notebook does not allow any more
+        return settings
 
 
 def _key(notebook: str, settings: dict) -> str:

@@ -413,6 +413,21 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     assert [[r["name"] for r in earlier] for earlier in found.earlier] == [[], [], [pre]]
 
 
+def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
+    given = experiments.stage_parameters(
+        experiments.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
+    )
+    settings = runs.shown(runs.settings("finetune", given))
+    for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the rung sets
+        folder = tmp_path / absent
+        old = {name: value for name, value in settings.items() if name != absent}
+        name = local_run(folder, "finetune", old)
+        found = experiments.records("sentence_objectives", folder / "none", folder, FOLDER)
+        assert found[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
+    local_run(tmp_path / "other", "finetune", settings | {"weight_decay": 0.5})
+    assert not len(experiments.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
+
+
 def test_committed_results(tmp_path):
     place = tmp_path / "results/sentence_objectives/roberta_psd"
     place.mkdir(parents=True)
