@@ -1,42 +1,24 @@
-"""The rows of the papers' tables: what was printed, what makes it again, and the runs that a rung of budget needs.
-
-`experiments/<paper>.yml` is read strictly: an unknown key, row, data set or metric is refused with the file and the place.
-"""
+"""From the rows of a paper's YAML to runs, and back: the notebook runs that a rung of budget needs, and the records that a row has."""
 
 import itertools
 import json
 import shlex
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pandas as pd
-import yaml
 
 from . import runs
+from .rows import NOTEBOOKS, ROBERTA, all_of, one_of
+from .rows import PAPERS as PAPERS
+from .rows import RUNGS as RUNGS
+from .rows import papers as papers
+from .rows import read as read
+from .rows import stages as stages
 
-PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
-RUNGS = ("laptop", "small", "gpu", "paper")
-METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1", "evidence_f1")
 COMMITTED, HERE = "committed", "this machine"
-ROBERTA = "roberta"  # the kind of backbone of a row that names none
-TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
 FREE = ("seed", "workers", "micro_tokens", "precision", "validation_examples", "runs_dir")  # settings that a comparison does not ask for
-NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining", "finetune": None}  # what a stage is scored on; None: the rung's
-
-# place -> (keys it must have, keys it may have)
-KEYS = {
-    "the file": (
-        ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "private", "rungs", "demo", "settings", "claims"),
-    ),
-    "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("search", "gpu_hours")),
-    "demo": (("rung", "rows", "seeds"), ()),
-    "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline")),
-    "tables": (("where", "caption", "datasets", "metrics", "rows"), ()),
-    "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
-}
+TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
 
 
 @dataclass(frozen=True)
@@ -60,147 +42,7 @@ class Job:
         return command(self)
 
 
-def papers() -> tuple[str, ...]:
-    """The slugs of the five papers, in the order of the book."""
-    return PAPERS
-
-
-def read(paper: str, folder: str | Path | None = None) -> dict:
-    """The rows, tables, rungs and claims of one paper, checked.
-
-    Args:
-        folder: where the YAML files are; the project's experiments/ by default.
-    Raises: FileNotFoundError for a paper without a file; ValueError naming file and place for anything that is not as it should be.
-    """
-    path = _folder(folder) / f"{paper}.yml"
-    if not path.is_file():
-        raise FileNotFoundError(f"{path.name} is not in {path.parent.name}/ (papers: {', '.join(PAPERS)})")
-    return _read(path, path.stat().st_mtime_ns)
-
-
-@cache
-def _read(path: Path, changed: int) -> dict:
-    try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _Strict)
-        _check(data, path.stem)
-    except (yaml.YAMLError, ValueError) as error:
-        raise ValueError(f"{path.name}: {error}") from error
-    return data
-
-
-def _folder(folder) -> Path:
-    if folder is not None:
-        return Path(folder)
-    return runs.root() / "experiments"
-
-
-class _Strict(yaml.SafeLoader):
-    """A key that stands twice is an error: YAML would silently drop the first, a published number among them."""
-
-    def construct_mapping(self, node, deep=False):
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for key in keys if keys.count(key) > 1]
-        if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} stands twice", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-def _check(data, paper: str) -> None:
-    _keys(data, "the file", "the file")
-    for key in ("rows", "tables", "rungs"):
-        if not isinstance(data.get(key, {}), dict):
-            raise ValueError(f"{key}: a mapping is expected, got {data[key]!r}")
-    _one_of(data["slug"], [paper], "slug")
-    _one_of(data["unit"], ["percent", "fraction"], "unit")
-    rows, datasets = data["rows"], {d for table in data["tables"].values() for d in table.get("datasets", ())}
-    for name, row in rows.items():
-        _keys(row, "rows", f"row {name}")
-        _all_of([row["baseline"]] if "baseline" in row else (), rows, f"row {name}: baseline")
-        for stage in row.get("stages") or ():
-            _stage(stage, f"a stage of row {name}")
-        for dataset, cells in row["published"].items():
-            _one_of(dataset, datasets, f"row {name}")
-            for metric, cell in cells.items():
-                _one_of(metric, METRICS, f"row {name}, {dataset}")
-                _cell(cell, f"row {name}, {dataset}, {metric}")
-    for name, table in data["tables"].items():
-        _keys(table, "tables", name)
-        _all_of(table["rows"], rows, name)
-        _all_of(table["metrics"], METRICS, name)
-    _all_of(data.get("private", ()), datasets, "private")
-    runnable = [name for name, row in rows.items() if row.get("stages")]
-    for name, rung in data.get("rungs", {}).items():
-        _one_of(name, RUNGS, "rungs")
-        _keys(rung, "rungs", f"rung {name}")
-        _all_of(rung["rows"], runnable, f"rung {name}: rows with stages")
-        _all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
-        _all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
-    if "demo" in data:
-        _keys(data["demo"], "demo", "demo")
-        _one_of(data["demo"]["rung"], data.get("rungs", {}), "demo")
-    for rule in data.get("settings", ()):
-        _keys(rule, "settings", "a rule of settings")
-        _one_of(rule["notebook"], NOTEBOOKS, "a rule of settings")
-    for claim in data.get("claims", ()):
-        _keys(claim, "claims", f"claim {claim.get('id')}")
-        place = f"claim {claim['id']}"
-        _all_of([claim["row_a"], claim["row_b"]], rows, place)
-        _one_of(claim["dataset"], datasets, place)
-        _one_of(claim["metric"], METRICS[:3], place)  # those that have one value a question
-        _one_of(claim["sign"], ["+", "-"], place)
-
-
-def _keys(mapping, kind: str, place: str) -> None:
-    if not isinstance(mapping, dict):
-        raise ValueError(f"{place}: a mapping is expected, got {mapping!r}")
-    must, may = KEYS[kind]
-    absent = [key for key in must if key not in mapping]
-    if absent:
-        raise ValueError(f"{place} lacks {', '.join(absent)}")
-    _all_of(mapping, must + may, place, "key")
-
-
-def _stage(stage: dict, place: str) -> None:
-    """A stage: a notebook, what it is given (a value, one a rung, or one a rung and data set), and the rungs that it belongs to."""
-    if not isinstance(stage, dict) or "notebook" not in stage:
-        raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
-    _one_of(stage["notebook"], NOTEBOOKS, place)
-    _all_of(stage, ("notebook", "rungs", *runs.parameters(stage["notebook"])), place, "key")
-    _all_of(stage.get("rungs", ()), RUNGS, place, "rung")
-    for value in stage.values():
-        _all_of(value if isinstance(value, dict) else (), RUNGS, place, "rung")
-
-
-def _one_of(value, known, place: str, what: str = "value") -> None:
-    if value not in known:
-        raise ValueError(f"{place}: unknown {what} {value!r}{runs.nearest(value, known)} (expected: {', '.join(map(str, known))})")
-
-
-def _all_of(values, known, place: str, what: str = "value") -> None:
-    for value in values:
-        _one_of(value, known, place, what)
-
-
-def _cell(cell, place: str) -> None:
-    numbers = cell if isinstance(cell, list) else list(cell.values()) if isinstance(cell, dict) else [cell]
-    shaped = (isinstance(cell, list) and len(cell) == 2) or (isinstance(cell, dict) and list(cell) == ["relative"])
-    if cell in (None, "baseline"):
-        return
-    if not (shaped or not isinstance(cell, list | dict)) or not all(type(n) in (int, float) for n in numbers):
-        raise ValueError(f"{place}: expected [mean, std], a number, {{relative: x}}, baseline or null; got {cell!r}")
-
-
 # ------------------------------------------------------------------ what a rung runs
-
-
-def stages(data: dict, row: str, rung: str) -> list[dict]:
-    """The stages of a row at one rung, each with the values of that rung: a value may still be one a data set."""
-    found = []
-    for stage in data["rows"][row].get("stages") or ():
-        if rung in stage.get("rungs", RUNGS):
-            values = {key: value.get(rung) if isinstance(value, dict) else value for key, value in stage.items() if key != "rungs"}
-            found.append({key: value for key, value in values.items() if value is not None})
-    return found
 
 
 def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model: str | None, **tried) -> dict:
@@ -261,11 +103,11 @@ def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Jo
 def _every(paper, rung, rows, seeds, folder_for, folder, more):
     """The jobs of a rung, also those that several rows share."""
     data = read(paper, folder)
-    _one_of(rung, data.get("rungs", {}), paper, "rung")
+    one_of(rung, data.get("rungs", {}), paper, "rung")
     budget, tested = data["rungs"][rung], {name for table in data["tables"].values() for name in table["datasets"]}
-    _all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
-    _all_of(seeds or (), budget["seeds"], f"{paper}, {rung}", "seed")
-    _all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
+    all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
+    all_of(seeds or (), budget["seeds"], f"{paper}, {rung}", "seed")
+    all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:
         parameters = stage_parameters(data, row, stage, rung, dataset, seed, needs and _named(needs[0]), **tried)
