@@ -44,11 +44,14 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
     Args:
         documents: iterable of documents as `clean` takes them.
         tokenizer: a fast tokenizer; byte-level ones with a prefix space (`encoders.load_tokenizer` sees to it).
+        splitter: `blingfire`, or `nltk` (contextual_as2), whose data are installed apart.
         min_sentence_chars: shorter sentences are left out (contextual_as2 takes 20).
         workers: processes that clean, split and tokenise.
     Returns: the opened Corpus.
-    Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path.
+    Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path; LookupError for
+        a splitter without its data.
     """
+    splitter_function(splitter)  # before anything is read or written
     out = Path(out)
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise FileExistsError(f"{out} exists already: open it with Corpus.open, or delete it to build again")

@@ -137,7 +137,14 @@ def from_config(config, tokenizer, seed: int = 0, mlm: bool = True) -> PairEncod
     return _assemble(pair, masked, tokenizer, ("pair", "mlm") if mlm else ("pair",))
 
 
-def load(name: str | Path, mlm: bool = False, keep_head: bool = True, seed: int = 0, generator: str | Path | None = None) -> PairEncoder:
+def load(
+    name: str | Path,
+    mlm: bool = False,
+    keep_head: bool = True,
+    seed: int = 0,
+    generator: str | Path | None = None,
+    members: int | None = None,
+) -> PairEncoder:
     """Load a backbone with its heads from a finished run, a folder or the hub, in float32 whatever it was stored in.
 
     Args:
@@ -146,6 +153,8 @@ def load(name: str | Path, mlm: bool = False, keep_head: bool = True, seed: int 
         keep_head: take the pair head that was saved with the backbone; False starts it anew.
         seed: of what starts anew; the model's `fresh` names those heads, and they are logged.
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
+        members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
+            None: as many as were saved.
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
     """
     path, masked, others = weights.source(name), None, {}
@@ -166,10 +175,17 @@ def load(name: str | Path, mlm: bool = False, keep_head: bool = True, seed: int 
     if others.get("mlm") and not detects:
         _near_uniform(masked, model.backbone)
     fresh, saved = {"pair": new_pair or not keep_head, **others}, weights.saved_heads(path)
-    for head in {key.split(".")[0] for key in saved} & set(model.HEADS):
+    known = {key.split(".")[0] for key in saved}
+    for head in known & set(model.HEADS):
         if head in others or (head == "pair" and keep_head):
             weights.restore(model.head_parameters(head), saved, name)
             fresh[head] = False
+    further = {head for head in known if head.startswith("pair_")}
+    model.give_members(1 + len(further) if members is None else members)
+    for head in further & set(model.HEADS) if keep_head else ():
+        weights.restore(model.head_parameters(head), saved, name)
+    if left := sorted(further - set(model.HEADS)):
+        log.warning("%s: it learnt one pair head an objective; the first is taken, not %s", name, ", ".join(left))
     model.fresh = tuple(head for head, new in fresh.items() if new)
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for the head%s %s", name, seed, "s" * (len(model.fresh) > 1), ", ".join(model.fresh))
@@ -180,24 +196,78 @@ FROM_SCRATCH = {"tiny": tiny, "tiny_electra": electra.tiny}
 
 
 def start_from(
-    name: str | Path, tokenizer, max_tokens: int, seed: int = 0, mlm: bool = False, keep_head: bool = True, generator: str | None = None
+    name: str | Path,
+    tokenizer,
+    max_tokens: int,
+    seed: int = 0,
+    mlm: bool = False,
+    keep_head: bool = True,
+    generator: str | None = None,
+    context: bool = False,
+    members: int = 1,
 ) -> PairEncoder:
     """What a run starts from: `tiny` or `tiny_electra` from scratch with this tokenizer, anything else as `load` gives it.
 
-    Raises: ValueError for inputs longer than the model reads, before anything is trained.
+    Args:
+        context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
+        members: pair heads, one for each objective of a union; 1 is a shared one, and of a run that has more it is the first.
+    Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
+        trained.
     """
-    if name in FROM_SCRATCH and generator:
-        raise ValueError(f"generator: {name} starts from scratch, got {generator}")
-    model = FROM_SCRATCH[name](tokenizer, seed, mlm) if name in FROM_SCRATCH else load(name, mlm, keep_head, seed, generator)
+    if name in FROM_SCRATCH:
+        if generator:
+            raise ValueError(f"generator: {name} starts from scratch, got {generator}")
+        model = FROM_SCRATCH[name](tokenizer, seed, mlm)
+        model.give_members(members)
+    else:
+        model = load(name, mlm, keep_head, seed, generator, members)
+    if context and widen_types(model, seed=seed):
+        log.warning("%s: a fresh table (seed %d) of 3 token types: question, candidate, context", name, seed)
+    if context or model.parts == 3:
+        model.backbone.config.parts = 3 if context else 2
     check_length(model, max_tokens)
     return model
 
 
+def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0) -> bool:
+    """Replace a table of fewer than `rows` token types by a fresh one; ELECTRA's generator has the same table.
+
+    Where the tokenizer gives no token types, every token has always had row 0, which is an offset and says nothing of parts: it is kept
+    under the fresh rows. RoBERTa-Base's is zero.
+    Paper: contextual_as2, appendix C.
+    Deviation: D-37.
+    Returns: whether the table is a new one; then the model's `fresh` names it as "types".
+    Raises: ValueError for a backbone without token types.
+
+    Example:
+        >>> model = tiny(train_tokenizer(["a few words"], 300))
+        >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
+        (True, False, 3, ('pair', 'mlm', 'types'))
+    """
+    readers = [model.backbone, *([model.generator.base_model] if hasattr(model, "generator") else [])]
+    tables = [heads.type_table(reader) for reader in readers]
+    weight, config = tables[0].weight, model.backbone.config
+    fresh = len(weight) < rows
+    if fresh:
+        typed = "token_type_ids" in getattr(model.tokenizer, "model_input_names", ["token_type_ids"])
+        offset = 0.0 if typed else weight[0].detach()
+        with weights.seeded(seed):
+            weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * config.initializer_range)
+        model.fresh += ("types",)
+    for reader, table in zip(readers, tables):
+        table.weight, table.num_embeddings, reader.config.type_vocab_size = weight, len(weight), len(weight)
+    model.takes_types = True
+    if len(readers) == 2:
+        model.generator_takes_types = True
+    return fresh
+
+
 def check_length(model: PairEncoder, max_tokens: int) -> None:
-    """Refuse inputs longer than the model reads, or too short for two parts."""
+    """Refuse inputs longer than the model reads, or too short for their parts."""
     readers = (model.backbone, getattr(model, "generator", model.backbone))
     longest = min(model.tokenizer.model_max_length, *(reader.config.max_position_embeddings for reader in readers))
-    shortest = model.tokenizer.num_special_tokens_to_add(pair=True) + 2
+    alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=several) for several in (False, True))
+    shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
 
@@ -221,7 +291,7 @@ def load_ranker(name: str | Path, device: str | None = None):
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return Ranker(model.eval(), settings.get("max_tokens") or 128)
+    return Ranker(model.eval(), settings.get("max_tokens") or {2: 128, 3: 256}[model.parts])
 
 
 @torch.no_grad()

@@ -6,6 +6,7 @@ So the backbone inside is replaced by a module that returns what it is given, an
 per architecture, and the head computes exactly what the whole model would.
 """
 
+import copy
 import inspect
 from pathlib import Path
 
@@ -91,7 +92,7 @@ class PairEncoder(nn.Module):
     """One backbone under its own pair head and, for pre-training, its own masked-language-model head.
 
     Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None;
-        packed, a row of N tokens in the place of B*T, and no attention_mask
+        packed, a row of N tokens in the place of B*T, and no attention_mask; with several pair heads members (B,), each example's head
     """
 
     HEADS = ("pair", "mlm")
@@ -103,6 +104,25 @@ class PairEncoder(nn.Module):
         self.compiled = None  # the backbone's forward for packed micro-batches, where `train` compiles it
         self.takes_types = takes_types(backbone)
 
+    @property
+    def parts(self) -> int:
+        """The texts of an example: 2, or 3 with a context. It is kept in the backbone's config."""
+        return getattr(self.backbone.config, "parts", 2)
+
+    @property
+    def pairs(self) -> list[nn.Module]:
+        """The pair heads: one, or one for each objective of a union."""
+        return [getattr(self, name) for name in self.HEADS if name.split("_")[0] == "pair"]
+
+    def give_members(self, count: int) -> None:
+        """One pair head for each of `count` objectives of a union; those after the first, `pair_2` and so on, begin as its copies.
+
+        Paper: contextual_as2, section 7 (separate heads, which it found worse than a shared one).
+        """
+        for number in range(2, count + 1):
+            setattr(self, f"pair_{number}", copy.deepcopy(self.pair))
+            self.HEADS = (*self.HEADS, f"pair_{number}")
+
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
         outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled)
         pair = self.pair_of(outputs, batch)
@@ -111,10 +131,16 @@ class PairEncoder(nn.Module):
         return pair, mlm_logits(self.mlm, outputs, batch["masked_positions"])
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
-        """The pair head on what the backbone gave for a micro-batch of either layout."""
+        """The pair head, of several that of each example's objective, on what the backbone gave for a micro-batch of either layout."""
         if "cu_seq_lens" in batch:
             outputs = first_tokens(outputs, batch["first"], getattr(self.backbone, "pooler", None))
-        return pair_logits(self.pair, outputs, batch.get("attention_mask"))
+        logits = [pair_logits(head, outputs, batch.get("attention_mask")) for head in self.pairs]
+        if len(logits) == 1:
+            return logits[0]
+        if "members" not in batch:
+            raise ValueError(f"this model has {len(logits)} pair heads, one an objective: `members` expected, to say whose each example is")
+        members = batch["members"]
+        return torch.stack(logits)[members, torch.arange(len(members), device=members.device)]
 
     def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
         """Parameters of the heads by name, each once, without what is tied to the backbone's embeddings."""
@@ -149,12 +175,28 @@ def takes_types(backbone: nn.Module) -> bool:
     return accepted and getattr(backbone.config, "type_vocab_size", 1) > 1
 
 
+def type_table(backbone: nn.Module) -> nn.Embedding:
+    """The embeddings of a backbone's token types.
+
+    Raises: ValueError for a backbone without token types.
+    """
+    found = [module for name, module in backbone.named_modules() if name.split(".")[-1] == "token_type_embeddings"]
+    if not found:
+        raise ValueError(
+            f"{backbone.config.model_type} has no token types, by which question, candidate and context are told apart: take a backbone "
+            "that has them (roberta, bert, electra), or leave the context out"
+        )
+    return found[0]
+
+
 def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None):
     """What a backbone gives for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
 
     Args:
         compiled: the compiled form of `backbone.forward` for packed micro-batches, where there is one.
     """
+    if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
+        raise ValueError("this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none")
     if "cu_seq_lens" in batch:
         return packing.outputs(backbone, batch, token_types, compiled)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types

@@ -1,4 +1,4 @@
-"""Spans or texts -> token ids: pairs, masking, padding, and optimiser batches addressed by step.
+"""Spans or texts -> token ids: pairs, triples with a context, masking, padding, and optimiser batches addressed by step.
 
 Everything up to the micro-batches is ragged (flat ids and offsets): padding is added last, to examples that are ordered by length.
 """
@@ -12,7 +12,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from .draws import below, keyed, mix, permuted
-from .tokenizing import gathered, tokenized
+from .tokenizing import gathered, last_first, longest_first, tokenized
 
 IGNORED = -100
 WINDOW = 1 << 16  # different texts that are tokenised together
@@ -21,11 +21,11 @@ MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the
 
 @dataclass(frozen=True)
 class Template:
-    """What a tokenizer puts around a pair: ids and token types before the first part, between the parts and after the second."""
+    """What a tokenizer puts around the parts: ids and token types before the first, between each two and after the last."""
 
-    special: tuple[np.ndarray, np.ndarray, np.ndarray]
-    types: tuple[np.ndarray, np.ndarray, np.ndarray]
-    part_types: tuple[int, int]
+    special: tuple[np.ndarray, ...]
+    types: tuple[np.ndarray, ...]
+    part_types: tuple[int, ...]
     has_types: bool
     pad: int
     mask: int
@@ -33,8 +33,12 @@ class Template:
     is_special: np.ndarray  # (V,) bool
 
     @classmethod
-    def of(cls, tokenizer) -> "Template":
-        """Read the template off the tokenizer's own encoding of a pair."""
+    def of(cls, tokenizer, parts=2) -> "Template":
+        """Read the template off the tokenizer's own encoding of a pair.
+
+        A third part, the context, follows as the second follows the first; then types are always there, 0, 1 and 2, and a separator
+        has the type of the part that it closes.
+        """
         both = tokenizer("a", "b", return_special_tokens_mask=True, return_token_type_ids=True)
         part = both.sequence_ids()
         ids, types = np.array(both["input_ids"]), np.array(both["token_type_ids"])
@@ -42,11 +46,15 @@ class Template:
         cuts = (slice(0, first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None))
         special = np.zeros(len(tokenizer), bool)
         special[tokenizer.all_special_ids] = True
+        around, kinds, part_types = [ids[cut] for cut in cuts], [types[cut] for cut in cuts], types[[first[0], second[0]]]
+        if parts == 3:
+            around.insert(1, around[1])
+            kinds, part_types = [np.full(len(ids), kind) for ids, kind in zip(around, (0, 0, 1, 2))], range(3)
         return cls(
-            special=tuple(ids[cut] for cut in cuts),
-            types=tuple(types[cut] for cut in cuts),
-            part_types=(int(types[first[0]]), int(types[second[0]])),
-            has_types="token_type_ids" in tokenizer.model_input_names,
+            special=tuple(around),
+            types=tuple(kinds),
+            part_types=tuple(map(int, part_types)),
+            has_types=parts == 3 or "token_type_ids" in tokenizer.model_input_names,
             pad=tokenizer.pad_token_id,
             mask=tokenizer.mask_token_id,
             vocabulary=np.flatnonzero(~special),
@@ -112,29 +120,10 @@ def concatenated(pieces: list[Ragged]) -> Ragged:
 # ------------------------------------------------------------------ pairs
 
 
-def longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """Lengths of two parts after `truncation="longest_first"` to `room` tokens in all, as the tokenizers library does it.
-
-    The longer part gives way until both are equal; then each has half, the odd token going to the one that was longer.
-    Shapes: (B,), (B,) -> (B,), (B,)
-
-    Example:
-        >>> [kept.tolist() for kept in longest_first(np.array([3, 9, 9]), np.array([3, 3, 8]), 7)]
-        [[3, 4, 4], [3, 3, 3]]
-    """
-    short, long = np.minimum(first, second), np.maximum(first, second)
-    over = first + second > room
-    half = room // 2
-    kept_short = np.where(over & (short > half), half, short)
-    kept_long = np.where(over, room - kept_short, long)
-    first_is_long = first > second
-    return np.where(first_is_long, kept_long, kept_short), np.where(first_is_long, kept_short, kept_long)
-
-
 def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int) -> Ragged:
-    """Pairs from sentence ranges of an index: `tokenizer(first, second, truncation="longest_first")` on their text, without the text.
+    """Examples from sentence ranges of an index, without the text: of pairs `tokenizer(first, second, truncation="longest_first")`.
 
-    Shapes: ranges (B, 2, R, 2) -> B examples
+    Shapes: ranges (B, P, R, 2) -> B examples
     """
     tokens = corpus.sentences[ranges]
     lengths = tokens[..., 1] - tokens[..., 0]
@@ -142,22 +131,22 @@ def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int)
 
 
 def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
-    """Starts and lengths (B, 2, R) of pieces in `tokens` -> examples, cut to max_tokens."""
-    room = max_tokens - template.added
-    if room < 2:
-        raise ValueError(f"max_tokens {max_tokens} leaves no room for a pair beside {template.added} special tokens")
-    kept = np.stack(longest_first(*lengths.sum(-1).T, room), -1)
+    """Starts and lengths (B, P, R) of pieces in `tokens` -> examples, cut to max_tokens."""
+    room, parts = max_tokens - template.added, len(template.part_types)
+    if room < parts:
+        raise ValueError(f"max_tokens {max_tokens} leaves no room for {parts} parts beside {template.added} special tokens")
+    whole = lengths.sum(-1)
+    kept = np.stack(longest_first(*whole.T, room), -1) if parts == 2 else last_first(whole, room)
     ends = np.minimum(lengths.cumsum(-1), kept[..., None])  # the end of a part is cut off
     lengths = np.diff(ends, axis=-1, prepend=0)
     around = [len(special) for special in template.special]
     offsets = np.concatenate([[0], (kept.sum(-1) + template.added).cumsum()])
-    at_end = offsets[1:] - around[2]
-    places = (offsets[:-1], at_end - kept[:, 1] - around[1], at_end)
+    places = offsets[:-1] + np.cumsum([np.zeros(len(kept), np.int64), *(kept + around[:-1]).T], 0)
     # Ranges that reach over the places of special tokens too, so that all is read in one go; the special ones are put in after it.
     starts = starts.copy()
-    starts[:, :, 0] -= around[:2]
-    lengths[:, :, 0] += around[:2]
-    lengths[:, 1, -1] += around[2]
+    starts[:, :, 0] -= around[:-1]
+    lengths[:, :, 0] += around[:-1]
+    lengths[:, -1, -1] += around[-1]
     ids = np.asarray(tokens).take(gathered(starts.ravel(), lengths.ravel()), mode="wrap")
     types = np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel()) if template.has_types else None
     for place, special, kinds in zip(places, template.special, template.types):
@@ -173,13 +162,23 @@ class Pairs:
 
     `pairs.join(numbers, max_tokens)` equals the tokenizer's own encoding of these pairs. No text is kept: 20 million pairs take 17
     bytes each beside their tokens, of 2 bytes where the vocabulary allows. A text is tokenised once among WINDOW different ones.
+
+    Args:
+        context: triples (question, candidate, the sentence before the candidate and the one after it), of 25 bytes.
+    Raises: ValueError for contexts from a split whose order is not that of a document.
+    Paper: contextual_as2, section 3.
     """
 
-    def __init__(self, tokenizer, questions: Sequence):
-        self.template, self._questions, self.question_ids = Template.of(tokenizer), questions, []
+    def __init__(self, tokenizer, questions: Sequence, context=False):
+        if context and not _in_order(questions):
+            raise ValueError(
+                "contexts are the sentences around a candidate, and the row order of these data is no document's: in TREC-QA, with its "
+                "positives first, it would give the labels away"
+            )
+        self.template, self._questions, self.question_ids = Template.of(tokenizer, 3 if context else 2), questions, []
         tokens, sizes, labels = array("H" if len(tokenizer) <= 1 << 16 else "i"), array("i"), array("b")
         asked, answers, owners = array("i"), array("i"), array("i")  # arrays grow in place, without a Python object an entry
-        row_of = {}
+        around, row_of = array("i"), {}
 
         def tokenise():
             ids, lengths = tokenized(tokenizer.backend_tokenizer, list(row_of))
@@ -194,13 +193,15 @@ class Pairs:
             asked.append(done + row_of.setdefault(question.text, len(row_of)))
             for candidate in question.candidates:
                 answers.append(done + row_of.setdefault(candidate.text, len(row_of)))
+                if context:
+                    around.extend(done + row_of.setdefault(text or "", len(row_of)) for text in (candidate.before, candidate.after))
                 labels.append(candidate.label)
                 owners.append(len(self.question_ids))
             self.question_ids.append(question.id)
         tokenise()
         tokens.append(0)  # where no text has a token there is still something to read from
         self.tokens, self.labels, self.owners = map(np.asarray, (tokens, labels, owners))
-        self._asked, self._answers = np.asarray(asked), np.asarray(answers)
+        self._asked, self._answers, self._around = np.asarray(asked), np.asarray(answers), np.asarray(around).reshape(-1, 2)
         self._ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=self._ends[1:])
 
@@ -212,9 +213,21 @@ class Pairs:
         return len(self.labels)
 
     def join(self, numbers, max_tokens: int) -> Ragged:
-        texts = np.stack([self._asked[self.owners[numbers]], self._answers[numbers]], -1)
+        texts = np.stack([self._asked[self.owners[numbers]], self._answers[numbers]], -1)[..., None]
+        if len(self._around):
+            texts = np.concatenate([texts.repeat(2, -1), self._around[numbers][:, None]], 1)
         starts = self._ends[texts]
-        return _join(self.tokens, starts[..., None], (self._ends[texts + 1] - starts)[..., None], self.template, max_tokens)
+        lengths = self._ends[texts + 1] - starts
+        lengths[:, :2, 1:] = 0  # of these two parts one text is all
+        return _join(self.tokens, starts, lengths, self.template, max_tokens)
+
+
+def _in_order(questions) -> bool:
+    """Whether candidates have the sentences around them: what a split says of itself, else what its candidates show."""
+    if hasattr(questions, "ordered"):
+        return questions.ordered
+    shown = any(candidate.before or candidate.after for question in questions for candidate in question.candidates)
+    return shown or all(len(question.candidates) < 2 for question in questions)
 
 
 # ------------------------------------------------------------------ masking
@@ -244,14 +257,15 @@ def mask(ragged: Ragged, template: Template, key: np.ndarray, share: float = 0.1
 # ------------------------------------------------------------------ optimiser batches
 
 
-def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None) -> list[dict]:
+def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None, members=None) -> list[dict]:
     """One optimiser batch as torch micro-batches: examples ordered by length, each micro-batch padded to its own longest.
 
     Args:
         max_padded_tokens: rows x longest of a micro-batch stays within it (one example always fits).
         masked: (places, targets) of masked tokens in the flat ids.
-    Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the tokenizer has them, and
-        masked_positions (into the flattened micro-batch) with masked_targets.
+        members: which objective of a union each example is of.
+    Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the template has them, members where given,
+        and masked_positions (into the flattened micro-batch) with masked_targets.
     """
     import torch
 
@@ -274,6 +288,8 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
         }
         if batch.token_type_ids is not None:
             micro["token_type_ids"] = batch.token_type_ids
+        if members is not None:
+            micro["members"] = members[rows]
         if masked is not None:
             new_row = np.full(len(order), -1)
             new_row[rows] = np.arange(len(rows))
@@ -284,15 +300,15 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
     return found
 
 
-def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None) -> list[dict]:
+def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
     """The micro-batches of one optimiser batch: "ordered" by length and padded, or "packed" without padding."""
     if layout not in (None, "ordered", "packed"):
         raise ValueError(f'layout: "ordered" or "packed" expected, got {layout!r}')
     if layout == "packed":
         from .packing import packed
 
-        return packed(ragged, labels, pad, micro_tokens, masked)
-    return micro_batches(ragged, labels, pad, micro_tokens, masked)
+        return packed(ragged, labels, pad, micro_tokens, masked, members)
+    return micro_batches(ragged, labels, pad, micro_tokens, masked, members)
 
 
 class PretrainingBatches:
@@ -330,18 +346,19 @@ class PretrainingBatches:
 
     def made_of(self, examples: list[tuple[int, np.ndarray]]) -> dict:
         """One optimiser batch of the given (epoch, example numbers)."""
-        pieces, labels, keys = [], [], []
+        pieces, labels, members, keys = [], [], [], []
         for epoch, numbers in examples:
-            ragged, label = self.sampler(epoch).ragged(numbers)
-            pieces.append(ragged)
-            labels.append(label)
+            made = self.sampler(epoch).spans(numbers)
+            pieces.append(self.sampler(epoch).joined(made))
+            labels.append(made.labels)
+            members.append(made.members)
             keys.append(keyed(self.seed, epoch, numbers, 0x3A5C))
         ragged, labels, template = concatenated(pieces), np.concatenate(labels), self.sampler(0).template
-        masked = None
+        masked, members = None, np.concatenate(members) if self.sampler(0).members else None
         if self.mlm_share:
             ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
             ragged, masked = Ragged(ids, ragged.offsets, ragged.types), (places, targets)
-        micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked)
+        micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members)
         return {"micro": micro, "examples": len(labels), "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
 
 

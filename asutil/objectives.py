@@ -10,7 +10,7 @@ from .draws import below, keyed
 # max_tokens: the longest input, where none is given. hard: whether negatives may come from the anchor's document. paragraphs: how many
 # with enough sentences the document must have. negatives: how many there are in a group, where the rule leaves no choice.
 # p is the anchor paragraph, start and n its first sentence and number of sentences, a and b the drawn lengths, key one 64-bit key an
-# example. A part is two ranges of sentences [from, to), the second one empty where one is enough: shape (B, 2, 2).
+# example. A part is R ranges of sentences [from, to), the last ones empty where fewer are enough: shape (B, R, 2), R = 2, with contexts 3.
 
 
 def _placed(key, slack):
@@ -21,14 +21,23 @@ def _placed(key, slack):
     return low, high - low - 1
 
 
+def _two(key, start, n, a, b, a_before=False, apart=0):
+    """Where two disjoint spans of a and b sentences of a paragraph begin, `apart` or more sentences between them."""
+    before, between = _placed(key, n - a - b - apart)
+    a_first = (below(keyed(key, 3), 2) == 0) | a_before
+    first = start + before
+    second = first + between + apart + np.where(a_first, a, b)
+    return np.where(a_first, first, second), np.where(a_first, second, first)
+
+
 def _ranges(*bounds):
     bounds = np.stack(np.broadcast_arrays(*bounds), -1)
     return bounds.reshape(*bounds.shape[:-1], bounds.shape[-1] // 2, 2)
 
 
-def one(start, stop):
+def one(start, stop, ranges=2):
     """A part of one range."""
-    return _ranges(start, stop, stop, stop)
+    return _ranges(start, *[stop] * (2 * ranges - 1))
 
 
 def _without(start, n, cut, length):
@@ -56,11 +65,7 @@ class ssp:
 
     @staticmethod
     def positive(sampler, p, start, n, a, b, key):
-        before, between = _placed(key, n - a - b)
-        a_first = (below(keyed(key, 3), 2) == 0) | sampler.same_paragraph_before
-        first = start + before
-        second = first + between + np.where(a_first, a, b)
-        at_a, at_b = np.where(a_first, first, second), np.where(a_first, second, first)
+        at_a, at_b = _two(key, start, n, a, b, sampler.same_paragraph_before)
         return one(at_a, at_a + a), one(at_b, at_b + b), p
 
     @staticmethod
@@ -159,5 +164,78 @@ class sop(nsp):
     """
 
 
-RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop)}
-UNIONS = {"all": ("ssp", "sp", "psd")}  # several objectives under one head, by the settings of the first
+class Contextual:
+    """What sdc, dpc and dslc share: are a (1 sentence) and b (1-3) of one paragraph, given a context c of b's document?
+
+    Positive: two disjoint spans of one paragraph, either order. Negative: b of the same length from another paragraph.
+    `context` takes the extent of c's home (b's paragraph or its document's first) and the ranges of a and b, those of b twice where a
+    is of another paragraph.
+    Paper: contextual_as2, section 4 and appendix A.1; 128 tokens: appendix C.
+    """
+
+    max_tokens, hard, paragraphs, negatives = 128, True, 1, None
+    left, apart = 1, 0  # sentences that a paragraph must have for c, those of them that part a from b
+
+    @staticmethod
+    def lengths(key):
+        b = 1 + below(keyed(key, 12), 3)
+        return np.ones_like(b), b
+
+    @classmethod
+    def needs(cls, a, b):
+        return a + b + cls.left, b + cls.left
+
+    @classmethod
+    def positive(cls, sampler, p, start, n, a, b, key):
+        at_a, at_b = _two(key, start, n, a, b, apart=cls.apart)
+        return one(at_a, at_a + a, 3), one(at_b, at_b + b, 3), p
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        at = start + below(keyed(key, 4), n - b + 1)
+        return one(at, at + b, 3)
+
+
+class sdc(Contextual):
+    """Static Document-level Context: c is the first paragraph of b's document; a and b are of later ones.
+
+    Paper: contextual_as2, section 4.
+    """
+
+    left = 0
+
+    @staticmethod
+    def context(start, n, a, b):
+        return one(start, start + n, 3)
+
+
+class dpc(Contextual):
+    """Dynamic Paragraph-level Context: c is the paragraph of b without a and b, never empty.
+
+    Paper: contextual_as2, section 4.
+    """
+
+    @staticmethod
+    def context(start, n, a, b):
+        low, high = np.minimum(a, b)[:, 0].T, np.maximum(a, b)[:, 0].T
+        return _ranges(start, low[0], np.minimum(low[1], high[0]), high[0], high[1], start + n)
+
+
+class dslc(Contextual):
+    """Dynamic Sentence-level Local Context: c is the sentence before b and the one after it, one at least; a is neither.
+
+    Paper: contextual_as2, section 4.
+    """
+
+    apart = 1
+
+    @staticmethod
+    def context(start, n, a, b):
+        first, stop = b[:, 0].T
+        end = np.minimum(stop + 1, start + n)
+        return _ranges(np.maximum(first - 1, start), first, stop, end, end, end)
+
+
+RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop, sdc, dpc, dslc)}
+# Several objectives under one head, by the settings of the first.
+UNIONS = {"all": ("ssp", "sp", "psd"), "context_all": ("sdc", "dpc", "dslc")}

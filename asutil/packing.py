@@ -19,15 +19,17 @@ KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 # ------------------------------------------------------------------ micro-batches
 
 
-def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None) -> list[dict]:
+def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, members=None) -> list[dict]:
     """One optimiser batch as micro-batches of one row each, of about equal numbers of tokens, the longest examples first.
 
     A last segment of padding, which nothing reads, fills the row to a multiple of 128.
     Args:
         max_tokens: of a micro-batch, about: examples stay whole.
         masked: (places, targets) of masked tokens in the flat ids.
+        members: which objective of a union each example is of.
     Returns: dicts of input_ids, position_ids (1, N), token_type_ids where there are any, cu_seq_lens (B + 1 or + 2,): where
-        examples begin and end, longest (int), first (B,): places of the first tokens, labels (B,), masked_positions, masked_targets.
+        examples begin and end, longest (int), first (B,): places of the first tokens, labels and members (B,), masked_positions,
+        masked_targets.
     """
     order = np.argsort(-ragged.lengths, kind="stable")
     until = ragged.lengths[order].cumsum()
@@ -37,11 +39,11 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None) -
         places, targets = masked
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         masked = row, places - ragged.offsets[row], targets
-    found = [_row(ragged, rows, labels, pad, masked) for rows in np.split(order, cuts) if len(rows)]
+    found = [_row(ragged, rows, labels, pad, masked, members) for rows in np.split(order, cuts) if len(rows)]
     return [{name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found]
 
 
-def _row(ragged, rows, labels, pad, masked) -> dict:
+def _row(ragged, rows, labels, pad, masked, members) -> dict:
     part = ragged.take(rows)
     starts, size = part.offsets[:-1], len(part.ids)
     filler = -size % BLOCK
@@ -59,6 +61,8 @@ def _row(ragged, rows, labels, pad, masked) -> dict:
     }
     if part.types is not None:
         micro["token_type_ids"] = filled(part.types)
+    if members is not None:
+        micro["members"] = members[rows]
     if masked is not None:
         row, column, targets = masked
         moved = np.full(len(labels), -1)

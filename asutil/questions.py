@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import docstrings, hub, tables
+from . import docstrings, document_order, hub, tables
 
 SIDES = ("train", "dev", "test")
 # data set -> hub id, protocol -> side -> (file, which questions stay). TREC-QA's files are filtered already.
@@ -34,9 +34,11 @@ HUB = {
         },
     ),
     "asnq": ("lucadiliello/asnq", {"clean": {side: (side, "all") for side in SIDES}}),
+    "newsas2": ("lucadiliello/news_as2", {"clean": {"train": ("train", "all"), "dev": ("dev", "mixed"), "test": ("test", "mixed")}}),
 }
-STREAMED = ("asnq",)  # too large for memory: rows of one key are one question
-# (questions, candidates): sentence_objectives, table 4; asbert, table 2, recounted without losing rows to quotes (data_cards/wikiqa.md).
+STREAMED = {"asnq": True, "newsas2": False}  # too large for memory; whether rows of one key are a question, or rows of one text
+# (questions, candidates): sentence_objectives, table 4; contextual_as2, table 2; asbert, table 2, recounted without losing rows to quotes
+# (data_cards/wikiqa.md). Those of streamed sets are of all rows.
 COUNTS = {
     "wikiqa": {
         "clean": {"train": (2_118, 20_360), "dev": (122, 1_126), "test": (237, 2_341)},
@@ -47,6 +49,12 @@ COUNTS = {
         "asbert": {"train": (89, 5_914), "dev": (69, 1_343), "test": (68, 1_442)},
     },
     "asnq": {"clean": {"train": (57_242, 20_377_568), "dev": (1_336, 463_914), "test": (1_336, 466_148)}},
+    "newsas2": {"clean": {"train": (71_561, 1_840_533), "dev": (2_102, 51_844), "test": (2_083, 51_472)}},
+}
+# contextual_as2, appendix A.2, in per cent of "sentences per query"; as released likelier a question (data_cards/newsas2.md)
+POSITIVES = {"newsas2": {"train": 1.69, "dev": 1.66, "test": 1.68}}
+UNORDERED = {
+    "trecqa": "a question's candidates come from many documents and the right ones stand first: the rows around one would tell its label"
 }
 NAMES = (*HUB, "pydocs")
 PROTOCOLS = ("clean", "asbert")
@@ -134,17 +142,19 @@ class Split(Sequence):
         return replace(kept, report={"read": self.report["read"], "kept": kept._count(), "dropped": dropped})
 
 
-def load(name, protocol="clean", train_questions="all", limit: int | None = None) -> dict[str, Split]:
+def load(name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False) -> dict[str, Split]:
     """The sides of an answer sentence selection data set under a protocol.
 
     Args:
-        name: `wikiqa`, `trecqa`, `asnq`, `pydocs`, a folder with train, dev and test as .tsv, .jsonl or .parquet, or one such file, whose
-            questions are then shared out 8 : 1 : 1 by a hash. Columns question, answer, label; optional question_id and
+        name: `wikiqa`, `trecqa`, `asnq`, `newsas2`, `pydocs`, a folder with train, dev and test as .tsv, .jsonl or .parquet, or one such
+            file, whose questions are then shared out 8 : 1 : 1 by a hash. Columns question, answer, label; optional question_id and
             document_title (rows of a question are then in document order). TSV has a header line and no quoting.
         protocol: `clean` (wikiqa: dev and test questions with both labels; a user's file: a dev or test question without a positive
-            is an error) or `asbert` (questions with a positive, on every side; not for asnq and pydocs).
+            is an error) or `asbert` (questions with a positive, on every side; not for asnq, newsas2 and pydocs).
         train_questions: `all`, or `with_positive` for those alone.
         limit: at most that many questions a side, chosen by a hash of their ids.
+        context: every candidate has the sentences before and after it. Where nothing but the order of rows says which these are (asnq,
+            newsas2), that order is checked first (`document_order.check`); a data set that cannot give them is refused.
     Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
@@ -153,9 +163,15 @@ def load(name, protocol="clean", train_questions="all", limit: int | None = None
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1 question, got {limit}")
     if name in HUB:
-        splits = _from_hub(name, protocol)
+        splits = _from_hub(name, protocol, context)
     else:
         splits = _pydocs() if name == "pydocs" else _users(_path(name), protocol)
+    if context and (unordered := [side for side, split in splits.items() if not split.ordered]):
+        raise ValueError(
+            f"{name}, {unordered[0]}: no sentences before and after a candidate are known, so that only pairs of question and candidate "
+            "can be made; "
+            + UNORDERED.get(name, "a file needs a column document_title, and the rows of a question in the document's order")
+        )
     if train_questions == "with_positive":
         splits["train"] = _rule(splits["train"], "positive")
     if limit:
@@ -182,24 +198,39 @@ def fingerprint(name) -> str:
 # ---------------------------------------------------------------------------------------------------------- the sources
 
 
-def _from_hub(name: str, protocol: str) -> dict[str, Split]:
+def _from_hub(name: str, protocol: str, context: bool) -> dict[str, Split]:
     hub_id, protocols = HUB[name]
     splits = {}
     for side, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
         if name in STREAMED:
-            table = tables.opened(tables.parquet_files(hub_id, stem))
+            table = tables.opened(tables.parquet_files(hub_id, stem), keyed=STREAMED[name])
         else:
             table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
-        split = _rule(_grouped(side, table, stem, where, first_row=1, ordered=name == "wikiqa"), rule)
-        came, expected = tuple(split.report["kept"].values()), COUNTS[name][protocol][side]
+        whole = _grouped(side, table, stem, where, first_row=1, ordered=name == "wikiqa")
+        split = _rule(whole, rule)
+        counted = whole if name in STREAMED else split
+        came, expected = tuple(counted.report["kept"].values()), COUNTS[name][protocol][side]
         if came != expected:
             raise ValueError(
                 f"{name}, protocol {protocol}, {side}: expected {expected[0]:,} questions and {expected[1]:,} candidates, "
                 f"got {came[0]:,} and {came[1]:,} (from {where})"
             )
+        if name in POSITIVES:
+            _check_positives(counted, POSITIVES[name][side], where)
+        if context and name in STREAMED:
+            document_order.check(whole, where)
+            split = replace(split, ordered=True)
         splits[side] = split
     return splits
+
+
+def _check_positives(split: Split, printed: float, where: str) -> None:
+    """The printed share of positives, as per cent of the candidates or as positives a question."""
+    positives = int(split.positives().sum())
+    came = [100 * positives / split.report["kept"]["candidates"], positives / len(split)]
+    if all(abs(value - printed) > 0.01 for value in came):
+        raise ValueError(f"{where}: expected {printed} positives in 100 candidates or a question, got {came[0]:.2f} and {came[1]:.2f}")
 
 
 def _users(path: Path, protocol: str) -> dict[str, Split]:

@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,29 +12,43 @@ from tqdm.auto import tqdm
 
 from . import corpus, inputs, runs
 from .encoders import PairEncoder, check_length
+from .questions import Candidate, Question
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
 
 
 class Ranker:
-    """Scores of candidates by a pair model: the difference of its two logits, in float32.
+    """Scores of candidates by a pair model, or one that reads their contexts too: the difference of its two logits, in float32.
 
     s(q, c) = z_1 - z_0,  P(label 1) = 1 / (1 + exp(-s))
     The order is that of the probability, without its ties: past a difference of 17 every float32 probability is 1.
+    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate).
     """
 
     def __init__(self, model: PairEncoder, max_tokens: int = 128):
         self.model, self.max_tokens = model, max_tokens
 
-    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
-        """Candidates in order, best first: (its number, its score); equal scores keep the order given."""
-        if contexts is not None:
+    def rank(self, question: str, candidates: list[str], contexts: list[tuple] | None = None) -> list[tuple[int, float]]:
+        """Candidates in order, best first: (its number, its score); equal scores keep the order given.
+
+        Args:
+            contexts: for a model that was trained with contexts, and for no other: the sentence before and the one after each
+                candidate, None where there is none.
+        """
+        if contexts is not None and self.model.parts == 2:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
+        if contexts is None and self.model.parts == 3:
+            raise ValueError("this model was trained with contexts: contexts=[(sentence before, sentence after), ...] expected, got none")
+        contexts = [(None, None)] * len(candidates) if contexts is None else contexts
+        if wrong := [context for context in contexts if isinstance(context, str) or len(context) != 2]:
+            raise ValueError(f"contexts: (sentence before, sentence after) of each candidate expected, got {wrong[0]!r}")
+        if len(contexts) != len(candidates):
+            raise ValueError(f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}")
         if not candidates:
             return []
-        asked = SimpleNamespace(id="", text=question, candidates=[SimpleNamespace(id="", text=text, label=0) for text in candidates])
-        scores = self.score([asked], progress=False)["score"].to_numpy()
+        texts = [Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)]
+        scores = self.score(_Ordered([Question("", question, tuple(texts))]), progress=False)["score"].to_numpy()
         return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
 
     def score(
@@ -44,8 +57,9 @@ class Ranker:
         """Score every candidate of every question, window by window: what is in memory does not grow with the questions.
 
         Args:
-            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label)`; any iterable, read once.
-            max_tokens: of question and candidate together, the longer one is cut first; the ranker's own where left out.
+            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any iterable, read once.
+                The last two are read by models with contexts alone.
+            max_tokens: of all parts together, cut as in training; the ranker's own where left out.
             folder: keep the scores of every finished window here: a scoring that was stopped goes on where it was. A window is found
                 again by the texts, ids and labels of its questions and by all that its scores follow from, the weights included.
                 Delete the folder once the table is written.
@@ -53,10 +67,10 @@ class Ranker:
         """
         max_tokens = max_tokens or self.max_tokens
         check_length(self.model, max_tokens)
-        scored_by, tables = folder and self._identity(max_tokens), []
+        scored_by, tables, context = folder and self._identity(max_tokens), [], self.model.parts == 3
         with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
             for number, window in enumerate(_windows(questions)):
-                kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window)}.parquet"
+                kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}.parquet"
                 if kept and kept.is_file():
                     tables.append(pd.read_parquet(kept))
                     bar.update(len(tables[-1]))
@@ -70,7 +84,7 @@ class Ranker:
         return pd.concat(tables, ignore_index=True)
 
     def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
-        pairs = inputs.Pairs(self.model.tokenizer, questions)
+        pairs = inputs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
         asked = [pairs.question_ids[owner] for owner in pairs.owners]
         table = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
         return pd.DataFrame(table).assign(score=self._scores(pairs, max_tokens, bar))
@@ -109,8 +123,14 @@ class Ranker:
         return whole.hexdigest()
 
 
-def _identity(scored_by: str, window: list) -> str:
-    rows = [[q.id, q.text, [[c.id, c.text, int(c.label)] for c in q.candidates]] for q in window]
+class _Ordered(list):
+    """Questions whose contexts are known, also where not one of their candidates has any."""
+
+    ordered = True
+
+
+def _identity(scored_by: str, window: list, context: bool) -> str:
+    rows = [[q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]] for q in window]
     return hashlib.sha256(json.dumps([scored_by, rows]).encode()).hexdigest()[:16]
 
 
@@ -123,12 +143,13 @@ def _pairs(questions: Iterable) -> int | None:
 
 def _windows(questions: Iterable, candidates: int | None = None) -> Iterator[list]:
     """Questions by windows of some `candidates`: enough to order by length, few enough for memory."""
-    window, held = [], 0
+    new = _Ordered if getattr(questions, "ordered", False) else list
+    window, held = new(), 0
     for question in questions:
         window.append(question)
         held += len(question.candidates)
         if held >= (candidates or WINDOW):
             yield window
-            window, held = [], 0
+            window, held = new(), 0
     if held:
         yield window

@@ -11,12 +11,13 @@ import numpy as np
 
 from . import inputs
 from .draws import below, keyed, permuted
-from .objectives import RULES, UNIONS, one, sop
+from .objectives import RULES, UNIONS, Contextual, dpc, one, sdc, sop
 
 REDRAWS, WALK = 8, 1000  # fresh draws of a negative, then so many of the next eligible paragraphs
 KINDS = ("positive", "hard", "easy")
 POSITIVE, HARD, EASY = range(3)
-OBJECTIVES = (*RULES, *UNIONS)
+# The place of a name is part of the keys of its draws: new ones come last.
+OBJECTIVES = ("ssp", "sp", "psd", "nsp", "sop", "all", "sdc", "dpc", "dslc", "context_all")
 
 
 def read_by(objective: str, data: str | None = None) -> str:
@@ -27,6 +28,16 @@ def read_by(objective: str, data: str | None = None) -> str:
     if (objective == "mlm") != (data is not None):
         raise ValueError(f"data names the objective whose examples mlm reads, and is for mlm alone: got {data!r} for {objective}")
     return data or objective
+
+
+def heads_of(objective: str, heads: str = "shared") -> int:
+    """How many pair heads an objective is learnt with: one, or for a union one for each of its objectives.
+
+    Paper: contextual_as2, section 7 (separate heads were worse).
+    """
+    if heads == "per_objective" and objective not in UNIONS:
+        raise ValueError(f"heads: per_objective is for {' and '.join(UNIONS)}, got {objective}")
+    return len(UNIONS[objective]) if heads == "per_objective" else 1
 
 
 @dataclass(frozen=True)
@@ -44,13 +55,17 @@ class Example:
 
 @dataclass(frozen=True)
 class Spans:
-    """A batch of examples as sentence ranges: ranges (B, parts, 2, 2), paragraphs (B, parts), labels, kinds, groups (B,)."""
+    """A batch of examples as sentence ranges: ranges (B, parts, R, 2), paragraphs (B, parts), all others (B,).
+
+    members: which objective of a union an example is of, by its place in UNIONS; 0 where there is one objective.
+    """
 
     ranges: np.ndarray
     paragraphs: np.ndarray
     labels: np.ndarray
     kinds: np.ndarray
     groups: np.ndarray
+    members: np.ndarray
 
 
 class Sampler:
@@ -59,7 +74,7 @@ class Sampler:
     Example i belongs to group i // (1 + negatives): the first of a group is positive, then come up to `hard_negatives` hard ones from
     the anchor's document, then easy ones from other documents. A keyed permutation visits every eligible anchor paragraph once.
 
-    Of `all`, a keyed permutation mixes the groups of its objectives; each has its own anchors.
+    Of a union, a keyed permutation mixes the groups of its objectives; each has its own anchors.
 
     Args:
         objective: one of OBJECTIVES.
@@ -68,7 +83,8 @@ class Sampler:
         max_tokens: longest input; None takes the objective's own (128; sp and psd 256).
         same_paragraph_before: ssp only, also within all: B follows A, and the first hard negative is a span before A where there is room.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
-    Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before.
+    Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
+        and an anchor whose context repeats one of a or b is left out.
     """
 
     def __init__(
@@ -87,6 +103,7 @@ class Sampler:
         if same_paragraph_before and not (self.rule is RULES["ssp"] and hard_negatives):
             raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
         self.same_paragraph_before = same_paragraph_before
+        self.parts = 3 if issubclass(self.rule, Contextual) else 2
         self.key = keyed(seed, epoch, OBJECTIVES.index(objective))
         of_union = [seed, epoch, split, hard_negatives, negatives, self.max_tokens]
         self.members = [
@@ -106,6 +123,8 @@ class Sampler:
         anchor_need, other_need = rule.needs(a, b)
         highest = int(other_need.max(initial=1))
         sizes = np.where(inside, np.diff(corpus.paragraphs), 0)
+        if rule is sdc:  # the first paragraph is the context, and nothing else
+            sizes[corpus.documents[:-1]] = 0
         # holders: paragraphs of this split with 1 sentence or more, then those with 2 or more, and so on; those with `need` begin at
         # first_holder[need - 1], and document d's among them begin[need - 1, d] places on
         holders = [np.flatnonzero(sizes >= need) for need in range(1, highest + 1)]
@@ -124,7 +143,7 @@ class Sampler:
             raise ValueError(
                 f"no eligible anchor for {objective} in the {self.split} documents: {held} documents, {len(candidates)} paragraphs, the "
                 f"longest of {int(sizes.max(initial=0))} sentences; it needs at least 2 documents and paragraphs of "
-                f"{int(anchor_need.min(initial=9))} or more sentences"
+                f"{int(anchor_need.min(initial=9))} or more sentences{' beside the first' if rule is sdc else ''}"
             )
 
     def _without_negatives(self, p):
@@ -140,11 +159,23 @@ class Sampler:
             first, positive, _ = self._positives(p)
             lacking = self._negatives(p, *self.rule.lengths(self._lengths_key(p)), slots, first, positive)[-1]
             failed[suspicious[lacking // self.negatives]] = True
+            failed[suspicious] |= self._clashes(first, positive[:, 0], positive[:, 1:])[:: self.negatives]
         return failed
 
     def _positives(self, p):
+        """Anchor parts, the other parts of positives (B, parts - 1, R, 2), and their paragraphs."""
         a, b = self.rule.lengths(self._lengths_key(p))
-        return self.rule.positive(self, p, *self._extent(p), a, b, keyed(self.key, 1, p))
+        first, second, q = self.rule.positive(self, p, *self._extent(p), a, b, keyed(self.key, 1, p))
+        return first, self._with_context(q, first, second), q
+
+    def _with_context(self, q, first, second):
+        if self.parts == 2:
+            return second[:, None]
+        return np.stack([second, self.rule.context(*self._extent(self._home(q)), first, second)], 1)
+
+    def _home(self, q):
+        """The paragraph that the context of a part of paragraph q comes from."""
+        return self.corpus.documents[self.corpus.document_of[q]] if self.rule is sdc else q
 
     def _lengths_key(self, paragraphs):
         return keyed(self.key, 0, paragraphs)
@@ -160,25 +191,27 @@ class Sampler:
         if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
             raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        if self.members:
-            return self._of_members(groups, slots)
         heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
-        p = self.anchors[permuted(groups[heads], len(self.anchors), self.key)]
+        sizes = np.diff(heads, append=len(groups))
+        places = permuted(groups[heads], len(self.anchors), self.key)
+        if self.members:
+            return self._of_members(np.repeat(places, sizes), groups, slots)
+        p = self.anchors[places]
         shared = (p, *self.rule.lengths(self._lengths_key(p)), *self._positives(p))
-        p, a, b, first, second, q = (np.repeat(array, np.diff(heads, append=len(groups)), 0) for array in shared)
+        p, a, b, first, others, q = (np.repeat(array, sizes, 0) for array in shared)
         kinds = np.zeros(len(indices), np.int8)
         negative = np.flatnonzero(slots)
         if self.rule is sop:
-            first[negative], second[negative], kinds[negative] = second[negative], first[negative], HARD
+            first[negative], others[negative, 0], kinds[negative] = others[negative, 0], first[negative], HARD
         elif negative.size:
-            anchored = [array[negative] for array in (p, a, b, slots, first, second)]
-            second[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
-        ranges = np.stack([first, second], 1)
-        return Spans(ranges, np.stack([p, q], 1), (kinds == POSITIVE).astype(np.int64), kinds, groups)
+            anchored = [array[negative] for array in (p, a, b, slots, first, others)]
+            others[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
+        ranges = np.concatenate([first[:, None], others], 1)
+        paragraphs = np.stack([p, q, self._home(q)][: self.parts], 1)
+        return Spans(ranges, paragraphs, (kinds == POSITIVE).astype(np.int64), kinds, groups, np.zeros_like(groups))
 
-    def _of_members(self, groups, slots) -> Spans:
+    def _of_members(self, places, groups, slots) -> Spans:
         """Groups of a union: their place in a keyed order says which member's they are, and which of its groups."""
-        places = permuted(groups, len(self.anchors), self.key)
         ends = np.cumsum([len(member.anchors) for member in self.members])
         owners = np.searchsorted(ends, places, side="right")
         found, rows = [], []
@@ -188,7 +221,7 @@ class Sampler:
             found.append(member.spans(mine * (1 + self.negatives) + slots[rows[-1]]))
         back = np.argsort(np.concatenate(rows))
         joined = (np.concatenate([getattr(made, name) for made in found])[back] for name in ("ranges", "paragraphs", "labels", "kinds"))
-        return Spans(*joined, groups)
+        return Spans(*joined, groups, owners)
 
     def _extent(self, p):
         start = self.corpus.paragraphs[p]
@@ -217,18 +250,19 @@ class Sampler:
         return self._holder(need, k + np.where(k < begin, 0, count))
 
     def _negatives(self, p, a, b, slots, first, positive):
-        """Second parts of negatives: drawn again while one of their sentences equals one of the anchor's or the positive's.
+        """Other parts of negatives: drawn again while one of their sentences equals one of the anchor's or the positive's second part.
 
-        Returns: second parts, their paragraphs, kinds, and which negatives were not to be had (of anchors alone that are not eligible).
+        Returns: other parts, their paragraphs, kinds, and which negatives were not to be had (of anchors alone that are not eligible).
         """
-        second, q, kinds = np.empty_like(positive), np.empty_like(p), np.empty(len(p), np.int8)
+        others, q, kinds = np.empty_like(positive), np.empty_like(p), np.empty(len(p), np.int8)
         todo, attempt = np.arange(len(p)), 0
         while todo.size and attempt <= REDRAWS + min(WALK, len(self.corpus.paragraphs)):
             drawn = self._negative(p[todo], a[todo], b[todo], slots[todo], first[todo], attempt)
-            second[todo], q[todo], kinds[todo] = drawn
-            todo = todo[self._clashes(first[todo], positive[todo], drawn[0])]
+            others[todo], q[todo], kinds[todo] = drawn
+            second, context = drawn[0][:, 0], drawn[0][:, 1:]
+            todo = todo[self._clashes(first[todo], positive[todo, 0], drawn[0]) | self._clashes(second, second, context)]
             attempt += 1
-        return second, q, kinds, todo
+        return others, q, kinds, todo
 
     def _negative(self, p, a, b, slots, first, attempt):
         """One attempt: up to REDRAWS fresh draws, afterwards the next eligible paragraphs, hard ones before easy ones."""
@@ -255,7 +289,7 @@ class Sampler:
         kinds = np.where(hard, HARD, EASY)
         if self.same_paragraph_before and attempt == 0:
             self._before(p, b, slots, first, second, q, kinds, mine)
-        return second, q, kinds
+        return self._with_context(q, second, second), q, kinds
 
     def _before(self, p, b, slots, first, second, q, kinds, key):
         """Put a span of the anchor's own paragraph that ends before A into the first hard slot, where there is room."""
@@ -265,14 +299,14 @@ class Sampler:
         begin = (start + below(keyed(key, 9), np.maximum(room, 0) + 1))[at]
         second[at], q[at], kinds[at] = one(begin, begin + b[at]), p[at], HARD
 
-    def _clashes(self, first, positive, second):
-        """Which examples have a sentence of the negative that equals, by hash, one of the anchor's or the positive's."""
+    def _clashes(self, first, second, others):
+        """Which examples have a sentence of `others` (B, P, R, 2) that equals, by hash, one of the first part or the second."""
         counts = self.corpus.repeated_before
-        suspicious = np.flatnonzero((counts[second[..., 1]] - counts[second[..., 0]]).sum(1))
-        clash = np.zeros(len(second), bool)
+        suspicious = np.flatnonzero((counts[others[..., 1]] - counts[others[..., 0]]).sum((1, 2)))
+        clash = np.zeros(len(others), bool)
         if suspicious.size:
-            theirs, owner = self._hashes(second[suspicious])
-            known, known_owner = self._hashes(np.concatenate([first[suspicious], positive[suspicious]], 1))
+            theirs, owner = self._hashes(others[suspicious])
+            known, known_owner = self._hashes(np.concatenate([first[suspicious], second[suspicious]], 1))
             equal = np.isin(keyed(theirs, owner), keyed(known, known_owner))
             clash[suspicious[owner[equal]]] = True
         return clash
@@ -300,14 +334,39 @@ class Sampler:
 
     @cached_property
     def template(self) -> inputs.Template:
-        return inputs.Template.of(self.corpus.tokenizer)
+        return inputs.Template.of(self.corpus.tokenizer, self.parts)
+
+    def joined(self, made: Spans) -> inputs.Ragged:
+        """Token ids of spans without padding."""
+        return inputs.join_ranges(self.corpus, made.ranges, self.template, self.max_tokens)
 
     def ragged(self, indices) -> tuple[inputs.Ragged, np.ndarray]:
         """Token ids of some examples without padding, and their labels (B,)."""
         made = self.spans(indices)
-        return inputs.join_ranges(self.corpus, made.ranges, self.template, self.max_tokens), made.labels
+        return self.joined(made), made.labels
 
     def batch(self, indices) -> inputs.Batch:
         """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
         ragged, labels = self.ragged(indices)
         return ragged.padded(self.template.pad, labels)
+
+
+def context_overlap(corpus, seed=0, split="train", size=100_000) -> dict:
+    """How much the contexts of dpc and dslc have in common, from the spans of `size` examples of dslc: its context is a part of dpc's.
+
+    Paper: contextual_as2, section 7.
+    Returns: examples; identical, the share of them whose two contexts are the same sentences; overlap, the mean share of dpc's
+        context that dslc's has; paragraph_sentences, the mean length of the paragraphs of the corpus.
+    """
+    sampler = Sampler(corpus, "dslc", seed, split=split)
+    made = sampler.spans(np.arange(min(size, len(sampler))))
+    a, b, near = made.ranges.swapaxes(0, 1)
+    a = np.where(made.labels[:, None, None], a, b)  # a negative's a is of another paragraph
+    rest = dpc.context(*sampler._extent(made.paragraphs[:, 1]), a, b)
+    near, rest = (np.diff(part).sum((1, 2)) for part in (near, rest))
+    return {
+        "examples": len(near),
+        "identical": float((near == rest).mean()),
+        "overlap": float((near / rest).mean()),
+        "paragraph_sentences": corpus.info["sentences"] / corpus.info["paragraphs"],
+    }

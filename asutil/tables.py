@@ -151,13 +151,14 @@ class Parquet:
         return self.held[name] if name in self.held.column_names else self.slice(0, len(self))[name]
 
     def slice(self, start: int, length: int) -> pa.Table:
-        """Question, answer and label of some rows."""
+        """Question, answer and label of some rows; where rows were moved, also a document_title that a run of the files shares."""
         rows = np.arange(start, start + length) if self.order is None else self.order[start : start + length]
         groups = np.searchsorted(self.starts, rows, side="right") - 1
         cuts = np.flatnonzero(np.diff(groups)) + 1
         pieces = zip(np.split(groups, cuts), np.split(rows - self.starts[groups], cuts))
         texts = pa.concat_tables([self.read(int(group[0])).take(pa.array(place)) for group, place in pieces])
-        return texts.append_column("label", self.held["label"].slice(start, length))
+        texts = texts.append_column("label", self.held["label"].slice(start, length))
+        return texts if self.order is None else texts.append_column("document_title", pa.array(rows - np.arange(length)))
 
     def take(self, rows: pa.Array) -> "Parquet":
         """The same rows in another order, their texts still unread."""
@@ -188,9 +189,11 @@ def parquet_files(hub_id: str, split: str) -> list[Path]:
     return found
 
 
-def opened(paths: list[Path]) -> Parquet:
+def opened(paths: list[Path], keyed: bool = True) -> Parquet:
     """Check every row of the files once, and keep labels and keys.
 
+    Args:
+        keyed: whether the files have a column `key`; without, a question's key is its number, in order of first appearance.
     Raises: ValueError that names file and row, also for a key whose rows have different questions.
     """
     held, groups, asked = [], [], {}
@@ -199,8 +202,8 @@ def opened(paths: list[Path]) -> Parquet:
             with _sound(path):
                 file, row = pq.ParquetFile(path, pre_buffer=False), 1  # else the whole file is kept
                 groups += [(file, group) for group in range(file.num_row_groups)]
-                for batch in file.iter_batches(BATCH, columns=["question", "answer", "label", "key"]):
-                    held.append(_label_and_key(pa.Table.from_batches([batch]), path, row, asked))
+                for batch in file.iter_batches(BATCH, columns=["question", "answer", "label", *["key"] * keyed]):
+                    held.append((_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked))
                     row += len(batch)
                     bar.update(len(batch))
     if not held:
@@ -231,3 +234,11 @@ def _label_and_key(table: pa.Table, path: Path, first_row: int, asked: dict) -> 
             row = pc.index(pc.and_(pc.equal(keys, key), pc.equal(pairs["question"], text)), True).as_py() + first_row
             raise ValueError(f"{path}, row {row}: key {key} belongs to {asked[key][:80]!r}, got {text[:80]!r}")
     return pa.table({"label": sound["label"], "key": keys})
+
+
+def _label_and_number(table: pa.Table, path: Path, first_row: int, asked: dict) -> pa.Table:
+    """`asked` gathers the number of each question."""
+    sound = checked(table, path, first_row, blank_answers=True)
+    texts = pc.dictionary_encode(sound["question"].combine_chunks())
+    numbers = [asked.setdefault(text, len(asked)) for text in texts.dictionary.to_pylist()]
+    return pa.table({"label": sound["label"], "key": pa.array(numbers, pa.int64()).take(texts.indices)})

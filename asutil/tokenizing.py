@@ -1,4 +1,4 @@
-"""Many texts -> token ids: the same ids as the tokenizer's own, without tokenising the same word twice."""
+"""Many texts -> token ids: the same ids as the tokenizer's own, without tokenising the same word twice; and what a cut leaves of them."""
 
 import itertools
 
@@ -64,3 +64,34 @@ def _by_words(backend, texts):
     sizes = np.concatenate([np.bincount(owner, minlength=len(chunk)) for owner, chunk in zip(owners, chunks)])
     ends = np.concatenate([[0], sizes[rows].cumsum()])[np.cumsum([0, *map(len, parts)])]
     return ids[gathered((sizes.cumsum() - sizes)[rows], sizes[rows])], np.diff(ends)
+
+
+def longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
+    """Lengths of two parts after `truncation="longest_first"` to `room` tokens in all, as the tokenizers library does it.
+
+    The longer part gives way until both are equal; then each has half, the odd token going to the one that was longer.
+    Shapes: (B,), (B,) -> (B,), (B,)
+
+    Example:
+        >>> [kept.tolist() for kept in longest_first(np.array([3, 9, 9]), np.array([3, 3, 8]), 7)]
+        [[3, 4, 4], [3, 3, 3]]
+    """
+    short, long = np.minimum(first, second), np.maximum(first, second)
+    over = first + second > room
+    half = room // 2
+    kept_short = np.where(over & (short > half), half, short)
+    kept_long = np.where(over, room - kept_short, long)
+    first_is_long = first > second
+    return np.where(first_is_long, kept_long, kept_short), np.where(first_is_long, kept_short, kept_long)
+
+
+def last_first(lengths: np.ndarray, room: int) -> np.ndarray:
+    """Lengths of a question, a candidate and a context cut to `room` tokens in all: the context gives way first, then the candidate.
+
+    Shapes: (B, P) -> (B, P)
+
+    Example:
+        >>> last_first(np.array([[3, 4, 5], [3, 9, 5], [9, 9, 9]]), 8).tolist()
+        [[3, 4, 1], [3, 5, 0], [8, 0, 0]]
+    """
+    return np.diff(np.minimum(lengths.cumsum(-1), room), axis=-1, prepend=0)

@@ -139,12 +139,12 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Every model reads what it reads in training: text with masks, and ELECTRA's discriminator text with its generator's samples in
     the places of the masks, which `seed` draws.
 
-    Returns: accuracy, f1 (of class 1), majority (the share of the larger class), loss of the objective, mlm_loss, and of ELECTRA
-        detection_loss.
+    Returns: accuracy, f1 (of class 1), majority (the share of the larger class), loss of the objective, mlm_loss, of ELECTRA
+        detection_loss, and of a union the accuracy on the examples of each of its objectives, as accuracy_sdc.
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     """
     batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed)
-    labels, predictions, parts, counts = [], [], [], []
+    labels, predictions, members, parts, counts = [], [], [], [], []
     training, device = model.training, next(model.parameters()).device
     model.eval()
     with seeded(seed, [device] if device.type == "cuda" else []):
@@ -155,11 +155,17 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
                 logits = model(micro)
                 parts.append(micro_loss(logits, micro, {"masked": 1, "examples": 1, "tokens": 1})[1].tolist())
                 labels.append(micro["labels"].cpu())
+                if "members" in micro:
+                    members.append(micro["members"].cpu())
                 predictions.append(logits[0].argmax(-1).cpu())
             counts.append([batch["masked"], batch["examples"], batch["tokens"]])
     model.train(training)
     means = (sum(map(np.array, parts)) / np.maximum(np.sum(counts, 0), 1)[: len(parts[0])]).tolist()
-    found = metrics.classification(torch.cat(labels).numpy(), torch.cat(predictions).numpy())
+    labels, predictions = torch.cat(labels), torch.cat(predictions)
+    found = metrics.classification(labels.numpy(), predictions.numpy())
+    for number, member in enumerate(sampler.members if members else []):
+        if (its := torch.cat(members) == number).any():
+            found[f"accuracy_{member.rule.__name__}"] = (labels == predictions)[its].double().mean().item()
     return {**found, "loss": means[1], "mlm_loss": means[0]} | dict(zip(["detection_loss"], means[2:]))
 
 

@@ -2,8 +2,9 @@
 
 Both sides make masked pre-training examples of the same pairs, on one thread and by the processor's clock, so that what else runs on
 the machine does not count. This project draws the pairs itself and reads their token ids from its index; the peer is given finished
-pairs of text and has to tokenise, pad and mask them. The first figure is sampling and masking; `batches` has padding, ordering by
-length and tensors as well, all that a training step takes.
+pairs of text and has to tokenise, pad and mask them; of examples with a context, which it cannot take as a third text, the second
+text has candidate and context. The first figure is sampling and masking; `batches` has padding, ordering by length and tensors as
+well, all that a training step takes.
 
     python benchmarks/sampling.py [--quick]
 
@@ -60,7 +61,7 @@ class Objective:
 
     def peer(self):
         for start in range(0, len(self.pairs), 64):
-            first, second = map(list, zip(*self.pairs[start : start + 64]))
+            first, second = map(list, zip(*((first, " ".join(others)) for first, *others in self.pairs[start : start + 64])))
             encoded = self.tokenizer(
                 first, second, truncation="longest_first", max_length=self.sampler.max_tokens, return_special_tokens_mask=True
             )

@@ -269,6 +269,35 @@ def test_every_figure_is_inline_and_the_same_each_time(extension):
     assert html.count("what it shows") == 2  # below the figure, and for those who cannot see it
 
 
+def test_the_three_contexts_are_drawn_on_a_document(extension, fresh):
+    import as2_contexts
+
+    html = as2_contexts.figure("a <name>", [["First & <b>."], [f"s{n}." for n in range(5)], ["Last."]])
+    assert html.count("a &lt;name&gt;") == 2 and "First &amp; &lt;b&gt;." in html
+    panels = [re.findall(r"<b>(\w)</b>&nbsp;([^<]*)<", part) for part in html.split("<strong>")[1:]]
+    assert panels == [
+        [("c", "First &amp; &lt;b&gt;."), ("a", "s0."), ("b", "s3.")],
+        [("a", "s0."), ("c", "s1."), ("c", "s2."), ("b", "s3."), ("c", "s4.")],
+        [("a", "s0."), ("c", "s2."), ("b", "s3."), ("c", "s4.")],
+    ]
+    with pytest.raises(ValueError, match="five sentences"):
+        as2_contexts.figure("name", [["One."] * 6, ["Two."] * 4])
+    with pytest.raises(ValueError, match="no docstring"):
+        as2_contexts.sentences_of("numpy", "nothing_of_this_name")
+    assert fresh[0]["papers/contextual_as2.html"].count("as2-part-a") == 3
+
+
+def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(extension):
+    import as2_contexts
+
+    figures = {"context_overlap": {"examples": 1000, "identical": 0.25, "overlap": 0.625, "paragraph_sentences": 4.04}}
+    records = [{"settings": {"corpus": "<local>", "splitter": "nltk"}, "figures": figures}, {"settings": {}, "figures": {}}]
+    found = pd.DataFrame({"record": records, "rung": ["small", "gpu"], "source": "this machine"})
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)<", as2_contexts.overlap_table(found))
+    assert cells[-7:] == ["&lt;local&gt;", "nltk", "small, this machine", "1,000", "4.0", "25.0%", "62.5%"]
+    assert as2_contexts.overlap_table(found[1:]) == ""
+
+
 def test_pages_show_marks_examples_and_moved_ranks(with_result, fresh):
     significance, shown = fresh[0]["significance.html"], fresh[0]["examples.html"]
     assert significance.count("<svg") >= 1 and "smallest gain" in significance.lower()

@@ -18,7 +18,7 @@ def parts(path):
 
 
 def test_there_is_a_card_for_every_data_set():
-    assert {path.stem for path in CARDS} >= {*questions.NAMES, "wqa"}
+    assert {path.stem for path in CARDS} >= {*questions.NAMES, "wqa", "iqad"}
     assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in questions.HUB.values())}
 
 

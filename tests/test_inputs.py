@@ -1,6 +1,7 @@
 import random
 import tracemalloc
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -73,6 +74,85 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     assert (made.types is None) == (which == "tokenizer")
 
 
+# ------------------------------------------------------------------ triples
+
+
+@given(st.lists(st.tuples(*[st.integers(0, 12)] * 3), min_size=1, max_size=10), st.integers(3, 40))
+def test_last_first_equals_a_slow_loop(sizes, room):
+    for row, kept in zip(sizes, inputs.last_first(np.array(sizes), room).tolist()):
+        slow = list(row)
+        while sum(slow) > room:
+            slow[2 if slow[2] else 1 if slow[1] else 0] -= 1
+        assert kept == slow
+
+
+def in_order(count=8, candidates=5):
+    """Questions whose candidates are the sentences of one document each, in order."""
+    found = []
+    for question in questions(count, candidates):
+        texts = [None, *(candidate.text for candidate in question.candidates), None]
+        around = zip(question.candidates, texts, texts[2:])
+        found.append(replace(question, candidates=tuple(replace(one, before=a, after=b) for one, a, b in around)))
+    return found
+
+
+@pytest.mark.parametrize("max_tokens", [9, 14, 30, 60, 200])
+@pytest.mark.parametrize("which", ["bert", "tokenizer"])
+def test_triples_equal_the_tokenizer(request, which, max_tokens):
+    tokenizer = request.getfixturevalue(which)
+    pairs = inputs.Pairs(tokenizer, in_order(), context=True)
+    flat = [(q.text, c.text, " ".join(filter(None, [c.before, c.after]))) for q in in_order() for c in q.candidates]
+    between = {"bert": [tokenizer.sep_token_id], "tokenizer": [tokenizer.sep_token_id] * 2}[which]
+    order = np.random.default_rng(1).permutation(len(flat))
+    made = pairs.join(order, max_tokens)
+    for row, number in enumerate(order):
+        a, b, context = ids = [list(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in flat[number]]
+        while sum(map(len, ids)) + 2 + 2 * len(between) > max_tokens:
+            (context or b or a).pop()
+        at = slice(made.offsets[row], made.offsets[row + 1])
+        assert made.ids[at].tolist() == [tokenizer.cls_token_id, *a, *between, *b, *between, *context, tokenizer.sep_token_id]
+        types = [0] * (1 + len(a) + len(between)) + [1] * (len(b) + len(between)) + [2] * (len(context) + 1)
+        assert made.types[at].tolist() == types
+    micro = inputs.FinetuningBatches(pairs, 1, 8, max_tokens)[0]["micro"]
+    assert all(batch["token_type_ids"].shape == batch["input_ids"].shape for batch in micro)
+
+
+def test_triples_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch):
+    whole = inputs.Pairs(bert, in_order(), context=True)
+    texts = {text for q in in_order() for text in (q.text, *(c.text for c in q.candidates))}
+    assert len(whole._ends) <= len(texts) + 2  # the sentences around a candidate are candidates themselves; "" is around the others
+    monkeypatch.setattr(inputs, "WINDOW", 3)
+    parts, numbers = inputs.Pairs(bert, in_order(), context=True), np.arange(len(whole))
+    a, b = parts.join(numbers, 200), whole.join(numbers, 200)
+    assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("ids", "offsets", "types"))
+
+
+def test_a_pair_has_the_types_of_its_tokenizer_and_a_triple_its_own(bert, tokenizer):
+    pair, triple = (inputs.Template.of(tokenizer, parts) for parts in (2, 3))
+    assert not pair.has_types and triple.has_types and triple.part_types == (0, 1, 2)
+    assert [kinds.tolist() for kinds in triple.types] == [[0], [0, 0], [1, 1], [2]] and triple.added == pair.added + 2
+    assert [ids.tolist() for ids in inputs.Template.of(bert, 3).special] == [[2], [3], [3], [3]]
+
+
+class Split(list):
+    def __init__(self, questions, ordered):
+        super().__init__(questions)
+        self.ordered = ordered
+
+
+def test_contexts_without_an_order_are_refused(bert):
+    for unordered in (Split(in_order(), False), questions(9)):
+        with pytest.raises(ValueError, match="row order of these data is no document's: in TREC-QA"):
+            inputs.Pairs(bert, unordered, context=True)
+    lonely = [Question("q", "river", (Candidate("c", "engine", 1, None, None),))]  # the only sentence of its document
+    for kept in (lonely, Split(lonely, True)):
+        made = inputs.Pairs(bert, kept, context=True).join(np.arange(1), 20)
+        assert made.types.tolist() == [0, 0, 0, 1, 1, 2] and made.ids.tolist()[-2:] == [3, 3]
+
+
+# ------------------------------------------------------------------ many pairs
+
+
 @pytest.mark.parametrize("window", [1, 3, 10])
 def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window):
     again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in questions(9, seed=3)]
@@ -95,6 +175,8 @@ def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monk
 class Lazy(Sequence):
     """Questions that exist only while they are looked at."""
 
+    ordered = True
+
     def __len__(self):
         return 400
 
@@ -102,19 +184,21 @@ class Lazy(Sequence):
         if n >= len(self):
             raise IndexError(n)
         draw = random.Random(n)
-        text = lambda: " ".join(draw.choices(WORDS, k=10))
-        return Question(f"q{n}", text(), tuple(Candidate(f"q{n}-{k}", text(), k % 2, None, None) for k in range(50)))
+        asked, *texts = (" ".join(draw.choices(WORDS, k=10)) for _ in range(51))
+        around = zip([None, *texts], [*texts[1:], None])
+        return Question(f"q{n}", asked, tuple(Candidate(f"q{n}-{k}", texts[k], k % 2, *near) for k, near in enumerate(around)))
 
 
-def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch):
+@pytest.mark.parametrize(("context", "size"), [(False, 17), (True, 25)])
+def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch, context, size):
     monkeypatch.setattr(inputs, "WINDOW", 1 << 10)
     inputs.Pairs(bert, questions())
     tracemalloc.start()
-    pairs = inputs.Pairs(bert, Lazy())
+    pairs = inputs.Pairs(bert, Lazy(), context)
     held, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(pairs) == 20_000 and len(pairs.tokens) == 204_001
-    needed = 17 * 20_000 + 2 * 204_000
+    needed = size * 20_000 + 2 * 204_000
     assert held < 1.15 * needed + 60_000  # an array is up to a sixteenth longer than what it holds, and there are the question ids
     assert peak < held + 1_500_000
     assert pairs.candidate_ids[-1] == "q399-49"

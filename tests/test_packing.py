@@ -162,7 +162,8 @@ def test_every_token_is_there_once_and_in_its_place(lengths, tokens, seed, types
     ids, kinds = draw.integers(5, 900, offsets[-1]), draw.integers(0, 3, offsets[-1]).astype(np.int8)
     places = np.flatnonzero(draw.random(offsets[-1]) < 0.3)
     ragged = inputs.Ragged(ids.astype(np.uint16), offsets, kinds if types else None)
-    micros = packing.packed(ragged, np.arange(len(lengths)), 1, tokens, (places, ids[places]))
+    members = draw.integers(0, 3, len(lengths)) if types else None
+    micros = packing.packed(ragged, np.arange(len(lengths)), 1, tokens, (places, ids[places]), members)
     seen, targets = [], 0
     for micro in micros:
         row, ends = micro["input_ids"][0].numpy(), micro["cu_seq_lens"].numpy()
@@ -177,7 +178,8 @@ def test_every_token_is_there_once_and_in_its_place(lengths, tokens, seed, types
             seen.append(number)
         assert micro["first"].tolist() == ends[: len(micro["labels"])].tolist()
         assert np.array_equal(row[micro["masked_positions"].numpy()], micro["masked_targets"])
-        assert ("token_type_ids" in micro) == types
+        assert ("token_type_ids" in micro) == ("members" in micro) == types
+        assert not types or micro["members"].tolist() == members[micro["labels"].numpy()].tolist()
         assert end - tokens < max(lengths)  # about the budget: an example is never cut
         targets += len(micro["masked_targets"])
     assert sorted(seen) == list(range(len(lengths)))

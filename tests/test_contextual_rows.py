@@ -1,0 +1,62 @@
+"""The rows of contextual_as2 ask for what its appendix D prints, and its runs come in the order that its tables need."""
+
+import pytest
+
+from asutil import experiments, runs
+
+PAPER = "contextual_as2"
+DATA = experiments.read(PAPER)
+TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
+    "roberta": {"asnq": (2048, 1e-5, 10_000, 6), "wikiqa": (32, 5e-6, 1_000, 30), "newsas2": (256, 5e-6, 5_000, 8)},
+    "electra": {"asnq": (1024, 1e-5, 10_000, 6), "wikiqa": (128, 2e-5, 1_000, 30), "newsas2": (128, 1e-5, 5_000, 8)},
+}
+
+
+def chain(row, dataset, seed=0):
+    """The records of a row's runs at rung paper."""
+    made = [job for job in experiments.jobs(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
+    return [
+        {
+            "notebook": job.notebook,
+            "name": f"runs/{job.folder.name}",
+            "seed": job.seed,
+            "settings": runs.settings(job.notebook, job.parameters),
+        }
+        for job in made
+    ]
+
+
+@pytest.mark.parametrize("row", DATA["rows"])
+def test_every_row_has_the_printed_settings_of_its_data_sets(row):
+    backbone = "electra" if row.startswith("electra") else "roberta"
+    for dataset, printed in TABLE_3[backbone].items():
+        *before, last = chain(row, dataset)
+        settings = last["settings"]
+        assert tuple(settings[name] for name in ("batch_size", "peak_lr", "warmup_steps", "epochs")) == printed
+        assert (settings["max_tokens"], settings["weight_decay"], settings["patience"]) == (256, 0.0, 5)
+        assert settings["architecture"] == ("pair" if row.endswith("_base") else "context")
+        assert len(before) == (0 if "base" in row else 1)
+        for one in before:
+            wanted = {"steps": 400_000, "batch_size": 4096, "peak_lr": 1e-4, "warmup_steps": 10_000, "max_tokens": 128}
+            wanted |= {"splitter": "nltk", "min_sentence_chars": 20, "heads": "shared"}
+            assert {name: one["settings"][name] for name in wanted} == wanted
+        assert experiments.at_paper_settings(DATA, row, dataset, [*before, last])
+        for name, other in (("weight_decay", 0.01), ("batch_size", 64), ("architecture", "joint"), ("epochs", 40)):
+            changed = {**last, "settings": settings | {name: other}}
+            assert not experiments.at_paper_settings(DATA, row, dataset, [*before, changed])
+
+
+def test_runs_come_baselines_first_and_private_data_never():
+    for rung in ("small", "gpu"):
+        rows = list(dict.fromkeys(job.row for job in experiments.jobs(PAPER, rung)))
+        assert rows[:5] == ["roberta_base", "roberta_base_context", "roberta_dpc", "roberta_dslc", "roberta_sdc"]
+    for rung in DATA["rungs"]:
+        assert not any(job.dataset.startswith("iqad") for job in experiments.jobs(PAPER, rung))
+    assert set(DATA["private"]) == {"iqad_bench_1", "iqad_bench_2"}
+
+
+def test_claims_have_the_printed_sign():
+    for claim in DATA["claims"]:
+        a, b = (DATA["rows"][claim[row]]["published"][claim["dataset"]][claim["metric"]][0] for row in ("row_a", "row_b"))
+        printed_otherwise = claim["id"] == "dslc_sdc_wikiqa"  # the advice of section 7 against table 1
+        assert (a > b) == ((claim["sign"] == "+") != printed_otherwise), claim["id"]
