@@ -20,8 +20,10 @@ from transformers import (
     BertTokenizer,
     PreTrainedTokenizerFast,
     RobertaConfig,
+    RobertaForMaskedLM,
     RobertaTokenizer,
 )
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from asutil import encoders, heads, ranking
 
@@ -204,6 +206,33 @@ def test_the_head_is_kept_or_started_anew(saved, caplog):
     assert not torch.equal(weights[1], weights[2])
     assert [m.fresh for m in (kept, anew, other)] == [(), ("pair",), ("pair",)]
     assert "fresh weights (seed 1) for the head pair" in caplog.text
+
+
+def test_a_head_that_learnt_nothing_is_left_out_and_starts_anew(saved, tmp_path):
+    model, _ = saved
+    kept = model.save(tmp_path / "without", untrained=("pair",))
+    again = encoders.load(kept, mlm=True, seed=5)
+    assert again.fresh == ("pair",)
+    assert_same(model.head_parameters("mlm"), again.head_parameters("mlm"))
+    assert not torch.equal(next(iter(again.pair.parameters())), next(iter(model.pair.parameters())))
+
+
+def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp_path):
+    """Logits of a fresh head are as small as on fresh embeddings, and one that the checkpoint brings is left as it is."""
+    large = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
+    with torch.no_grad():
+        large.get_input_embeddings().weight.mul_(20)
+    for name, model in (("bare", large.roberta), ("whole", large)):
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    hidden = torch.randn(200, SIZE["hidden_size"])
+    guess = float(torch.tensor(float(len(tokenizer))).log())
+    losses = {}
+    for name in ("bare", "whole"):
+        with torch.no_grad():
+            logits = encoders.load(tmp_path / name, mlm=True).mlm(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
+        losses[name] = float(torch.logsumexp(logits, -1).mean() - logits.mean())  # of targets by chance
+    assert abs(losses["bare"] - guess) < 0.05 < losses["whole"] - guess
 
 
 def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, caplog):

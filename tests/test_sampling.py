@@ -292,6 +292,19 @@ def test_bad_arguments(corpus, arguments, message):
         Sampler(corpus, *arguments)
 
 
+def test_mlm_alone_reads_the_examples_of_another_objective():
+    assert [sampling.read_by("ssp"), sampling.read_by("mlm", "psd")] == ["ssp", "psd"]
+    for arguments in (("ssp", "ssp"), ("mlm", None), ("mlm",)):
+        with pytest.raises(ValueError, match="data names the objective whose examples mlm reads"):
+            sampling.read_by(*arguments)
+
+
+def test_a_head_for_each_objective_is_for_unions():
+    assert [sampling.heads_of("all"), sampling.heads_of("context_all", "per_objective"), sampling.heads_of("ssp", "shared")] == [1, 3, 1]
+    with pytest.raises(ValueError, match="heads: per_objective is for all and context_all, got ssp"):
+        sampling.heads_of("ssp", "per_objective")
+
+
 def test_bad_numbers(corpus):
     sampler = Sampler(corpus, "ssp")
     with pytest.raises(IndexError, match="examples are 0 to"):
