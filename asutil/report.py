@@ -172,8 +172,8 @@ def laptop_table(
 ) -> str:
     """Rung laptop as HTML: our own data and the embedded corpus, models beside orders that no training made. Not the paper's numbers.
 
-    The difference in MAP is that to the row's baseline (else to the first row), paired by question, with its 95 % bootstrap interval. A
-    paper that has no laptop rung yet shows all its rows as not run.
+    The difference in MAP is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper that has no laptop
+    rung yet shows all its rows as not run.
 
     Args:
         table: the rows of this table of the paper alone, and where it is about pre-training tasks, accuracy and F1 on them.
@@ -192,8 +192,8 @@ def laptop_table(
             body.append(markup.line([head, markup.word("not run"), *["–"] * (len(metrics) + 4 - tasks)], "as2-from-ours"))
             continue
         figures = [_ours(data, row, lines, own.source.iloc[0], "laptop", own, metric) for metric in metrics]
-        other = data["rows"][row].get("baseline", rows[0])
-        pair = None if row == other else next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
+        other = data["rows"][row].get("baseline")
+        pair = other and next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
         gain = [] if tasks else [markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, "map")))]
         origin = Html("model" + _linked(own, links or {}))
         words = [len(own), "laptop", *gain, markup.word("reduced budget")]
@@ -288,8 +288,6 @@ def training_curves(logs: dict):
     import seaborn
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 3.2), layout="constrained")
-    loss, valid = figure.subplots(1, 2)
     named = [(*key, log) if isinstance(key, tuple) else (key, None, log) for key, log in logs.items()]
     seeds = {name: [str(seed) for other, seed, _ in named if other == name and seed is not None] for name, *_ in named}
     titles = {name: f"{name}, seed{'s' * (len(of) > 1)} {', '.join(of)}" if of else name for name, of in seeds.items()}
@@ -302,17 +300,19 @@ def training_curves(logs: dict):
             reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None
             steps.append({"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]})
     frame = pd.DataFrame(steps, columns=["step", "loss", "reached", "run", "name"])
+    figure, drawn = Figure(figsize=(8, 3.2), layout="constrained"), [("loss", "training loss")]
+    if seen:
+        drawn.append(("reached", f"validation {' or '.join(sorted(seen))}, points"))
     looks = {"hue": "name", "style": "name", "units": "run", "estimator": None, "palette": "colorblind"}
     looks |= {f"{look}_order": list(titles.values()) for look in ("hue", "style")}
-    for axis, column, label in ((loss, "loss", "training loss"), (valid, "reached", "validation metric, points")):
+    for axis, (column, label) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
         known, legend = frame.dropna(subset=column), {"legend": column == "loss"}
         if len(known):
             seaborn.lineplot(known, x="step", y=column, ax=axis, **looks, **legend, **({"marker": "o"} if column == "reached" else {}))
         axis.set(xlabel="optimiser step", ylabel=label)
         axis.grid(alpha=0.3)
-    valid.set_ylabel(f"validation {' or '.join(sorted(seen)) or 'metric'}, points")
-    if loss.get_legend():
-        seaborn.move_legend(loss, "best", title=None, fontsize="x-small")
+        if axis.get_legend():
+            seaborn.move_legend(axis, "best", title=None, fontsize="x-small")
     return figure
 
 

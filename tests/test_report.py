@@ -313,6 +313,13 @@ def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results)
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
 
 
+def test_without_a_validation_there_is_no_empty_plot_of_it():
+    losses = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.5}]
+    assert [axis.get_ylabel() for axis in report.training_curves({"a": losses}).axes] == ["training loss"]
+    both = report.training_curves({"a": [*losses, {"step": 2, "eval_map": 0.5}]}).axes
+    assert [axis.get_ylabel() for axis in both] == ["training loss", "validation MAP, points"]
+
+
 def test_accuracy_bars_show_each_model_beside_its_majority_class():
     table = pd.DataFrame({"accuracy": [0.9, 0.55], "majority": [0.8, 0.5], "f1": [0.7, 0.5]}, index=["one, ssp", "two, nsp"])
     axis = report.accuracy_bars(table).axes[0]
