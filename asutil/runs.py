@@ -121,7 +121,8 @@ def check(notebook: str, given: dict) -> None:
         expected = TYPES[parameter.type]
         numeric = expected is float and isinstance(value, int) and not isinstance(value, bool)
         if not numeric and type(value) is not expected:
-            raise ValueError(f"{name} of {notebook} is {parameter.type}, got {value!r} ({type(value).__name__}): {parameter.help}")
+            kind = "True or False" if expected is bool else parameter.type
+            raise ValueError(f"{name} of {notebook} is {kind}, got {value!r} ({type(value).__name__}): {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:

@@ -56,7 +56,7 @@ def test_parameters_are_read_from_the_cell(project):
         ({"steps": 1.5}, r"steps of pretrain is int, got 1.5"),
         ({"steps": True}, r"steps of pretrain is int, got True"),
         ({"peak_lr": float("nan")}, r"must be finite, got nan"),
-        ({"keep_head": "yes"}, r"keep_head of pretrain is bool"),
+        ({"keep_head": "yes"}, r"keep_head of pretrain is True or False, got .yes."),
         ({"a b": 1}, r"'a b' is not a parameter name"),
         ({"model": "runs/nothing-0123456789ab"}, r"nothing-0123456789ab is not a finished run"),
         ({"model": "../elsewhere"}, r"model: ../elsewhere does not exist"),
