@@ -44,6 +44,13 @@ def test_targets_run_the_planned_jobs_in_order(target, chosen):
         assert all(f"runs/{need.name}/record.json" in text for need in job.needs)
 
 
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_the_projects_folder_needs_no_name_of_the_file():
+    command = [str(SNAKEMAKE), "-c1", "-n", "--forceall", "demo"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    assert result.returncode == 0 and "rule demo" in result.stdout + result.stderr
+
+
 def test_an_unknown_target_is_refused():
     if not SNAKEMAKE.exists():
         pytest.skip("snakemake is not installed (extra: matrix)")
