@@ -145,15 +145,11 @@ class nsp:
         return 1 + below(keyed(key, 11), 5), 1 + below(keyed(key, 12), 5)
 
     @staticmethod
-    def needs(a, b):
-        return a + b, b
-
-    @staticmethod
     def positive(sampler, p, start, n, a, b, key):
         first = start + below(keyed(key, 1), n - a - b + 1)
         return one(first, first + a), one(first + a, first + a + b), p
 
-    other = ssp.other
+    needs, other = ssp.needs, ssp.other
 
 
 class sop(nsp):

@@ -34,6 +34,21 @@ def made_up_documents(count=30, seed=0, repeated=0.0, paragraphs=(1, 7), sentenc
     return [[[sentence() for _ in range(draw.randint(*sentences))] for _ in range(draw.randint(*paragraphs))] for _ in range(count)]
 
 
+class Stopping:
+    """Batches of a run that is stopped before a step."""
+
+    def __init__(self, batches, at):
+        self.batches, self.at = batches, at
+
+    def __len__(self):
+        return len(self.batches)
+
+    def __getitem__(self, step):
+        if step == self.at:
+            raise KeyboardInterrupt
+        return self.batches[step]
+
+
 @pytest.fixture(scope="session")
 def documents():
     return made_up_documents()

@@ -8,6 +8,8 @@ from transformers import RobertaConfig
 
 from asutil import encoders, inputs, metrics, questions, sampling, training
 
+from .conftest import Stopping
+
 USUAL = {"weight_decay": 0.0, "seed": 4, "save_every": 10**6, "progress": False}
 NAMES = ["the violin", "the glacier"]
 
@@ -97,18 +99,9 @@ def test_a_stopped_run_with_a_head_an_objective_ends_in_the_same_bytes(corpus, t
         training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=2, log_every=2, **USUAL | {"save_every": 2})
         return model, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
-    class Stopping:
-        def __len__(self):
-            return 6
-
-        def __getitem__(self, step):
-            if step == 5:
-                raise KeyboardInterrupt
-            return batches_of(corpus)[step]
-
     model, whole = run(tmp_path / "whole", batches_of(corpus))
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "stopped", Stopping())
+        run(tmp_path / "stopped", Stopping(batches_of(corpus), 5))
     assert run(tmp_path / "stopped", batches_of(corpus))[1] == whole
     start = encoders.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
     for head in ("pair", "pair_2", "pair_3"):  # each has learnt

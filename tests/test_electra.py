@@ -20,6 +20,7 @@ from transformers import (
 from asutil import electra, encoders, inputs, losses, sampling, training
 from asutil.heads import PairEncoder
 
+from .conftest import Stopping
 from .test_encoders import assert_same, parameters
 from .test_packing import examples
 
@@ -302,17 +303,8 @@ def test_a_stopped_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, layou
         assert row["loss"] == pytest.approx(row["mlm_loss"] + row["objective_loss"] + 50 * row["detection_loss"])
         assert 0 < row["detection_loss"] < 1
 
-    class Stopping:
-        def __len__(self):
-            return 6
-
-        def __getitem__(self, step):
-            if step == 5:
-                raise KeyboardInterrupt
-            return batches_of(corpus, layout)[step]
-
     with pytest.raises(KeyboardInterrupt):
-        train(tokenizer, tmp_path / "stopped", Stopping())
+        train(tokenizer, tmp_path / "stopped", Stopping(batches_of(corpus, layout), 5))
     again, resumed = train(tokenizer, tmp_path / "stopped", batches_of(corpus, layout))
     assert again == whole
     assert resumed["tokens"] == result["tokens"]

@@ -9,6 +9,8 @@ from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBert
 
 from asutil import encoders, inputs, packing, sampling, training
 
+from .conftest import Stopping
+
 SIZE = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 SIZE |= {"max_position_embeddings": 80}
 IDS = {"pad_token_id": 1, "cls_token_id": 0, "sep_token_id": 2, "bos_token_id": 0, "eos_token_id": 2}
@@ -228,17 +230,8 @@ def train(corpus, tokenizer, folder, batches, **options):
 def test_a_stopped_packed_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):
     whole, result = train(corpus, tokenizer, tmp_path / "whole", made(corpus, "packed"))
 
-    class Stopping:
-        def __len__(self):
-            return 6
-
-        def __getitem__(self, step):
-            if step == 5:
-                raise KeyboardInterrupt
-            return made(corpus, "packed")[step]
-
     with pytest.raises(KeyboardInterrupt):
-        train(corpus, tokenizer, tmp_path / "stopped", Stopping())
+        train(corpus, tokenizer, tmp_path / "stopped", Stopping(made(corpus, "packed"), 5))
     again, resumed = train(corpus, tokenizer, tmp_path / "stopped", made(corpus, "packed"))
     assert again == whole
     assert resumed["tokens"] == result["tokens"] == sum(made(corpus, "packed")[step]["tokens"] for step in range(6))
