@@ -8,9 +8,11 @@ import pandas as pd
 from . import experiments, markup, questions, significance
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
+from .rows import SIDES
 from .significance import Comparison
 
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
+PER_CLAIM = {"label_accuracy": "label_accuracy"}
 LOST = 20  # one question in so many that a better system loses: for the table of what can be seen
 
 
@@ -43,18 +45,36 @@ def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.Data
     return experiments.read(paper, folder), experiments.records(paper, folder=folder) if found is None else found
 
 
-def values(lines: pd.DataFrame, metric: str) -> list[float]:
-    """One value a seed, 0 to 1."""
-    measured = [record.get("metrics", {}) for record in lines.record]
-    metrics = [splits.get("test") or splits.get("validation", {}) for splits in measured]
-    return [found[metric] for found in metrics if found.get(metric) is not None]
+def side(one) -> str:
+    """The side of its data set that a line is about: its column's, else the first that has figures of test, validation and dev."""
+    measured = one.record.get("metrics", {})
+    first = next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
+    return SIDES[one.dataset][1] if one.dataset in SIDES else first
+
+
+def figures(one, as_printed: bool = False) -> dict:
+    """The metrics of a line's side.
+
+    Args:
+        as_printed: of a re-ranking those of its k candidates alone, as table 7 of joint_inference has them; else those of whole lists,
+            which alone can be compared with other rows.
+    """
+    measured = one.record.get("metrics", {})
+    return (as_printed and measured.get("top_k")) or measured.get(side(one), {})
+
+
+def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[float]:
+    """One value a seed, 0 to 1; `as_printed` as of `figures`."""
+    measured = [figures(one, as_printed) for one in lines.itertuples()]
+    return [found[metric] for found in measured if found.get(metric) is not None]
 
 
 def per_question(one) -> pd.DataFrame:
-    """One record's values of every question, from the record itself or from its run's folder, with question_id as index."""
+    """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
         return pd.read_parquet(one.folder / "per_question.parquet").set_index("question_id")
-    return pd.DataFrame(one.record["per_question"], columns=["question_id", *PER_QUESTION.values()]).set_index("question_id")
+    names = (PER_CLAIM if one.record.get("notebook") == "verify_claims" else PER_QUESTION).values()
+    return pd.DataFrame(one.record["per_question"], columns=["question_id", *names]).set_index("question_id")
 
 
 # ------------------------------------------------------------------ the two tests
@@ -90,12 +110,12 @@ def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Compar
 
 def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000) -> Comparison | None:
     """Paired bootstrap of two rows, each question's value the mean over the seeds that both have; None for other metrics."""
-    if metric not in PER_QUESTION:
+    column, sides = (PER_QUESTION | PER_CLAIM).get(metric), []
+    if column is None:
         return None
-    sides = []
     for name in (row, other):
         of_row = pair.lines[(pair.lines.row == name) & pair.lines.seed.isin(pair.seeds)]
-        sides.append(pd.concat([per_question(one)[PER_QUESTION[metric]] for one in of_row.itertuples()], axis=1).mean(axis=1))
+        sides.append(pd.concat([per_question(one)[column] for one in of_row.itertuples()], axis=1).mean(axis=1))
     return significance.paired_bootstrap(*sides, draws=draws)
 
 

@@ -122,38 +122,40 @@ def questions(packages=NUMPYDOC) -> Iterator[Asked]:
     The candidates are the sentences (>= 20 characters) of the whole docstring in order, the positives those that describe it.
     """
     used = Counter()
+    for docstring, path in _public(packages):
+        parts = docstring.module.split(".")
+        public = parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))]
+        owner = ".".join([*public, *path])  # numpy._core.fromnumeric.mean -> numpy.mean
+        sentences, asked = _asked(docstring.text, owner)
+        for (name, question), positive in asked.items():
+            used[id := f"{docstring.module}.{docstring.qualname}:{name}"] += 1
+            yield Asked(id if used[id] == 1 else f"{id}#{used[id]}", path[-1], question, sentences, positive)
+
+
+def _public(packages) -> Iterator[tuple[Docstring, list[str]]]:
+    """The docstrings of public classes and functions, and the parts of their names."""
     for docstring in read(packages):
         path = docstring.qualname.split(".")
         if docstring.qualname and not any(part.startswith("_") for part in path):
-            parts = docstring.module.split(".")
-            public = parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))]
-            owner = ".".join([*public, *path])  # numpy._core.fromnumeric.mean -> numpy.mean
-            sentences, asked = _asked(docstring.text, owner)
-            for (name, question), positive in asked.items():
-                used[id := f"{docstring.module}.{docstring.qualname}:{name}"] += 1
-                yield Asked(id if used[id] == 1 else f"{id}#{used[id]}", path[-1], question, sentences, positive)
+            yield docstring, path
 
 
 def _asked(text: str, owner: str) -> tuple[list[str], dict[tuple[str, str], set[int]]]:
     """The sentences of a docstring, and (name, question) -> the numbers of those that answer it."""
-    from blingfire import text_to_sentences
-
     sentences, asked = [], {}
 
     def add(lines) -> set[int]:
         first = len(sentences)
-        for paragraph in prose("\n".join(lines)):
-            sentences.extend(sentence for sentence in text_to_sentences(paragraph).split("\n") if len(sentence) >= 20)
+        sentences.extend(_sentences(lines))
         return set(range(first, len(sentences)))
 
     for title, lines in sections(text):
         if title not in WORDING:
             add(lines if title not in SKIPPED else [])
             continue
-        heads = [i for i, line in enumerate(lines) if line and not line[0].isspace()]
-        for start, stop in zip(heads, [*heads[1:], len(lines)]):
-            names, colon, _ = re.sub(r"[`*\\]", "", lines[start]).partition(" : ")
-            positive, names = add(lines[start + 1 : stop]), [name for name in re.split(r"\s*,\s*", names.strip()) if name]
+        for head, below in _entries(lines):
+            names, colon, _ = head.partition(" : ")
+            positive, names = add(below), [name for name in re.split(r"\s*,\s*", names.strip()) if name]
             wording, key = WORDING[title], ", ".join(names)
             if wording is RETURNED and not colon:  # a type without a name
                 wording, key = "What does {owner} return?", "returns"
@@ -162,6 +164,55 @@ def _asked(text: str, owner: str) -> tuple[list[str], dict[tuple[str, str], set[
                 question = wording.format(be="are" if len(names) > 1 else "is", names=listed, owner=owner)
                 asked.setdefault((key, question), set()).update(positive)
     return sentences, asked
+
+
+def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    """What a section lists: each line that is not indented, without markup, and the lines below it."""
+    heads = [i for i, line in enumerate(lines) if line and not line[0].isspace()]
+    for start, stop in zip(heads, [*heads[1:], len(lines)]):
+        yield re.sub(r"[`*\\]", "", lines[start]), lines[start + 1 : stop]
+
+
+class Entry(NamedTuple):
+    id: str
+    side: str
+    title: str  # the function's or class's name in its module
+    section: str
+    name: str
+    said: str  # what stands behind the name: type, default
+    sentences: list[str]  # of the whole docstring in order; an entry's head is one of them
+    own: range  # the numbers of the entry's sentences, its head first
+
+
+def entries(packages=NUMPYDOC) -> Iterator[Entry]:
+    """Every single parameter, attribute and named return value of a public class or function whose type is documented."""
+    used = Counter()
+    for docstring, path in _public(packages):
+        sentences, found = [], []
+        for title, lines in sections(docstring.text):
+            for head, below in _entries(lines) if title in WORDING else [("", lines if title not in SKIPPED else [])]:
+                first, (name, colon, said) = len(sentences), (part.strip() for part in head.partition(" : "))
+                sentences += [" ".join(head.split())] * bool(head) + _sentences(below)
+                if colon and name.isidentifier():
+                    found.append((title, name, " ".join(said.split()), range(first, len(sentences))))
+        for section, name, said, own in found:
+            used[id := f"{docstring.module}.{docstring.qualname}:{name}"] += 1
+            id = id if used[id] == 1 else f"{id}#{used[id]}"
+            yield Entry(id, side(path[-1]), docstring.qualname, section, name, said, sentences, own)
+
+
+def side(function: str) -> str:
+    """Where a function's bare name is: eight tenths of them in train, one in dev, one in test."""
+    part = int.from_bytes(hashlib.blake2b(function.encode(), digest_size=7, key=b"pydocs").digest()) % 10
+    return "test" if part == 0 else "dev" if part == 1 else "train"
+
+
+def _sentences(lines: list[str]) -> list[str]:
+    """The sentences of at least 20 characters of their prose."""
+    from blingfire import text_to_sentences
+
+    split = (text_to_sentences(paragraph).split("\n") for paragraph in prose("\n".join(lines)))
+    return [sentence for sentences in split for sentence in sentences if len(sentence) >= 20]
 
 
 def prose(text: str) -> list[str]:

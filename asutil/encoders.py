@@ -13,8 +13,8 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import cleaning, electra, heads, sources, weights
-from .heads import PairEncoder
+from . import cleaning, electra, heads, joints, sources, weights
+from .heads import PairEncoder, widen_types
 
 CLASSES = 2
 TOKENIZER_DOCUMENTS = 20_000
@@ -144,6 +144,7 @@ def load(
     seed: int = 0,
     generator: str | Path | None = None,
     members: int | None = None,
+    joint: dict | bool = True,
 ) -> PairEncoder:
     """Load a backbone with its heads from a finished run, a folder or the hub, in float32 whatever it was stored in.
 
@@ -155,6 +156,7 @@ def load(
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
+        joint: True: a `joints.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joints.shape`).
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
     """
     path, masked, others = weights.source(name), None, {}
@@ -174,13 +176,22 @@ def load(
     model = electra.assembled(pair, detection, masked, tokenizer) if detects else _assemble(pair, masked, tokenizer)
     if others.get("mlm") and not detects:
         _near_uniform(masked, model.backbone)
-    fresh, saved = {"pair": new_pair or not keep_head, **others}, weights.saved_heads(path)
+    saved, former = weights.saved_heads(path), getattr(model.backbone.config, "joint", None)
+    wanted = former if joint is True else joint
+    if wanted:
+        if former and keep_head:
+            joints.check_head(former, wanted, name)
+        model = joints.over(model, wanted, seed)
+    elif hasattr(model.backbone.config, "joint"):
+        del model.backbone.config.joint
+    scorer = model.HEADS[0]
+    fresh = {scorer: bool(wanted) or new_pair or not keep_head, **others, "types": "types" in model.fresh}
     known = {key.split(".")[0] for key in saved}
     for head in known & set(model.HEADS):
-        if head in others or (head == "pair" and keep_head):
+        if head in others or (head == scorer and keep_head):
             weights.restore(model.head_parameters(head), saved, name)
             fresh[head] = False
-    further = {head for head in known if head.startswith("pair_")}
+    further = {head for head in known if head.removeprefix("pair_").isdigit()}
     model.give_members(1 + len(further) if members is None else members)
     for head in further & set(model.HEADS) if keep_head else ():
         weights.restore(model.head_parameters(head), saved, name)
@@ -205,12 +216,14 @@ def start_from(
     generator: str | None = None,
     context: bool = False,
     members: int = 1,
+    joint: dict | None = None,
 ) -> PairEncoder:
     """What a run starts from: `tiny` or `tiny_electra` from scratch with this tokenizer, anything else as `load` gives it.
 
     Args:
         context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
         members: pair heads, one for each objective of a union; 1 is a shared one, and of a run that has more it is the first.
+        joint: the shape of a joint model (`joints.shape`); None: a pair model, also from the backbone of a joint one.
     Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
         trained.
     """
@@ -218,9 +231,10 @@ def start_from(
         if generator:
             raise ValueError(f"generator: {name} starts from scratch, got {generator}")
         model = FROM_SCRATCH[name](tokenizer, seed, mlm)
+        model = joints.over(model, joint, seed) if joint else model
         model.give_members(members)
     else:
-        model = load(name, mlm, keep_head, seed, generator, members)
+        model = load(name, mlm, keep_head, seed, generator, members, joint or False)
     if context and widen_types(model, seed=seed):
         log.warning("%s: a fresh table (seed %d) of 3 token types: question, candidate, context", name, seed)
     if context or model.parts == 3:
@@ -229,45 +243,15 @@ def start_from(
     return model
 
 
-def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0) -> bool:
-    """Replace a table of fewer than `rows` token types by a fresh one; ELECTRA's generator has the same table.
-
-    Where the tokenizer gives no token types, every token has always had row 0, which is an offset and says nothing of parts: it is kept
-    under the fresh rows. RoBERTa-Base's is zero.
-    Paper: contextual_as2, appendix C.
-    Deviation: D-37.
-    Returns: whether the table is a new one; then the model's `fresh` names it as "types".
-    Raises: ValueError for a backbone without token types.
-
-    Example:
-        >>> model = tiny(train_tokenizer(["a few words"], 300))
-        >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
-        (True, False, 3, ('pair', 'mlm', 'types'))
-    """
-    readers = [model.backbone, *([model.generator.base_model] if hasattr(model, "generator") else [])]
-    tables = [heads.type_table(reader) for reader in readers]
-    weight, config = tables[0].weight, model.backbone.config
-    fresh = len(weight) < rows
-    if fresh:
-        typed = "token_type_ids" in getattr(model.tokenizer, "model_input_names", ["token_type_ids"])
-        offset = 0.0 if typed else weight[0].detach()
-        with weights.seeded(seed):
-            weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * config.initializer_range)
-        model.fresh += ("types",)
-    for reader, table in zip(readers, tables):
-        table.weight, table.num_embeddings, reader.config.type_vocab_size = weight, len(weight), len(weight)
-    model.takes_types = True
-    if len(readers) == 2:
-        model.generator_takes_types = True
-    return fresh
-
-
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
     readers = (model.backbone, getattr(model, "generator", model.backbone))
     longest = min(model.tokenizer.model_max_length, *(reader.config.max_position_embeddings for reader in readers))
     alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=several) for several in (False, True))
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
+    joint = getattr(model.backbone.config, "joint", None)
+    if joint and joint["head"] not in heads.POOLED:
+        shortest = (joint["k"] + 1) * (alone + 1)
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
 
@@ -283,15 +267,19 @@ def load_ranker(name: str | Path, device: str | None = None):
     from .ranking import Ranker
 
     model = load(name)
-    if "pair" in model.fresh:
-        raise ValueError(f"{name} has no pair head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
+    if model.HEADS[0] in model.fresh:
+        raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     record = Path(weights.source(name)).parent / "record.json"
     record = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {"settings": {}}
     settings = record["settings"]
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
+    if model.HEADS[0] in ("ie_1", "ae_1", *heads.POOLED):
+        raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return Ranker(model.eval(), settings.get("max_tokens") or {2: 128, 3: 256}[model.parts])
+    joint = getattr(model.backbone.config, "joint", None)
+    longest = (joint["k"] + 1) * joint["slot_tokens"] if joint else {2: 128, 3: 256}[model.parts]
+    return Ranker(model.eval(), settings.get("max_tokens") or longest)
 
 
 @torch.no_grad()

@@ -79,6 +79,16 @@ def best_of(scores: pd.DataFrame, question_id: str, count: int = TOP) -> list[li
     return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
 
 
+def sampled(sampler) -> pd.DataFrame:
+    """The first group of a `sampling.Sampler`: a line an example, of mspp, where the group is one example, a line a sentence."""
+    first = sampler[0]
+    if isinstance(first.kind, tuple):
+        kinds, labels = ("s0", *first.kind), ("", *first.label)
+        return pd.DataFrame({"slot": range(len(first.parts)), "label": labels, "kind": kinds, "text": [text[:200] for text in first.parts]})
+    group, parts = [first, *(sampler[i] for i in range(1, 1 + sampler.negatives))], ("first", "second", "context")
+    return pd.DataFrame([{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group])
+
+
 # ------------------------------------------------------------------ ranked lists
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import runs
-from .rows import NOTEBOOKS, ROBERTA, all_of, one_of
+from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
 from .rows import PAPERS as PAPERS
 from .rows import RUNGS as RUNGS
 from .rows import papers as papers
@@ -45,16 +45,20 @@ class Job:
 # ------------------------------------------------------------------ what a rung runs
 
 
-def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model: str | None, **tried) -> dict:
+def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model=None, first=None, **tried) -> dict:
     """The parameters that one stage of a row gives to its notebook.
 
     Args:
+        dataset: of the rung; a column that is one side of a data set stands for it.
         model: the run that the stage starts from; None for the rung's backbone.
+        first: the run whose best candidates are re-ranked.
         tried: settings of a search, for a run that ranks.
     """
-    budget = data["rungs"][rung]
-    chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items() if key != "notebook"}
-    given = {"rung": rung, **{key: value for key, value in chosen.items() if value is not None}}
+    budget, dataset = data["rungs"][rung], SIDES.get(dataset, (dataset,))[0]
+    chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items()}
+    given = {"rung": rung, **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")}}
+    if stage["notebook"] == "rerank":
+        return {"rung": rung, "first_run": first, "joint_run": model, "seed": seed} | given
     if stage["notebook"] == "task_difficulty":
         return {**given, "corpus": budget["corpus"], "seed": 0}
     given.setdefault("model", budget["backbones"][data["rows"][row].get("backbone", ROBERTA)])
@@ -68,8 +72,9 @@ def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str,
 def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one rung, each once, every run after those that it needs.
 
-    Only the last run of a row is made with every seed; those before it are made once, with seed 0. Where the rung searches settings,
-    the tries come first; the seeds follow once all tries have a record, with the settings of the best MAP on dev.
+    Only the last run of a row is made with every seed, and the one that it re-ranks with; those before are made once, with seed 0.
+    Where the rung searches settings, the tries come first; the seeds follow once all tries have a record, with the settings of the
+    best MAP on dev.
 
     Args:
         rows: some of the rung's rows; all by default. seeds: the same for seeds.
@@ -86,7 +91,8 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
     """
     made = {}
     for job in _every(paper, rung, rows, seeds, folder_for or _planned, folder, more):
-        if job.folder not in made or made[job.folder].search:  # the best of the tries is the run of its seed as well
+        known = made.get(job.folder)
+        if known is None or known.search or known.dataset == TRANSFER:  # a try, or where another row starts, may be a row's own run as well
             made[job.folder] = job
     return list(made.values())
 
@@ -110,17 +116,23 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
     all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:
-        parameters = stage_parameters(data, row, stage, rung, dataset, seed, needs and _named(needs[0]), **tried)
+        parameters = stage_parameters(data, row, stage, rung, dataset, seed, *map(_named, needs), **tried)
         parameters |= {name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])}
         where = folder_for(stage["notebook"], parameters)
         scored = NOTEBOOKS[stage["notebook"]] or scored or dataset
         return Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
 
-    for row, dataset in itertools.product(rows or budget["rows"], budget["datasets"]):
+    def of_row(row, dataset):
         *before, last = stages(data, row, rung)
-        needs, best, ranks = (), {}, NOTEBOOKS[last["notebook"]] is None
+        rerank = last if last["notebook"] == "rerank" else None
+        if rerank:
+            *before, last = before
+        needs, best, ranks, first = (), {}, NOTEBOOKS[last["notebook"]] is None, {}
         if ranks and dataset in tested and dataset not in data["rows"][row]["published"]:
-            continue  # the paper has a dash there
+            return  # the paper has a dash there
+        if rerank:
+            yield from (made := list(of_row(rerank["first"], dataset)))
+            first = {one.seed: one.folder for one in made if one.dataset == dataset and not one.search}
         for stage in before:
             yield (one := job(row, stage, dataset, 0, needs, TRANSFER))
             needs = (one.folder,)
@@ -129,8 +141,14 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
             tries = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(budget["search"])]
             yield from tries
             best = _best(tries, budget["search"])
-        if best is not None:
-            yield from (job(row, last, dataset, seed, needs, **best) for seed in (budget["seeds"] if seeds is None else seeds))
+        for seed in () if best is None else budget["seeds"] if seeds is None else seeds:
+            yield (one := job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best))
+            if seed in first:
+                yield job(row, rerank, dataset, seed, (one.folder, first[seed]))
+
+    for row in rows or budget["rows"]:
+        for dataset in datasets(data, row, rung):
+            yield from of_row(row, dataset)
 
 
 def _grid(search: dict) -> list[dict]:
@@ -181,11 +199,17 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     """
     if not data.get("settings") or "paper" not in data.get("rungs", {}):
         return False
-    chain, model = stages(data, row, "paper")[: 1 if dataset == "pretraining" else None], None
+    chain, model, first = stages(data, row, "paper")[: 1 if dataset == "pretraining" else None], None, None
+    if chain and "first" in chain[-1]:  # before the last of its own runs stand those of the row that ranked first
+        own = len(chain) - 1
+        others, records = records[own:-1], [*records[:own], *records[own:][-1:]]
+        if not at_paper_settings(data, chain[-1]["first"], dataset, others):
+            return False
+        first = others[-1]["name"]
     if not chain or len(chain) != len(records):
         return False
     for stage, record in zip(chain, records):
-        wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model))
+        wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
         allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted)
         found = record["settings"]
         if record["notebook"] != stage["notebook"] or any(found.get(n) not in values for n, values in allowed.items() if n not in FREE):
@@ -212,7 +236,8 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some rung.
 
     Returns: one row a record: row, dataset (`pretraining` for a pre-training run), rung, seed, source ("committed" | "this machine"),
-        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from).
+        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
+        those of the row that ranked first as well). A run on FEVER is a row for each side that has public labels.
     Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
     """
     data = read(paper, folder)
@@ -244,11 +269,24 @@ def _local(data: dict, made: pd.DataFrame, folder):
 
     by_folder = {run.folder: run for run in made.itertuples()}
     for rung in (name for name in data.get("rungs", {}) if name in set(made["rung"])):
-        for job in jobs(data["slug"], rung, folder_for=find, folder=folder):
+        plan = {job.folder: job for job in jobs(data["slug"], rung, folder_for=find, folder=folder)}
+        for job in plan.values():
             if job.folder in by_folder and not job.search:
                 run = by_folder[job.folder]
-                earlier = [by_folder[need].record for need in job.needs]
-                yield job.row, job.dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
+                earlier = [by_folder[need].record for need in _ancestors(job, plan)]
+                for dataset in _columns(job.dataset, run.record):
+                    yield job.row, dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
+
+
+def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
+    """The folders of the runs that a job goes back to, each after those that it needs."""
+    return [folder for need in job.needs for folder in (*_ancestors(plan[need], plan), need)]
+
+
+def _columns(dataset: str, record: dict) -> list[str]:
+    """The columns of tables that a run has figures for: where the sides of its data set are columns, those with labels."""
+    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset}
+    return [column for column, side in sides.items() if side in record["metrics"]] if sides else [dataset]
 
 
 def _completed(notebook: str, settings: dict) -> dict:

@@ -5,116 +5,21 @@ Everything up to the micro-batches is ragged (flat ids and offsets): padding is 
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from tqdm.auto import tqdm
 
-from .draws import below, keyed, mix, permuted
+from .draws import keyed, permuted
+from .masking import mask
+from .ragged import Batch as Batch
+from .ragged import Ragged, concatenated
+from .template import Template
 from .tokenizing import gathered, last_first, longest_first, tokenized
 
 IGNORED = -100
 WINDOW = 1 << 16  # different texts that are tokenised together
-MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the next
-
-
-@dataclass(frozen=True)
-class Template:
-    """What a tokenizer puts around the parts: ids and token types before the first, between each two and after the last."""
-
-    special: tuple[np.ndarray, ...]
-    types: tuple[np.ndarray, ...]
-    part_types: tuple[int, ...]
-    has_types: bool
-    pad: int
-    mask: int
-    vocabulary: np.ndarray  # ids that a masked token may be replaced by: all but the special ones
-    is_special: np.ndarray  # (V,) bool
-
-    @classmethod
-    def of(cls, tokenizer, parts=2) -> "Template":
-        """Read the template off the tokenizer's own encoding of a pair.
-
-        A third part, the context, follows as the second follows the first; then types are always there, 0, 1 and 2, and a separator
-        has the type of the part that it closes.
-        """
-        both = tokenizer("a", "b", return_special_tokens_mask=True, return_token_type_ids=True)
-        part = both.sequence_ids()
-        ids, types = np.array(both["input_ids"]), np.array(both["token_type_ids"])
-        first, second = np.flatnonzero(np.equal(part, 0)), np.flatnonzero(np.equal(part, 1))
-        cuts = (slice(0, first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None))
-        special = np.zeros(len(tokenizer), bool)
-        special[tokenizer.all_special_ids] = True
-        around, kinds, part_types = [ids[cut] for cut in cuts], [types[cut] for cut in cuts], types[[first[0], second[0]]]
-        if parts == 3:
-            around.insert(1, around[1])
-            kinds, part_types = [np.full(len(ids), kind) for ids, kind in zip(around, (0, 0, 1, 2))], range(3)
-        return cls(
-            special=tuple(around),
-            types=tuple(kinds),
-            part_types=tuple(map(int, part_types)),
-            has_types=parts == 3 or "token_type_ids" in tokenizer.model_input_names,
-            pad=tokenizer.pad_token_id,
-            mask=tokenizer.mask_token_id,
-            vocabulary=np.flatnonzero(~special),
-            is_special=special,
-        )
-
-    @property
-    def added(self) -> int:
-        return sum(map(len, self.special))
-
-
-@dataclass(frozen=True)
-class Batch:
-    """Padded examples: input_ids (B, T), lengths (B,), token_type_ids (B, T) or None, labels (B,)."""
-
-    input_ids: np.ndarray
-    lengths: np.ndarray
-    token_type_ids: np.ndarray | None
-    labels: np.ndarray
-
-
-@dataclass(frozen=True)
-class Ragged:
-    """Examples of different lengths without padding: flat ids (N,), offsets (B + 1,), token types (N,) or None."""
-
-    ids: np.ndarray
-    offsets: np.ndarray
-    types: np.ndarray | None
-
-    @property
-    def lengths(self) -> np.ndarray:
-        return np.diff(self.offsets)
-
-    def take(self, rows: np.ndarray) -> "Ragged":
-        """The given examples, in the given order."""
-        lengths = self.lengths[rows]
-        at = gathered(self.offsets[rows], lengths)
-        offsets = np.concatenate([[0], lengths.cumsum()])
-        return Ragged(self.ids[at], offsets, None if self.types is None else self.types[at])
-
-    def padded(self, pad: int, labels: np.ndarray) -> Batch:
-        lengths = self.lengths
-        real = np.arange(lengths.max(initial=0)) < lengths[:, None]
-        input_ids = np.full(real.shape, pad, np.int64)
-        input_ids[real] = self.ids
-        types = None
-        if self.types is not None:
-            types = np.zeros(real.shape, np.int64)
-            types[real] = self.types
-        return Batch(input_ids, lengths, types, labels)
-
-
-def concatenated(pieces: list[Ragged]) -> Ragged:
-    """Several ragged batches as one."""
-    if len(pieces) == 1:
-        return pieces[0]
-    starts = np.cumsum([0] + [len(piece.ids) for piece in pieces[:-1]])
-    offsets = np.concatenate([[0]] + [piece.offsets[1:] + start for piece, start in zip(pieces, starts)])
-    types = None if pieces[0].types is None else np.concatenate([piece.types for piece in pieces])
-    return Ragged(np.concatenate([piece.ids for piece in pieces]), offsets, types)
 
 
 # ------------------------------------------------------------------ pairs
@@ -128,6 +33,43 @@ def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int)
     tokens = corpus.sentences[ranges]
     lengths = tokens[..., 1] - tokens[..., 0]
     return _join(corpus.tokens, tokens[..., 0], lengths, template, max_tokens)
+
+
+def join_slots(corpus, ranges: np.ndarray, template: Template, slot_tokens: int) -> Ragged:
+    """Joint examples from sentence ranges of an index, each slot `tokenizer(text)` of its own, cut to `slot_tokens`.
+
+    Shapes: ranges (B, S, R, 2) -> B examples of S slots
+    """
+    tokens = corpus.sentences[ranges].reshape(-1, 1, *ranges.shape[2:])
+    texts = _join(corpus.tokens, tokens[..., 0], tokens[..., 1] - tokens[..., 0], template, slot_tokens)
+    return as_slots(texts, np.ones(ranges.shape[:2], bool), slot_tokens)
+
+
+def join_texts(tokens, starts: np.ndarray, lengths: np.ndarray, template: Template, max_tokens: int) -> Ragged:
+    """Texts, or pairs of them, given by where they begin in `tokens`: `tokenizer(*texts, truncation=...)`.
+
+    Shapes: starts, lengths (B,), of pairs (B, 2) -> B examples
+    """
+    starts, lengths = (array.reshape(len(array), -1, 1) for array in (starts, lengths))
+    return _join(tokens, starts, lengths, template, max_tokens)
+
+
+def as_slots(texts: Ragged, present: np.ndarray, slot_tokens: int) -> Ragged:
+    """Joint examples [s_0 ... s_k] of texts that are put into the slots that are present, row by row; token types say the slot.
+
+    Token t of slot i has position i L + t, as if every slot were padded to L; the padding itself, which no token attends to and no
+    head reads, is left out.
+    Paper: joint_inference, section 3.2.
+    Shapes: texts (as many as present), present (B, S) -> B examples
+    """
+    sizes = np.zeros(present.size, np.int64)
+    sizes[present.ravel()] = texts.lengths
+    begins = sizes.cumsum() - sizes
+    offsets = np.append(begins[:: present.shape[1]], len(texts.ids))
+    slots = np.repeat(np.tile(np.arange(present.shape[1]), len(present)), sizes)
+    within = np.arange(len(texts.ids)) - np.repeat(begins, sizes)
+    firsts = np.where(present, begins.reshape(present.shape) - offsets[:-1, None], -1)
+    return Ragged(texts.ids, offsets, slots.astype(np.int16), slots * slot_tokens + within, firsts)
 
 
 def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
@@ -212,12 +154,31 @@ class Pairs:
     def __len__(self):
         return len(self.labels)
 
+    def asked(self, numbers) -> tuple[np.ndarray, np.ndarray]:
+        """Where in `tokens` the questions of some candidates begin, and their lengths."""
+        return self._text(self._asked[self.owners[numbers]])
+
+    def answers(self, numbers=slice(None)) -> tuple[np.ndarray, np.ndarray]:
+        """Where in `tokens` some candidates begin, and their lengths; all of them by default."""
+        return self._text(self._answers[numbers])
+
+    def _text(self, rows):
+        starts = self._ends[rows]
+        return starts, self._ends[rows + 1] - starts
+
+    def members(self, numbers, key=0) -> np.ndarray:
+        """The candidates of some examples: here each example is one."""
+        return np.asarray(numbers)
+
+    def labels_of(self, members: np.ndarray) -> np.ndarray:
+        """Their labels; IGNORED for an empty place, -1."""
+        return np.where(members < 0, IGNORED, self.labels[members])
+
     def join(self, numbers, max_tokens: int) -> Ragged:
         texts = np.stack([self._asked[self.owners[numbers]], self._answers[numbers]], -1)[..., None]
         if len(self._around):
             texts = np.concatenate([texts.repeat(2, -1), self._around[numbers][:, None]], 1)
-        starts = self._ends[texts]
-        lengths = self._ends[texts + 1] - starts
+        starts, lengths = self._text(texts)
         lengths[:, :2, 1:] = 0  # of these two parts one text is all
         return _join(self.tokens, starts, lengths, self.template, max_tokens)
 
@@ -228,30 +189,6 @@ def _in_order(questions) -> bool:
         return questions.ordered
     shown = any(candidate.before or candidate.after for question in questions for candidate in question.candidates)
     return shown or all(len(question.candidates) < 2 for question in questions)
-
-
-# ------------------------------------------------------------------ masking
-
-
-def mask(ragged: Ragged, template: Template, key: np.ndarray, share: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Masked language modelling: choose `share` of the tokens; of these 80 % become <mask>, 10 % another token, 10 % stay.
-
-    Special tokens are never chosen. The draw of a token is a function of its example's key and its place in the example.
-    Shapes: key (B,) -> ids (N,) with the masks put in, places (M,) in the flat ids, targets (M,)
-    """
-    # draw = mix(key + (place in its example + 1) * MASKING), with the example's own terms taken out of the brackets
-    draw = np.arange(1, len(ragged.ids) + 1, dtype=np.uint64)
-    draw *= MASKING
-    draw += np.repeat(key - ragged.offsets[:-1].astype(np.uint64) * MASKING, ragged.lengths)
-    draw = mix(draw)
-    places = np.flatnonzero(draw < int(share * 2**32) << 32)
-    places = places[~template.is_special[ragged.ids[places]]]
-    targets = ragged.ids[places].astype(np.int64)
-    fate = below(mix(draw[places]), 10)
-    other = template.vocabulary[below(mix(draw[places] ^ np.uint64(0xA5A5A5A5)), len(template.vocabulary))]
-    ids = ragged.ids.copy()
-    ids[places] = np.where(fate < 8, template.mask, np.where(fate == 8, other, targets))
-    return ids, places, targets
 
 
 # ------------------------------------------------------------------ optimiser batches
@@ -265,7 +202,8 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
         masked: (places, targets) of masked tokens in the flat ids.
         members: which objective of a union each example is of.
     Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the template has them, members where given,
-        and masked_positions (into the flattened micro-batch) with masked_targets.
+        masked_positions (into the flattened micro-batch) with masked_targets, and of joint inputs position_ids, counted from 0, and
+        firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
     """
     import torch
 
@@ -280,14 +218,19 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
         width = int(lengths[order[stop - 1]])
         rows = order[max(0, stop - max(1, max_padded_tokens // width)) : stop]
         stop -= len(rows)
-        batch = ragged.take(rows).padded(pad, labels[rows])
+        part = ragged.take(rows)
+        ids, types, positions = part.columns(pad)
         micro = {
-            "input_ids": batch.input_ids,
-            "attention_mask": (np.arange(width) < batch.lengths[:, None]).astype(np.int64),
-            "labels": np.asarray(batch.labels, np.int64),
+            "input_ids": ids,
+            "attention_mask": (np.arange(width) < part.lengths[:, None]).astype(np.int64),
+            "labels": np.asarray(labels[rows], np.int64),
         }
-        if batch.token_type_ids is not None:
-            micro["token_type_ids"] = batch.token_type_ids
+        if types is not None:
+            micro["token_type_ids"] = types
+        if positions is not None:
+            micro["position_ids"] = positions
+        if part.firsts is not None:
+            micro["firsts"] = np.where(part.firsts < 0, -1, part.firsts + width * np.arange(len(rows))[:, None])
         if members is not None:
             micro["members"] = members[rows]
         if masked is not None:
@@ -357,13 +300,18 @@ class PretrainingBatches:
         masked, members = None, np.concatenate(members) if self.sampler(0).members else None
         if self.mlm_share:
             ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
-            ragged, masked = Ragged(ids, ragged.offsets, ragged.types), (places, targets)
+            ragged, masked = replace(ragged, ids=ids), (places, targets)
         micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members)
-        return {"micro": micro, "examples": len(labels), "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
+        counts = {"examples": len(labels), "labels": labels.size, "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
+        return {"micro": micro, **counts}
 
 
 class FinetuningBatches:
-    """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order."""
+    """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order.
+
+    Args:
+        pairs: `Pairs`, or `groups.Groups`, of which a batch holds `batch_size` groups; they are put together anew every epoch.
+    """
 
     def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None):
         if not len(pairs):
@@ -383,7 +331,9 @@ class FinetuningBatches:
         return permuted(numbers, len(self.pairs), keyed(self.seed, epoch, 0xF17E))
 
     def __getitem__(self, step: int) -> dict:
-        numbers = self.examples(step)
-        ragged, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
+        epoch = step // self.steps_an_epoch
+        members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, 0x60FD))
+        ragged, labels = self.pairs.join(members, self.max_tokens), self.pairs.labels_of(members)
         micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
-        return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(ragged.ids)}
+        counts = {"examples": len(labels), "labels": int((labels != IGNORED).sum()), "masked": 0, "tokens": len(ragged.ids)}
+        return {"micro": micro, **counts}

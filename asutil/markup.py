@@ -12,9 +12,10 @@ NAMES = {
     "p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy",
     "answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev",
     "trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1",
-    "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "qasper": "QASPER",
+    "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER",
+    "qasper": "QASPER",
     "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
-    "document_order": "document order", "bm25": "BM25",
+    "document_order": "document order", "bm25": "BM25", "majority": "most frequent label", "pydocs_claims": "pydocs claims",
 }
 # fmt: on
 LEGEND = "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."

@@ -12,6 +12,7 @@ import pandas as pd
 
 TIES = ("pessimistic", "trec_eval")
 EMPTY = ("raise", "skip", "zero")
+VERDICTS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # classes 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -165,15 +166,53 @@ def classification(labels, predictions) -> dict:
         >>> classification([1, 0, 0, 0], [1, 1, 0, 0])
         {'accuracy': 0.75, 'f1': 0.6666666666666666, 'majority': 0.75}
     """
+    labels, predictions = _classes(labels, predictions)
+    both = int(((labels == 1) & (predictions == 1)).sum())
+    either = int((labels == 1).sum() + (predictions == 1).sum())
+    majority = np.unique(labels, return_counts=True)[1].max() / len(labels)
+    return {"accuracy": float((labels == predictions).mean()), "f1": 2 * both / either if either else 0.0, "majority": float(majority)}
+
+
+def verification(labels, predictions) -> dict:
+    """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), and the share of the most frequent label.
+
+    LA = mean over claims of [label = prediction],  F1_c = 2 |label c and predicted c| / (|label c| + |predicted c|)
+    Paper: joint_inference, appendix B.3, the accuracy alone.
+    Shapes: labels, predictions (N,), classes 0, 1, 2 as in `VERDICTS`.
+    Example:
+        >>> verification([0, 0, 1, 2], [0, 1, 1, 0])["label_accuracy"]
+        0.5
+    """
+    table = confusion(labels, predictions)
+    counts = table.to_numpy()
+    right, either = np.diag(counts), counts.sum(0) + counts.sum(1)
+    f1 = {f"f1_{name.lower().replace(' ', '_')}": float(2 * r / e) if e else 0.0 for name, r, e in zip(table, right, either)}
+    total = int(counts.sum())
+    return {"label_accuracy": float(right.sum() / total), **f1, "majority": float(counts.sum(1).max() / total), "claims": total}
+
+
+def confusion(labels, predictions, names=VERDICTS) -> pd.DataFrame:
+    """How often each class was predicted as each: rows are the labels, columns the predictions.
+
+    Shapes: labels, predictions (N,) -> (C, C); `names` are those of the classes 0 to C - 1.
+    Raises: ValueError naming the row for a number that is no class, such as the -1 of a blind test set.
+    """
+    labels, predictions = _classes(labels, predictions)
+    for what, values in (("label", labels), ("prediction", predictions)):
+        if len(wrong := np.flatnonzero((values < 0) | (values >= len(names)))):
+            raise ValueError(f"row {wrong[0]}: a {what} is a class from 0 to {len(names) - 1}, got {values[wrong[0]]}")
+    counts = np.zeros((len(names), len(names)), np.int64)
+    np.add.at(counts, (labels.astype(np.int64), predictions.astype(np.int64)), 1)
+    return pd.DataFrame(counts, pd.Index(names, name="label"), pd.Index(names, name="prediction"))
+
+
+def _classes(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.shape != predictions.shape or labels.ndim != 1 or not len(labels):
         raise ValueError(f"one prediction a label, at least one: got shapes {labels.shape} and {predictions.shape}")
     if labels.dtype.kind not in "biu" or predictions.dtype.kind not in "biu":
         raise ValueError(f"labels and predictions are class numbers, got {labels.dtype} and {predictions.dtype}")
-    both = int(((labels == 1) & (predictions == 1)).sum())
-    either = int((labels == 1).sum() + (predictions == 1).sum())
-    majority = np.unique(labels, return_counts=True)[1].max() / len(labels)
-    return {"accuracy": float((labels == predictions).mean()), "f1": 2 * both / either if either else 0.0, "majority": float(majority)}
+    return labels, predictions
 
 
 def write_trec(scores: pd.DataFrame, run_path: str | Path, qrels_path: str | Path, tag: str = "asutil") -> None:

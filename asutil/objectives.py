@@ -232,6 +232,43 @@ class dslc(Contextual):
         return _ranges(np.maximum(first - 1, start), first, stop, end, end, end)
 
 
+class mspp:
+    """Multi-Sentences in Paragraph Prediction: which of s_1 ... s_k are of the paragraph of s_0?
+
+    Its examples are groups, made by `mspp.MultiSentenceSampler`. max_tokens is that of one text.
+    Paper: joint_inference, section 3.4; 64 tokens: appendix B.1.
+    """
+
+    max_tokens, hard, negatives = 64, True, None
+
+    @staticmethod
+    def lengths(key, longest):
+        return 1 + below(keyed(key, 11), longest), 1 + below(keyed(key, 12), longest)
+
+    @staticmethod
+    def positive(start, n, a, b, count, key):
+        """Where disjoint spans of a paragraph begin, all placements equally likely: one of a sentences, then `count` of b.
+
+        Shapes: (B,) each -> (B, 1 + count)
+        """
+        spans = np.arange(1 + count)
+        at = _subset(key, n - a - count * b + len(spans), len(spans))
+        turn = below(keyed(key, len(spans)), np.full(np.shape(key), len(spans)))[:, None]  # which of them, in the order of the text, has a
+        at += start[:, None] + spans * (b[:, None] - 1) + np.where(spans > turn, (a - b)[:, None], 0)
+        return np.concatenate([np.take_along_axis(at, turn, 1), at[spans != turn].reshape(len(at), count)], 1)
+
+
+def _subset(key, size, count):
+    """`count` different places out of range(size), in order, all sets of them equally likely. Shapes: (B,), (B,) -> (B, count)"""
+    found = np.empty((len(size), 0), np.int64)
+    for taken in range(count):
+        place = below(keyed(key, taken), size - taken)
+        for column in found.T:  # in order, so that each place that is passed moves it on by one
+            place += place >= column
+        found = np.sort(np.column_stack([found, place]), 1)
+    return found
+
+
 RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop, sdc, dpc, dslc)}
 # Several objectives under one head, by the settings of the first.
 UNIONS = {"all": ("ssp", "sp", "psd"), "context_all": ("sdc", "dpc", "dslc")}

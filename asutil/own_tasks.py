@@ -53,7 +53,7 @@ def _objective(model: str, asked: str | None) -> str:
         own = runs.read_record(folder)["settings"].get("objective")
         known = [own, *objectives.UNIONS.get(own, ())]
         asked = asked or own
-    if asked not in known or asked not in (*objectives.RULES, *objectives.UNIONS):
+    if asked not in known or asked not in sampling.OBJECTIVES:
         raise ValueError(f"objectives: {model} can be asked for {', '.join(map(str, known))}; got {asked}")
     return asked
 

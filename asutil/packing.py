@@ -29,7 +29,7 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
         members: which objective of a union each example is of.
     Returns: dicts of input_ids, position_ids (1, N), token_type_ids where there are any, cu_seq_lens (B + 1 or + 2,): where
         examples begin and end, longest (int), first (B,): places of the first tokens, labels and members (B,), masked_positions,
-        masked_targets.
+        masked_targets, and of joint inputs firsts (B, S): where slots begin, -1 for an empty one.
     """
     order = np.argsort(-ragged.lengths, kind="stable")
     until = ragged.lengths[order].cumsum()
@@ -53,7 +53,7 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
 
     micro = {
         "input_ids": filled(part.ids, pad),
-        "position_ids": filled(np.arange(size) - np.repeat(starts, part.lengths)),
+        "position_ids": filled(np.arange(size) - np.repeat(starts, part.lengths) if part.positions is None else part.positions),
         "cu_seq_lens": np.append(part.offsets, [size + filler] * bool(filler)).astype(np.int32),
         "longest": -(-int(part.lengths.max()) // BLOCK) * BLOCK,
         "first": starts.astype(np.int64),
@@ -61,6 +61,8 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
     }
     if part.types is not None:
         micro["token_type_ids"] = filled(part.types)
+    if part.firsts is not None:
+        micro["firsts"] = np.where(part.firsts < 0, -1, part.firsts + starts[:, None])
     if members is not None:
         micro["members"] = members[rows]
     if masked is not None:
@@ -83,6 +85,12 @@ def fits(backbone) -> bool:
     return config.model_type in KNOWN and getattr(config, "classifier_pooling", "cls") == "cls" and not recomputes
 
 
+def first_position(backbone) -> int:
+    """The number of an input's first position: RoBERTa counts from its padding on."""
+    positions = getattr(backbone.embeddings, "position_embeddings", None)
+    return 0 if positions is None or positions.padding_idx is None else positions.padding_idx + 1
+
+
 def outputs(backbone, micro: dict, token_types: bool, forward=None):
     """What `backbone` gives for a packed micro-batch: last_hidden_state (1, N, H).
 
@@ -94,9 +102,7 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None):
     config = backbone.config
     if not fits(backbone):
         raise ValueError(f'{config.model_type} cannot be packed (these can: {", ".join(KNOWN)}): give the batches layout="ordered"')
-    positions = getattr(backbone.embeddings, "position_embeddings", None)
-    start = 0 if positions is None or positions.padding_idx is None else positions.padding_idx + 1  # RoBERTa counts from its padding
-    given = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + start}
+    given = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
     if token_types and "token_type_ids" in micro:
         given["token_type_ids"] = micro["token_type_ids"]
     former, config._attn_implementation = config._attn_implementation, NAME

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import docstrings, document_order, hub, tables
+from .claims import load_claims as load_claims
 
 SIDES = ("train", "dev", "test")
 # data set -> hub id, protocol -> side -> (file, which questions stay). TREC-QA's files are filtered already.
@@ -265,8 +266,7 @@ def _users_file(path: Path, side: str) -> Split:
 def _pydocs() -> dict[str, Split]:
     columns = {side: {"question_id": [], "question": [], "answer": [], "label": []} for side in SIDES}
     for asked in docstrings.questions():
-        part = _hash("pydocs", asked.function) % 10
-        column = columns["test" if part == 0 else "dev" if part == 1 else "train"]
+        column = columns[docstrings.side(asked.function)]
         column["question_id"] += [asked.id] * len(asked.sentences)
         column["question"] += [asked.question] * len(asked.sentences)
         column["answer"] += asked.sentences

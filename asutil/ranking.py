@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import corpus, inputs, runs
+from . import corpus, groups, inputs, runs
 from .encoders import PairEncoder, check_length
 from .questions import Candidate, Question
 
@@ -19,15 +19,27 @@ WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together
 
 
 class Ranker:
-    """Scores of candidates by a pair model, or one that reads their contexts too: the difference of its two logits, in float32.
+    """Scores of candidates by a pair model, one that reads their contexts too, or a joint one: the difference of two logits, in float32.
 
     s(q, c) = z_1 - z_0,  P(label 1) = 1 / (1 + exp(-s))
     The order is that of the probability, without its ties: past a difference of 17 every float32 probability is 1.
-    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate).
+    A joint model reads the candidates of a question in groups of k, which depend on their texts alone.
+    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate); joint_inference, section 3.2.
     """
 
     def __init__(self, model: PairEncoder, max_tokens: int = 128):
         self.model, self.max_tokens = model, max_tokens
+
+    @property
+    def joint_k(self) -> int | None:
+        """How many candidates a joint model reads at once; None for a model of another kind."""
+        return (getattr(self.model.backbone.config, "joint", None) or {}).get("k")
+
+    def inputs_of(self, questions) -> "inputs.Pairs | groups.Groups":
+        """The candidates of some questions as the model reads them."""
+        if self.joint_k:
+            return groups.Groups(self.model.tokenizer, questions, self.joint_k)
+        return inputs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
 
     def rank(self, question: str, candidates: list[str], contexts: list[tuple] | None = None) -> list[tuple[int, float]]:
         """Candidates in order, best first: (its number, its score); equal scores keep the order given.
@@ -84,25 +96,27 @@ class Ranker:
         return pd.concat(tables, ignore_index=True)
 
     def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
-        pairs = inputs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
+        pairs = self.inputs_of(questions)
         asked = [pairs.question_ids[owner] for owner in pairs.owners]
         table = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
-        return pd.DataFrame(table).assign(score=self._scores(pairs, max_tokens, bar))
+        scores = self._scores(pairs, max_tokens, bar)
+        return pd.DataFrame(table).assign(score=pairs.levelled(scores) if self.joint_k else scores)
 
     @torch.no_grad()
-    def _scores(self, pairs: inputs.Pairs, max_tokens: int, bar) -> np.ndarray:
+    def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
         device, training = self._device, self.model.training
         budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
-        numbers, scores = np.arange(len(pairs)), torch.empty(len(pairs), device=device)
+        members, scores = pairs.members(np.arange(len(pairs))), torch.empty(len(pairs.labels), device=device)
         self.model.eval()
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # the body's; heads are float32 by themselves
             # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-            for batch in inputs.micro_batches(pairs.join(numbers, max_tokens), numbers, pairs.template.pad, budget):
+            for batch in inputs.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, budget):
+                places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]  # of full slots; found here, a GPU would have to be waited for
                 batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
-                rows = batch.pop("labels")
+                rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)
                 logits, _ = self.model(batch)
-                scores[rows] = logits[:, 1] - logits[:, 0]
-                bar.update(len(rows))
+                scores[rows[places]] = (logits[..., 1] - logits[..., 0]).flatten()[places]
+                bar.update(len(places))
         self.model.train(training)
         return scores.cpu().numpy()  # the only time that a GPU is waited for
 
@@ -116,7 +130,7 @@ class Ranker:
         config = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")}
         settings = [config, corpus.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
         whole = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-        for part in (self.model.backbone, self.model.pair):
+        for part in (self.model.backbone, getattr(self.model, self.model.HEADS[0])):
             for name, tensor in part.state_dict().items():
                 whole.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
                 whole.update(tensor.detach().reshape(-1).view(torch.uint8).cpu().numpy())

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from . import comparisons, experiments, markup, runs
-from .comparisons import PER_QUESTION, given, printed_points, values
+from .comparisons import PER_CLAIM, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
 
@@ -75,19 +75,21 @@ def _verdicts(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) 
     chains = [[*line.earlier, line.record] for line in lines.itertuples()]
     exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
-    return [verdict(printed_points(cells.get(m), data["unit"]), values(lines, m), _questions(lines), exact, private) for m in metrics]
+    ours, asked = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines)
+    return [verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private) for m in metrics]
 
 
 def _questions(lines: pd.DataFrame) -> int | None:
-    """How many test questions stand behind a line; None for a pre-training run."""
-    return next((record.get("metrics", {}).get("test", {}).get("questions") for record in lines.record), None)
+    """How many test questions or claims stand behind a line; None for a pre-training run."""
+    measured = next((comparisons.figures(one) for one in lines.itertuples()), {})
+    return measured.get("questions") or measured.get("claims")
 
 
 def line_verdicts(data: dict, found: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(row, data set) -> the worst verdict of its cells, by the committed results alone."""
     out = {}
-    for row, content in data["rows"].items():
-        for dataset, cells in content["published"].items():
+    for row, content in ((row, content) for row, content in data["rows"].items() if "system_of" not in content):
+        for dataset, cells in ((name, cells) for name, cells in content["published"].items() if cells):
             groups = [lines for source, _, lines in _groups(found, row, dataset) if source == COMMITTED]
             words = _verdicts(data, row, dataset, cells, groups[0] if groups else found.iloc[:0])
             out[row, dataset] = min(words, key=VERDICTS.index)
@@ -97,6 +99,7 @@ def line_verdicts(data: dict, found: pd.DataFrame) -> dict[tuple[str, str], str]
 def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None) -> str:
     """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with rung and verdict.
 
+    A row whose `published` names the data set without figures (`{}`) is ours alone there, and has no printed line.
     Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is printed, ours by
     a t over seeds and a bootstrap over questions, against runs of the same rung.
 
@@ -117,21 +120,27 @@ def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, 
 
 def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links: dict) -> str:
     rows = {name: data["rows"][name] for name in table["rows"] if dataset in data["rows"][name]["published"]}
-    metrics = [m for m in table["metrics"] if any(m in row["published"][dataset] for row in rows.values())]
+    metrics = [m for m in table["metrics"] if any(m in row["published"][dataset] for row in rows.values())] or table["metrics"]
     body = _baselines(found[(found.dataset == dataset) & (found.rung != "laptop")], metrics, 3)
     single = dataset == PRETRAINING  # one model a row, pre-trained once
     for row, content in rows.items():
-        groups = list(_groups(found, row, dataset))
-        words = _verdicts(data, row, dataset, metrics, found.iloc[:0]) if not groups else []
-        theirs = [_printed(data, row, dataset, metric) for metric in metrics]
-        head = markup.cell(content["name"], "th", scope="row", rowspan=str(1 + len(groups)))
-        seeds = "–" if single else data.get("runs", "–")
-        body.append(markup.line([head, "paper", *theirs, seeds, "paper", _said(metrics, words)], "as2-from-paper"))
+        groups, printed, shown = list(_groups(found, row, dataset)), content["published"][dataset], []
+        if printed or not groups:
+            compared = not groups and "system_of" not in content
+            words = _verdicts(data, row, dataset, metrics, found.iloc[:0]) if compared else []
+            theirs = [_printed(data, row, dataset, metric) for metric in metrics]
+            seeds = "–" if single or "system_of" in content else table.get("runs", data.get("runs"))
+            budget = [seeds or "–", "paper"] if printed else ["–", "–"]
+            origin = "paper" if printed else "ours"
+            shown.append(([origin, *theirs, *budget, _said(metrics, words)], f"as2-from-{origin}"))
         for source, rung, lines in groups:
             origin = Html("ours" if source == COMMITTED else "ours, this machine" + _linked(lines, links))
-            ours = [_ours(data, row, found, source, rung, lines, metric) for metric in metrics]
+            ours = [_ours(data, row, found, source, rung, lines, metric, as_printed=True) for metric in metrics]
             words = _verdicts(data, row, dataset, metrics, lines)
-            body.append(markup.line([origin, *ours, len(lines), rung, _said(metrics, words)], "as2-from-ours"))
+            shown.append(([origin, *ours, len(lines), rung, _said(metrics, words)], "as2-from-ours"))
+        name = Html(escape(content["name"]) + (f"<small>{escape(content['system_of'])}</small>" if "system_of" in content else ""))
+        head = markup.cell(name, "th", scope="row", rowspan=str(len(shown)))
+        body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     title += (
         "; F1 is that of class 1. Under our accuracies: the share of the most frequent class." if single else ", mean ± std over seeds."
@@ -142,9 +151,9 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
     return markup.table(title, heads, body)
 
 
-def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str) -> Html:
+def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
     """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same rung."""
-    text, baseline, dataset = _spread(values(lines, metric)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
+    text, baseline, dataset = _spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
     if metric == "accuracy" and (majority := values(lines, "majority")):
         return markup.number(Html(f"{text}<small>majority {_spread(majority[:1])}</small>"))
     where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
@@ -176,14 +185,18 @@ def laptop_table(
     rung yet shows all its rows as not run.
 
     Args:
-        table: the rows of this table of the paper alone, and where it is about pre-training tasks, accuracy and F1 on them.
+        table: the rows of this table of the paper alone; where it is about pre-training tasks, accuracy and F1 on them, and where it is
+            about claims, label accuracy on the rung's own.
     """
     data, found = given(paper, found, folder)
-    rows = data.get("rungs", {}).get("laptop", {"rows": list(data["rows"])})["rows"]
-    shown = data["tables"][table] if table else {"datasets": [], "rows": rows}
-    rows, tasks = [row for row in shown["rows"] if row in rows], shown["datasets"] == [PRETRAINING]
-    lines = found[(found.rung == "laptop") & (found.dataset == (PRETRAINING if tasks else dataset))]
-    metrics = ["accuracy", "f1"] if tasks else list(PER_QUESTION)
+    rung = data.get("rungs", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
+    shown = data["tables"][table] if table else {"datasets": [], "metrics": [], "rows": rung["rows"]}
+    rows, tasks = [row for row in shown["rows"] if row in rung["rows"]], shown["datasets"] == [PRETRAINING]
+    claims = shown["metrics"] == [*PER_CLAIM]
+    dataset = PRETRAINING if tasks else rung["claims"][0] if claims else dataset
+    lines = found[(found.rung == "laptop") & (found.dataset == dataset)]
+    metrics = ["accuracy", "f1"] if tasks else list(PER_CLAIM if claims else PER_QUESTION)
+    gained, kind = ("label_accuracy", "claims") if claims else ("map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
     for row in rows:
         own = lines[lines.row == row]
@@ -194,14 +207,14 @@ def laptop_table(
         figures = [_ours(data, row, lines, own.source.iloc[0], "laptop", own, metric) for metric in metrics]
         other = data["rows"][row].get("baseline")
         pair = other and next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
-        gain = [] if tasks else [markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, "map")))]
+        gain = [] if tasks else [markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, gained)))]
         origin = Html("model" + _linked(own, links or {}))
         words = [len(own), "laptop", *gain, markup.word("reduced budget")]
         body.append(markup.line([head, origin, *figures, *words], "as2-from-ours"))
-    size = f" {_questions(lines):,} test questions." if not tasks and _questions(lines) else ""
-    task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own questions"
+    size = f" {_questions(lines):,} test {kind}." if not tasks and _questions(lines) else ""
+    task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"
     title = f"{where}Rung laptop: {task}, and a tiny model from scratch; nothing of the paper.{size} Points, mean ± std over seeds."
-    gain = [] if tasks else ["MAP against its baseline [95 %]"]
+    gain = [] if tasks else [f"{NAMES[gained]} against its baseline [95 %]"]
     return markup.table(title, ["Row", "From", *(NAMES[m] for m in metrics), "Seeds", "Budget", *gain, "Verdict"], body)
 
 
@@ -294,7 +307,7 @@ def training_curves(logs: dict):
     steps, seen = [], set()
     for run, (name, _, log) in enumerate(named):
         lines = log if isinstance(log, list) else _read_log(Path(log))
-        metric = next((m for m in ("map", "accuracy") if any(f"eval_{m}" in line for line in lines)), None)
+        metric = next((m for m in ("map", "accuracy", "label_accuracy") if any(f"eval_{m}" in line for line in lines)), None)
         seen |= {NAMES[metric]} if metric else set()
         for line in lines:
             reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import examples, experiments, metrics, runs
+from . import comparisons, examples, experiments, metrics, runs
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
@@ -37,7 +37,9 @@ def _published(paper: str, line, baseline) -> dict:
         {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")} for before in line.earlier
     ]
     scores = line.folder / "scores.parquet"
-    if scores.is_file():
+    if record.get("notebook") == "verify_claims":
+        record["per_question"] = [[claim, int(right)] for claim, right in comparisons.per_question(line)["label_accuracy"].items()]
+    elif scores.is_file():
         table = pd.read_parquet(scores)
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]

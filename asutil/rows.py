@@ -14,7 +14,10 @@ PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", 
 RUNGS = ("laptop", "small", "gpu", "paper")
 METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1", "evidence_f1")
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
-NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining", "finetune": None}  # what a stage is scored on; None: the rung's
+PAIRED = (*METRICS[:3], "label_accuracy")  # those that have one value a question or claim
+# what a stage is scored on; None: the rung's data sets
+NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining", "finetune": None, "rerank": None, "verify_claims": None}
+SIDES = {"fever_dev": ("fever", "dev"), "fever_test": ("fever", "test")}  # a column -> the data set of its runs, and which side of it
 
 # place -> (keys it must have, keys it may have)
 KEYS = {
@@ -22,11 +25,11 @@ KEYS = {
         ("slug", "title", "authors", "unit", "rows", "tables"),
         ("venue", "arxiv", "runs", "private", "rungs", "demo", "settings", "claims"),
     ),
-    "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("search", "gpu_hours")),
+    "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline")),
-    "tables": (("where", "caption", "datasets", "metrics", "rows"), ()),
+    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of")),
+    "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }
 
@@ -94,6 +97,8 @@ def _check(data, paper: str) -> None:
             for metric, cell in cells.items():
                 one_of(metric, METRICS, f"row {name}, {dataset}")
                 _cell(cell, f"row {name}, {dataset}, {metric}")
+    for name in rows:
+        _reranking(rows, name)
     for name, table in data["tables"].items():
         _keys(table, "tables", name)
         all_of(table["rows"], rows, name)
@@ -106,6 +111,9 @@ def _check(data, paper: str) -> None:
         all_of(rung["rows"], runnable, f"rung {name}: rows with stages")
         all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
         all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
+        verifying = [row for row in rung["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
+        if verifying and not rung.get("claims"):
+            raise ValueError(f"rung {name}: row {verifying[0]} verifies claims, but the rung has no claims (data sets of claims)")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
         one_of(data["demo"]["rung"], data.get("rungs", {}), "demo")
@@ -117,7 +125,7 @@ def _check(data, paper: str) -> None:
         place = f"claim {claim['id']}"
         all_of([claim["row_a"], claim["row_b"]], rows, place)
         one_of(claim["dataset"], datasets, place)
-        one_of(claim["metric"], METRICS[:3], place)  # those that have one value a question
+        one_of(claim["metric"], PAIRED, place)
         one_of(claim["sign"], ["+", "-"], place)
 
 
@@ -136,10 +144,22 @@ def _stage(stage: dict, place: str) -> None:
     if not isinstance(stage, dict) or "notebook" not in stage:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
-    all_of(stage, ("notebook", "rungs", *runs.parameters(stage["notebook"])), place, "key")
+    own = ("first",) if stage["notebook"] == "rerank" else ()
+    all_of(stage, ("notebook", "rungs", *own, *runs.parameters(stage["notebook"])), place, "key")
     all_of(stage.get("rungs", ()), RUNGS, place, "rung")
     for value in stage.values():
         all_of(value if isinstance(value, dict) else (), RUNGS, place, "rung")
+
+
+def _reranking(rows: dict, name: str) -> None:
+    """A stage that re-ranks is a row's last, after one that fine-tunes, and its `first` is the row whose best candidates it takes."""
+    notebooks = [stage["notebook"] for stage in rows[name].get("stages") or ()]
+    if "rerank" in notebooks:
+        last = rows[name]["stages"][-1]
+        if notebooks.index("rerank") != len(notebooks) - 1 or notebooks[-2:-1] != ["finetune"] or "first" not in last:
+            raise ValueError(f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {', '.join(notebooks)}")
+        ranked = [row for row in rows if (rows[row].get("stages") or [{}])[-1].get("notebook") == "finetune"]
+        one_of(last["first"], ranked, f"row {name}: first", "row that ends with finetune")
 
 
 def one_of(value, known, place: str, what: str = "value") -> None:
@@ -169,3 +189,8 @@ def stages(data: dict, row: str, rung: str) -> list[dict]:
             values = {key: value.get(rung) if isinstance(value, dict) else value for key, value in stage.items() if key != "rungs"}
             found.append({key: value for key, value in values.items() if value is not None})
     return found
+
+
+def datasets(data: dict, row: str, rung: str) -> list[str]:
+    """What a row runs on at one rung: the rung's claims where it verifies claims, else its data sets."""
+    return data["rungs"][rung]["claims" if stages(data, row, rung)[-1]["notebook"] == "verify_claims" else "datasets"]

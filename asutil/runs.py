@@ -34,6 +34,8 @@ from . import hub
 RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
 NAMED_BY = ("objective", "data", "dataset")  # what a run's name always says
 FROM_SCRATCH = ("tiny", "tiny_electra")  # models that start from random weights
+STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
+STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -163,10 +165,11 @@ def _depending(value, values: dict):
 # ------------------------------------------------------------------ identity
 
 
-def _fingerprints() -> dict:
-    from . import questions, sources
+def _fingerprints(notebook: str) -> dict:
+    from . import claims, questions, sources
 
-    return {"corpus": sources.fingerprint, "dataset": questions.fingerprint, "exclude_titles": lambda path: hub.sha256(Path(path))}
+    dataset = (claims if notebook == "verify_claims" else questions).fingerprint
+    return {"corpus": sources.fingerprint, "dataset": dataset, "exclude_titles": lambda path: hub.sha256(Path(path))}
 
 
 def shown(values: dict) -> dict:
@@ -174,7 +177,7 @@ def shown(values: dict) -> dict:
     from . import sources
 
     named = {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))} if values.get("models") else {}
-    for name in ("corpus", "dataset", "model", "generator", "exclude_titles"):
+    for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
             named[name] = Path(value).name
@@ -215,18 +218,20 @@ def runs_folder(runs_dir: str | Path | None = None) -> Path:
     return root() / (runs_dir or "runs")
 
 
-def _model_fingerprint(name: str, runs_dir, must_exist: bool) -> str:
+def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "model") -> str:
     folder = find(name, runs_dir)
     if folder is not None:
         if must_exist and not (folder / "record.json").is_file():
-            raise ValueError(f"model: {folder.name} is not a finished run (it has no record.json); finish it first")
+            raise ValueError(f"{parameter}: {folder.name} is not a finished run (it has no record.json); finish it first")
         return folder.name[-12:]
+    if parameter in STAGES:
+        raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
     if Path(name).is_dir():
         return hub.sha256(Path(name))
     if "/" not in name and nearest(name, FROM_SCRATCH, 0.7) and name not in FROM_SCRATCH:
-        raise ValueError(f"model: no folder or run {name!r}{nearest(name, FROM_SCRATCH, 0.7)}")
+        raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, FROM_SCRATCH, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise FileNotFoundError(f"model: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
+        raise FileNotFoundError(f"{parameter}: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
     held = hub.mirror(name)
     return hub.sha256(held) if held else name
 
@@ -235,18 +240,18 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     """Name, hash, effective settings and input fingerprints of the run that these parameters make. Pure, and without torch.
 
     Args:
-        must_exist: refuse a model that names a run which is not finished; False for planning a chain of runs.
+        must_exist: refuse a model or a stage that names a run which is not finished; False for planning a chain of runs.
     """
     effective = settings(notebook, given)
     runs_dir, inputs = effective.pop("runs_dir", None), {}
-    for name, fingerprint in _fingerprints().items():
+    for name, fingerprint in _fingerprints(notebook).items():
         if effective.get(name) is not None:
             inputs[name] = fingerprint(effective[name])
     for name in models(effective["models"], effective["rung"], runs_dir) if effective.get("models") else ():
         inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
-    for name in ("model", "generator"):
-        if effective.get(name):
-            inputs[name] = _model_fingerprint(effective[name], runs_dir, must_exist)
+    for name in (*STARTS, *STAGES):
+        if effective.get(name) or (name in STAGES and name in effective):
+            inputs[name] = _model_fingerprint(effective[name] or "", runs_dir, must_exist, name)
     named = shown(effective)
     decided = {name: value for name, value in effective.items() if value is not None}  # a new optional parameter moves no old run
     text = json.dumps([notebook, {**decided, **inputs}], sort_keys=True)
@@ -336,7 +341,7 @@ def start(notebook: str, values: dict) -> Run:
     folder = runs_folder(given.get("runs_dir")) / who["name"]
     folder.mkdir(parents=True, exist_ok=True)
     effective = settings(notebook, given)
-    found = {name: find(effective[name], effective["runs_dir"]) for name in ("model", "generator") if effective.get(name)}
+    found = {name: find(effective[name], effective["runs_dir"]) for name in (*STARTS, *STAGES) if effective.get(name)}
     run = Run(notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}))
     if run.finished:
         print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")

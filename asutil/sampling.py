@@ -4,20 +4,18 @@ An example is a handful of sentence ranges. All draws of an example are function
 the group), so nothing is materialised and any example can be made again alone, in any order, on any number of workers.
 """
 
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from . import inputs
 from .draws import below, keyed, permuted
-from .objectives import RULES, UNIONS, Contextual, dpc, one, sdc, sop
+from .objectives import RULES, UNIONS, Contextual, dpc, mspp, one, sdc, sop
+from .spans import EASY, HARD, POSITIVE, Example, Spans
 
 REDRAWS, WALK = 8, 1000  # fresh draws of a negative, then so many of the next eligible paragraphs
-KINDS = ("positive", "hard", "easy")
-POSITIVE, HARD, EASY = range(3)
 # The place of a name is part of the keys of its draws: new ones come last.
-OBJECTIVES = ("ssp", "sp", "psd", "nsp", "sop", "all", "sdc", "dpc", "dslc", "context_all")
+OBJECTIVES = ("ssp", "sp", "psd", "nsp", "sop", "all", "sdc", "dpc", "dslc", "context_all", "mspp")
 
 
 def read_by(objective: str, data: str | None = None) -> str:
@@ -40,61 +38,56 @@ def heads_of(objective: str, heads: str = "shared") -> int:
     return len(UNIONS[objective]) if heads == "per_objective" else 1
 
 
-@dataclass(frozen=True)
-class Example:
-    """One example, with the text of its parts and where each comes from (rows of the corpus arrays)."""
-
-    parts: tuple[str, ...]
-    label: int
-    kind: str
-    group: int
-    document: tuple[int, ...]
-    paragraph: tuple[int, ...]
-    sentences: tuple[tuple[int, ...], ...]
-
-
-@dataclass(frozen=True)
-class Spans:
-    """A batch of examples as sentence ranges: ranges (B, parts, R, 2), paragraphs (B, parts), all others (B,).
-
-    members: which objective of a union an example is of, by its place in UNIONS; 0 where there is one objective.
-    """
-
-    ranges: np.ndarray
-    paragraphs: np.ndarray
-    labels: np.ndarray
-    kinds: np.ndarray
-    groups: np.ndarray
-    members: np.ndarray
-
-
 class Sampler:
     """The examples of one objective and epoch, by number.
 
     Example i belongs to group i // (1 + negatives): the first of a group is positive, then come up to `hard_negatives` hard ones from
     the anchor's document, then easy ones from other documents. A keyed permutation visits every eligible anchor paragraph once.
 
-    Of a union, a keyed permutation mixes the groups of its objectives; each has its own anchors.
+    Of a union, a keyed permutation mixes the groups of its objectives; each has its own anchors. Of mspp a group is one example, see
+    `mspp.MultiSentenceSampler`.
 
     Args:
         objective: one of OBJECTIVES.
         split: `train` or `validation`.
         negatives: of a group; nsp and sop have one, whatever is given.
-        max_tokens: longest input; None takes the objective's own (128; sp and psd 256).
+        max_tokens: longest input; None takes the objective's own (128; sp and psd 256; mspp 64 a text).
         same_paragraph_before: ssp only, also within all: B follows A, and the first hard negative is a span before A where there is room.
+        positives, max_sentences: mspp only.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
         and an anchor whose context repeats one of a or b is left out.
     """
 
+    def __new__(cls, corpus=None, objective=None, *_, **__):
+        if objective != "mspp":
+            return super().__new__(cls)
+        from .mspp import MultiSentenceSampler
+
+        return super().__new__(MultiSentenceSampler)
+
     def __init__(
-        self, corpus, objective, seed=0, epoch=0, split="train", hard_negatives=2, negatives=4, max_tokens=None, same_paragraph_before=False
+        self,
+        corpus,
+        objective,
+        seed=0,
+        epoch=0,
+        split="train",
+        hard_negatives=2,
+        negatives=4,
+        max_tokens=None,
+        same_paragraph_before=False,
+        *,
+        positives=None,
+        max_sentences=None,
     ):
         if objective not in OBJECTIVES:
             raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
         if split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {split!r}")
-        self.corpus, self.split, self.rule = corpus, split, RULES[UNIONS.get(objective, [objective])[0]]
+        if (positives, max_sentences) != (None, None):
+            raise ValueError(f"positives and max_sentences are options of mspp, got {positives} and {max_sentences} for {objective}")
+        self.corpus, self.split, self.rule = corpus, split, RULES.get(UNIONS.get(objective, [objective])[0], mspp)
         self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
         self.negatives = self.rule.negatives or negatives
         self.hard_negatives = hard_negatives if self.rule.hard else 0
@@ -139,12 +132,16 @@ class Sampler:
         if rule is not sop:
             self.anchors = self.anchors[~self._without_negatives(self.anchors)]
         if not len(self.anchors):
-            held = int(np.count_nonzero(corpus.validation == (self.split == "validation")))
-            raise ValueError(
-                f"no eligible anchor for {objective} in the {self.split} documents: {held} documents, {len(candidates)} paragraphs, the "
-                f"longest of {int(sizes.max(initial=0))} sentences; it needs at least 2 documents and paragraphs of "
-                f"{int(anchor_need.min(initial=9))} or more sentences{' beside the first' if rule is sdc else ''}"
-            )
+            least, where = int(anchor_need.min(initial=9)), " beside the first" if rule is sdc else ""
+            needs = f"at least 2 documents and paragraphs of {least} or more sentences{where}"
+            raise self._refused(objective, len(candidates), sizes, needs)
+
+    def _refused(self, objective, paragraphs, sizes, needs):
+        documents = int(np.count_nonzero(self.corpus.validation == (self.split == "validation")))
+        return ValueError(
+            f"no eligible anchor for {objective} in the {self.split} documents: {documents} documents, {paragraphs} paragraphs, the "
+            f"longest of {int(sizes.max(initial=0))} sentences; it needs {needs}"
+        )
 
     def _without_negatives(self, p):
         """Anchors whose sentences stand in every paragraph that could give a negative: looked for only where sentences repeat."""
@@ -187,9 +184,7 @@ class Sampler:
 
     def spans(self, indices) -> Spans:
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
-        indices = np.atleast_1d(np.asarray(indices, np.int64))
-        if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
-            raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
+        indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
         heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
         sizes = np.diff(heads, append=len(groups))
@@ -209,6 +204,12 @@ class Sampler:
         ranges = np.concatenate([first[:, None], others], 1)
         paragraphs = np.stack([p, q, self._home(q)][: self.parts], 1)
         return Spans(ranges, paragraphs, (kinds == POSITIVE).astype(np.int64), kinds, groups, np.zeros_like(groups))
+
+    def _numbers(self, indices):
+        indices = np.atleast_1d(np.asarray(indices, np.int64))
+        if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
+            raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
+        return indices
 
     def _of_members(self, places, groups, slots) -> Spans:
         """Groups of a union: their place in a keyed order says which member's they are, and which of its groups."""
@@ -319,18 +320,7 @@ class Sampler:
     # -------------------------------------------------------------- examples and batches
 
     def __getitem__(self, i: int) -> Example:
-        made = self.spans([i])
-        numbers = [tuple(int(n) for begin, end in part for n in range(begin, end)) for part in made.ranges[0]]
-        paragraphs = tuple(int(p) for p in made.paragraphs[0])
-        return Example(
-            parts=tuple(self.corpus.text(part) for part in numbers),
-            label=int(made.labels[0]),
-            kind=KINDS[made.kinds[0]],
-            group=int(made.groups[0]),
-            document=tuple(int(self.corpus.document_of[p]) for p in paragraphs),
-            paragraph=paragraphs,
-            sentences=tuple(numbers),
-        )
+        return self.spans([i]).example(self.corpus)
 
     @cached_property
     def template(self) -> inputs.Template:

@@ -61,7 +61,8 @@ def train(
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
-            "tokens": int}. On a GPU batches of no stated layout are packed, where the backbone can take that.
+            "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated layout are packed, where the
+            backbone can take that.
         folder: of the run: `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best) go below it.
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
         compile: whether the backbone is compiled for packed micro-batches; on a GPU it is, where this is left out.
@@ -125,7 +126,7 @@ def train(
 def micro_loss(logits, micro: dict, batch: dict, mlm_weight: float = 1.0, objective_weight: float = 1.0, detection_weight: float = 50.0):
     """One micro-batch's share of the loss of its optimiser batch, and its parts: (L, [L_mlm, L_pair]), of ELECTRA [L_mlm, L_pair, L_td]."""
     pair, mlm, *detection = logits
-    objective = losses.pair(pair, micro["labels"], batch["examples"])
+    objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
     masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
     parts = [masked, objective, *(losses.replaced_token(*found, batch["tokens"]) for found in detection)]
     loss = sum(weight * part for weight, part in zip((mlm_weight, objective_weight, detection_weight), parts))
@@ -154,11 +155,11 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
                 micro = {name: tensor.to(device) for name, tensor in micro.items()}
                 logits = model(micro)
                 parts.append(micro_loss(logits, micro, {"masked": 1, "examples": 1, "tokens": 1})[1].tolist())
-                labels.append(micro["labels"].cpu())
+                labels.append(micro["labels"].flatten().cpu())
                 if "members" in micro:
                     members.append(micro["members"].cpu())
-                predictions.append(logits[0].argmax(-1).cpu())
-            counts.append([batch["masked"], batch["examples"], batch["tokens"]])
+                predictions.append(logits[0].argmax(-1).flatten().cpu())
+            counts.append([batch["masked"], batch["labels"], batch["tokens"]])
     model.train(training)
     means = (sum(map(np.array, parts)) / np.maximum(np.sum(counts, 0), 1)[: len(parts[0])]).tolist()
     labels, predictions = torch.cat(labels), torch.cat(predictions)

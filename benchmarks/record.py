@@ -2,7 +2,7 @@
 
 Each script runs in a process of its own, whole, never --quick. What it measured on a GPU goes into <name>-gpu.json.
 
-    python benchmarks/record.py sampling index scoring metrics training_step
+    python benchmarks/record.py sampling index scoring metrics training_step latency
 """
 
 import argparse

@@ -3,14 +3,15 @@
 Both sides make masked pre-training examples of the same pairs, on one thread and by the processor's clock, so that what else runs on
 the machine does not count. This project draws the pairs itself and reads their token ids from its index; the peer is given finished
 pairs of text and has to tokenise, pad and mask them; of examples with a context, which it cannot take as a third text, the second
-text has candidate and context. The first figure is sampling and masking; `batches` has padding, ordering by length and tensors as
-well, all that a training step takes.
+text has candidate and context; the texts of mspp it takes one by one, each cut and padded to its slot. The first figure is sampling
+and masking; `batches` has padding, ordering by length and tensors as well, all that a training step takes.
 
     python benchmarks/sampling.py [--quick]
 
 The corpus is local/wikipedia_small of ASUTIL_MIRROR where that is set, else the embedded pydocs; its index is kept under --folder.
 """
 
+import itertools
 import os
 
 os.environ["TOKENIZERS_PARALLELISM"] = "false"  # one core for both sides
@@ -61,11 +62,21 @@ class Objective:
 
     def peer(self):
         for start in range(0, len(self.pairs), 64):
+            if len(self.pairs[0]) > 3:
+                self.collator([self.laid_out(parts) for parts in self.pairs[start : start + 64]])
+                continue
             first, second = map(list, zip(*((first, " ".join(others)) for first, *others in self.pairs[start : start + 64])))
             encoded = self.tokenizer(
                 first, second, truncation="longest_first", max_length=self.sampler.max_tokens, return_special_tokens_mask=True
             )
             self.collator([{key: values[row] for key, values in encoded.items()} for row in range(len(first))])
+
+    def laid_out(self, parts):
+        """The texts of a group, each cut and padded to its slot."""
+        encoded = self.tokenizer(
+            list(parts), truncation=True, max_length=self.sampler.slot_tokens, padding="max_length", return_special_tokens_mask=True
+        )
+        return {key: list(itertools.chain.from_iterable(values)) for key, values in encoded.items()}
 
 
 def main():

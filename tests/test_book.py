@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import time
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import pytest
 import yaml
 
 from asutil import comparisons, examples, metrics, report
+from asutil.questions import Candidate, Question
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
@@ -285,6 +287,72 @@ def test_the_three_contexts_are_drawn_on_a_document(extension, fresh):
     with pytest.raises(ValueError, match="no docstring"):
         as2_contexts.sentences_of("numpy", "nothing_of_this_name")
     assert fresh[0]["papers/contextual_as2.html"].count("as2-part-a") == 3
+
+
+def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
+    import as2_joint
+
+    texts = ["Yes.", "Nine words stand in this text, too many here.", f"{PAYLOAD}", "No."]
+    candidates = tuple(Candidate(str(n), text, int(n == 3), None, None) for n, text in enumerate(texts))
+    html = as2_joint.figure(Question("id", f"Which? {PAYLOAD}", candidates), k=3, slot_tokens=8)
+    assert "<script" not in html and "<img" not in html
+    inputs = [re.findall(r'as2-slot-(\w+)">(.*?)</small>', part) for part in html.split("as2-input")[2:]]
+    kinds = [[kind for kind, _ in slots] for slots in inputs]
+    assert [len(one) for one in kinds] == [4, 4] and kinds[1][2:] == ["empty", "empty"]
+    assert [one[0] for one in kinds] == ["question", "question"] and sorted(kinds[0][1:] + kinds[1][1:2]) == ["right", *["wrong"] * 3]
+    shown = {
+        text: (n, said) for slots in inputs for n, (_, said) in enumerate(slots) for text in texts if f"</code> {escape(text)}<" in said
+    }
+    assert set(shown) == set(texts)  # each in one slot of one input
+    for text, tokens in zip(texts, (4, 8, 8, 4)):  # [CLS] Yes . [SEP]; longer ones are cut
+        n, said = shown[text]
+        padding = f", padding to {8 * n + 7}" if tokens < 8 else ""
+        assert f"<sub>{n}</sub>" in said and f"width:{100 * tokens / 8}%" in said
+        assert f"type {n}, positions {8 * n} to {8 * n + tokens - 1}{padding}: <span>" in said
+        assert f"<span>{'✓ answers' if text == 'No.' else '✗ does not answer'}</span>" in said
+    page = fresh[0]["papers/joint_inference.html"]
+    counts = {kind: page.count(f"as2-slot-{kind}") for kind in ("question", "right", "wrong", "empty")}
+    assert counts["question"] == 2 and counts["right"] and sum(counts.values()) == 2 * (1 + as2_joint.K)
+    assert as2_joint.first_question(("pip",)) is None
+
+
+def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension, fresh):
+    import as2_joint
+    import torch
+    from transformers import RobertaConfig, RobertaModel
+
+    from asutil import heads
+
+    def count(module):
+        return sum(parameter.numel() for parameter in module.parameters())
+
+    with torch.device("meta"):
+        models = [RobertaModel(RobertaConfig(max_position_embeddings=514, type_vocab_size=n), add_pooling_layer=False) for n in (1, 6)]
+        linear = heads.IndividualEvidenceK(768), heads.AggregatedEvidenceK(768)
+    assert as2_joint.backbone_size(**as2_joint.ROBERTA_BASE) == count(models[0])
+    assert [as2_joint.head_size(vectors, 768) for vectors in (1, 2)] == [count(head) for head in linear]
+    cells = re.findall(r'"row">([^<]*)</th><td class="as2-number">([^<]*)<', as2_joint.parameter_table(1, 2))
+    assert dict(cells)["the joint model with AEk"] == f"{count(models[1]) + count(linear[1]):,}"
+    page = fresh[0]["papers/joint_inference.html"]
+    assert "124,062,720" in page and "7,680" in page
+
+
+def test_verdicts_one_by_one(extension, tmp_path):
+    import as2_joint
+
+    rows = [("supports", 0), ("refutes", 0), ("not_enough_info", 1), ("not_enough_info", 1)]  # (verdict, label)
+    names = ["supports", "not_enough_info", "refutes"]
+    scores = pd.DataFrame([{name: float(name == verdict) for name in names} | {"label": label} for verdict, label in rows])
+    scores.to_parquet(tmp_path / "scores_dev.parquet")
+    found = metrics.verification(scores["label"], scores[names].to_numpy().argmax(1))
+    record = {"notebook": "verify_claims", "metrics": {"dev": found}}
+    made = {"row": "a", "dataset": "climate_fever", "rung": "small", "seed": [0, 1], "source": ["this machine"] * 2, "record": [record] * 2}
+    html = as2_joint.verdict_table({"rows": {"a": {"name": f"A {PAYLOAD}"}}}, pd.DataFrame(made | {"folder": [tmp_path] * 2}))
+    assert "<script" not in html
+    cells = re.findall(r"<t[hd][^>]*>([^<]*)<", html)
+    at = cells.index("Budget")
+    assert cells[at + 3 : at + 10] == ["75.0", "66.7", "100.0", "0.0", "50.0", "2", "small, this machine"]  # by hand
+    assert re.findall(r'number">(\d+)<', html[html.index("<details>") :]) == list("101020000")
 
 
 def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(extension):

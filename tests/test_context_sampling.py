@@ -307,6 +307,7 @@ def test_examples_are_those_of_earlier_versions(corpus):
         "dpc": "6c680789",
         "dslc": "a234df4d",
         "context_all": "d658f8fa",
+        "mspp": "aaf4a60b",
     }
 
 

@@ -1,4 +1,6 @@
-"""Bare heads on a shared backbone against the whole models that they were taken from."""
+"""Bare heads on a shared backbone against the whole models that they were taken from; heads on slots against slow loops."""
+
+import math
 
 import pytest
 import torch
@@ -89,3 +91,109 @@ def test_the_pair_head_is_float32_under_autocast(whole):
 def test_a_bare_backbone_has_no_head_to_take():
     with pytest.raises(ValueError, match="RobertaModel"):
         heads.take_backbone(RobertaModel(RobertaConfig(**SIZE)))
+
+
+# ------------------------------------------------------------------ heads on the slots of a joint input
+
+PRESENT = torch.tensor([[True] * 6, [True, True, False, True, False, False], [True, True] + [False] * 4])
+READS = {  # which slots a head reads, and what they are scored as
+    "ie_k": lambda slots, there: [[slots[i]] for i in range(1, 6)],
+    "ae_k": lambda slots, there: [[slots[0], slots[i]] for i in range(1, 6)],
+    "ie_1": lambda slots, there: [[slots[0]]],
+    "ae_1": lambda slots, there: [[[math.fsum(column) / sum(there) for column in zip(*(s for s, t in zip(slots, there) if t))]]],
+}
+
+
+def times(layer, vector):
+    weight, bias = layer.weight.tolist(), layer.bias.tolist()
+    return [math.fsum(w * x for w, x in zip(row, vector)) + b for row, b in zip(weight, bias)]
+
+
+def looped(head, name, slots, present):
+    """One example, slot and unit at a time, in Python's own numbers."""
+    layers, found = [layer for layer in head.layers if isinstance(layer, torch.nn.Linear)], []
+    for example, there in zip(slots.tolist(), present.tolist()):
+        scored = []
+        for parts in READS[name](example, there):
+            vector = [x for part in parts for x in part]
+            if head.form == "released":
+                vector = [x * sum(there) for x in vector] if name == "ae_1" else vector  # a sum there, not a mean
+                vector = [math.tanh(x) for x in times(layers[0], vector)]
+            scored.append(times(layers[-1], vector))
+        found.append(scored if name.endswith("k") else scored[0])
+    return torch.tensor(found, dtype=torch.float64)
+
+
+def evidence_head(name, form, classes=3, hidden_size=7):
+    torch.manual_seed(1)
+    head = heads.EVIDENCE[name](hidden_size, classes, form).double().eval()
+    for parameter in head.parameters():
+        torch.nn.init.normal_(parameter)
+    return head
+
+
+@pytest.mark.parametrize("form", ["linear", "released"])
+@pytest.mark.parametrize("name", READS)
+def test_evidence_heads_equal_a_loop(name, form):
+    head, slots = evidence_head(name, form), torch.randn(3, 6, 7, dtype=torch.float64)
+    logits = head(slots, PRESENT)
+    assert logits.shape == ((3, 5, 3) if name.endswith("k") else (3, 3))
+    torch.testing.assert_close(logits, looped(head, name, slots, PRESENT), rtol=0, atol=1e-12)
+    everywhere = torch.ones_like(PRESENT)
+    torch.testing.assert_close(head(slots), looped(head, name, slots, everywhere), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["linear", "released"])
+@pytest.mark.parametrize("name", READS)
+def test_gradients_reach_every_parameter_and_the_slots_that_are_read(name, form):
+    head, slots = evidence_head(name, form), torch.randn(3, 6, 7, dtype=torch.float64, requires_grad=True)
+    head(slots, PRESENT).square().sum().backward()
+    assert all(parameter.grad.abs().min() > 0 for parameter in head.parameters())
+    reached = (slots.grad != 0).all(-1)
+    assert torch.equal(reached, (slots.grad != 0).any(-1))
+    expected = {"ie_k": [False] + [True] * 5, "ae_k": [True] * 6, "ie_1": [True] + [False] * 5}.get(name)
+    assert torch.equal(reached, PRESENT if expected is None else torch.tensor([expected] * 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "classes", "linear", "dense"),
+    [
+        ("ie_k", 2, 2 * 768 + 2, 768 * 768 + 768),
+        ("ae_k", 2, 4 * 768 + 2, 1536 * 1536 + 1536),
+        ("ie_1", 3, 3 * 768 + 3, 768 * 768 + 768),
+        ("ae_1", 3, 3 * 768 + 3, 768 * 768 + 768),
+    ],
+)
+def test_parameters_of_the_heads(name, classes, linear, dense):
+    counts = [sum(p.numel() for p in heads.EVIDENCE[name](768, classes, form).parameters()) for form in ("linear", "released")]
+    assert counts == [linear, dense + linear]
+
+
+@pytest.mark.parametrize("form", ["linear", "released"])
+def test_what_lies_in_an_empty_slot_says_nothing(form):
+    head, slots = evidence_head("ae_1", form), torch.randn(3, 6, 7, dtype=torch.float64)
+    other = slots.where(PRESENT[..., None], 1e3 * torch.randn_like(slots))
+    assert torch.equal(head(slots, PRESENT), head(other, PRESENT))
+    assert not torch.allclose(head(slots), head(other))
+
+
+@pytest.mark.parametrize("name", READS)
+def test_evidence_heads_are_float32_whatever_the_body_ran_in(name):
+    head, slots = evidence_head(name, "linear").float(), torch.randn(3, 6, 7).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        logits = head(slots, PRESENT)
+    assert logits.dtype == torch.float32
+    torch.testing.assert_close(logits.double(), looped(head, name, slots.double(), PRESENT), rtol=0, atol=1e-5)
+
+
+def test_dropout_of_the_released_form_is_active_in_training_alone():
+    slots = torch.randn(3, 6, 7, dtype=torch.float64)
+    for form, same in (("linear", True), ("released", False)):
+        head = evidence_head("ae_k", form).train()
+        assert torch.equal(head(slots), head(slots)) == same
+        assert torch.equal(head.eval()(slots), head(slots))
+
+
+def test_another_form_is_refused():
+    with pytest.raises(ValueError, match="head_form: .*got 'dense'"):
+        heads.IndividualEvidenceK(8, form="dense")

@@ -253,6 +253,57 @@ def test_classification():
         metrics.classification([1.0], [0.3])
 
 
+@pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (1 / 3, 1 / 3, 1 / 3), (0.7, 0.3, 0.0)], ids=["uneven", "even", "without the third"])
+def test_verification_is_what_torchmetrics_says(shares):
+    torchmetrics = pytest.importorskip("torchmetrics.classification")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(5)
+    labels = rng.choice(3, 300, p=shares)
+    predictions = np.where(rng.random(300) < 0.6, labels, rng.choice(3, 300, p=shares))
+    given = torch.tensor(predictions), torch.tensor(labels)
+    got, table = metrics.verification(labels, predictions), metrics.confusion(labels, predictions)
+    assert got.pop("label_accuracy") == pytest.approx(float(torchmetrics.Accuracy(task="multiclass", num_classes=3)(*given)))
+    f1 = torchmetrics.MulticlassF1Score(num_classes=3, average=None)(*given).tolist()
+    assert [got.pop(f"f1_{name}") for name in ("supports", "not_enough_info", "refutes")] == pytest.approx(f1)
+    assert table.to_numpy().tolist() == torchmetrics.MulticlassConfusionMatrix(num_classes=3)(*given).tolist()
+    assert got == {"majority": np.bincount(labels).max() / 300, "claims": 300}
+
+
+def test_verification_by_hand():
+    labels, predictions = [0, 0, 0, 2, 2, 0], [0, 0, 2, 2, 0, 0]
+    got = metrics.verification(labels, predictions)
+    expected = {
+        "label_accuracy": 4 / 6,
+        "f1_supports": 6 / 8,
+        "f1_not_enough_info": 0.0,
+        "f1_refutes": 2 / 4,
+        "majority": 4 / 6,
+        "claims": 6,
+    }
+    assert got == expected and list(got) == list(expected)
+    table = metrics.confusion(labels, predictions)
+    assert table.loc["SUPPORTS", "REFUTES"] == 1 and table.loc["SUPPORTS", "SUPPORTS"] == 3 and table.to_numpy().sum() == 6
+    assert (table.index.name, table.columns.name) == ("label", "prediction")
+    named = metrics.confusion(np.array([True, False]), np.array([1, 1], np.int8), names=("no", "yes"))
+    assert named.to_dict() == {"no": {"no": 0, "yes": 0}, "yes": {"no": 1, "yes": 1}}
+
+
+@pytest.mark.parametrize(
+    ("labels", "predictions", "said"),
+    [
+        ([0, -1], [0, 1], "row 1: a label is a class from 0 to 2, got -1"),
+        ([0, 1, 2], [0, 1, 3], "row 2: a prediction is a class from 0 to 2, got 3"),
+        ([0, 1], [0], "one prediction a label"),
+        ([], [], "at least one"),
+        ([0.0], [0], "class numbers"),
+        (["SUPPORTS"], [0], "class numbers"),
+    ],
+)
+def test_verification_refuses_what_is_no_class(labels, predictions, said):
+    with pytest.raises(ValueError, match=said):
+        metrics.verification(labels, predictions)
+
+
 @pytest.mark.parametrize(
     ("question", "candidate", "said"),
     [

@@ -1,5 +1,7 @@
 """Packing: the same loss and gradients as with padding, no example seen by another, and nothing lost on the way."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from asutil import encoders, inputs, packing, sampling, training
+from asutil import encoders, inputs, joints, packing, sampling, training
 
 from .conftest import Stopping
 
@@ -24,8 +26,9 @@ CONFIGS = {
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
-def new_model(config, still=True):
-    model = encoders.from_config(config, None, seed=1)
+def new_model(config, still=True, joint=None):
+    model = encoders.from_config(copy.deepcopy(config), None, seed=1)
+    model = joints.over(model, joint, seed=1) if joint else model
     with torch.no_grad():
         for parameter in model.parameters():  # away from the start, where a wrong position hardly shows
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
@@ -44,24 +47,41 @@ def examples(count=20, seed=0, types=True, shortest=6, longest=60):
     return ragged, draw.integers(0, 2, count), (places, draw.integers(5, 60, len(places)))
 
 
+def joint_model(name, head="ie_k", form="linear", positions="absolute", classes=2):
+    """Over 4 slots of 12 tokens; in float64, where every difference shows."""
+    return new_model(CONFIGS[name], joint=joints.shape(True, head, 3, 48, form, positions, classes)).double()
+
+
+def joint_examples(count=12, seed=0):
+    """Joint examples, their labels, masked tokens, and the ids in each slot: from 2 of them to 12, none where it is empty."""
+    draw = np.random.default_rng(seed)
+    present = draw.random((count, 4)) < 0.7
+    present[:, :2] = True
+    slots = [[draw.integers(5, 60, draw.choice([2, 5, 12])).tolist() if there else [] for there in row] for row in present]
+    sizes = [len(slot) for row in slots for slot in row if slot]
+    texts = inputs.Ragged(np.concatenate([slot for row in slots for slot in row]).astype(int), np.cumsum([0, *sizes]), None)
+    places = np.flatnonzero(draw.random(sum(sizes)) < 0.15)
+    labels = np.where(present[:, 1:], draw.integers(0, 2, (count, 3)), -100)
+    return inputs.as_slots(texts, present, 12), labels, (places, draw.integers(5, 60, len(places))), slots
+
+
 def by_example(ragged, model, micros):
     """Pair logits and the summed MLM logits of every example, whatever micro-batch and row it is in; labels are example numbers."""
-    pairs = torch.zeros(len(ragged.lengths), 2)
-    masked = torch.zeros(len(ragged.lengths), 60)
+    pairs, masked = {}, torch.zeros(len(ragged.lengths), 60, dtype=next(model.parameters()).dtype)
     for micro in micros:
         pair, mlm = model(micro)
-        pairs[micro["labels"]] = pair
+        pairs.update(zip(micro["labels"].tolist(), pair))
         if "cu_seq_lens" in micro:
             row = torch.searchsorted(micro["cu_seq_lens"], micro["masked_positions"], right=True) - 1
         else:
             row = micro["masked_positions"] // micro["input_ids"].shape[1]
         masked.index_add_(0, micro["labels"][row], mlm)
-    return pairs, masked
+    return torch.stack([pairs[number] for number in range(len(masked))]), masked
 
 
 def loss_and_gradients(model, ragged, labels, masked, layout, tokens):
     model.zero_grad()
-    batch, total = {"examples": len(labels), "masked": len(masked[0])}, 0
+    batch, total = {"examples": len(labels), "labels": (labels != -100).sum(), "masked": len(masked[0])}, 0
     for micro in inputs.laid_out(layout, ragged, labels, 1, tokens, masked):
         loss, parts = training.micro_loss(model(micro), micro, batch)
         loss.backward()
@@ -84,6 +104,28 @@ def test_packed_ordered_and_padded_have_the_same_loss_and_gradients(name, types)
         assert found.keys() == gradients.keys()
         for parameter in found:
             torch.testing.assert_close(found[parameter], gradients[parameter], rtol=1e-5, atol=1e-5, msg=f"{layout} {tokens} {parameter}")
+
+
+@pytest.mark.parametrize("positions", ["absolute", "skipping"])
+@pytest.mark.parametrize("name", ["roberta", "bert", "electra"])
+def test_joint_examples_have_the_same_loss_and_gradients_in_every_layout(name, positions):
+    """Slots of several lengths, some of them empty: an empty one has no label, and the mean is that over the labels there are."""
+    model, (*batch, _) = joint_model(name, "ae_k", "released", positions).train(), joint_examples()
+    expected, gradients = loss_and_gradients(model, *batch, "ordered", 10**6)
+    (micro,) = inputs.laid_out("ordered", batch[0], batch[1], 1, 10**6)
+    with torch.no_grad():
+        log = model(micro)[0].log_softmax(-1)
+    real = [-log[i, j, label].item() for i, row in enumerate(micro["labels"].tolist()) for j, label in enumerate(row) if label >= 0]
+    assert 12 < len(real) < 36 and expected[1].item() == pytest.approx(sum(real) / len(real), rel=1e-12)
+    assert all(gradients[name].any() for name in gradients if name.startswith("ae_k"))
+    assert gradients["backbone.embeddings.token_type_embeddings.weight"].any(1).all()
+    for layout, tokens in (("ordered", 60), ("packed", 60), ("packed", 10**6)):
+        assert (len(inputs.laid_out(layout, batch[0], batch[1], 1, tokens)) > 3) == (tokens == 60)
+        parts, found = loss_and_gradients(model, *batch, layout, tokens)
+        torch.testing.assert_close(parts, expected, rtol=0, atol=1e-10)
+        assert found.keys() == gradients.keys()
+        for parameter in found:
+            torch.testing.assert_close(found[parameter], gradients[parameter], rtol=0, atol=1e-10, msg=f"{layout} {tokens} {parameter}")
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -187,6 +229,24 @@ def test_every_token_is_there_once_and_in_its_place(lengths, tokens, seed, types
     assert sorted(seen) == list(range(len(lengths)))
     assert targets == len(places)
     assert len(micros) <= -(-offsets[-1] // tokens)
+
+
+@settings(max_examples=60, deadline=None)
+@given(tokens=st.integers(1, 300), seed=st.integers(0, 99), count=st.integers(1, 15), layout=st.sampled_from(["ordered", "packed"]))
+def test_every_slot_is_found_by_its_first_token(tokens, seed, count, layout):
+    ragged, _, _, slots = joint_examples(count, seed)
+    seen = []
+    for micro in inputs.laid_out(layout, ragged, np.arange(count), 1, tokens):
+        flat = {name: micro[name].flatten().tolist() for name in ("input_ids", "token_type_ids", "position_ids")}
+        for number, firsts in zip(micro["labels"].tolist(), micro["firsts"].tolist()):
+            seen.append(number)
+            assert [first >= 0 for first in firsts] == [bool(slot) for slot in slots[number]]
+            for slot, (first, ids) in enumerate(zip(firsts, slots[number])):
+                at = slice(first, first + len(ids))
+                assert not ids or flat["input_ids"][at] == ids
+                assert flat["token_type_ids"][at] == [slot] * len(ids)
+                assert flat["position_ids"][at] == list(range(12 * slot, 12 * slot + len(ids)))
+    assert sorted(seen) == list(range(count))
 
 
 def made(corpus, layout, steps=6):

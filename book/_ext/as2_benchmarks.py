@@ -1,9 +1,11 @@
-"""The directive that shows committed figures of `benchmarks/`: ratio, goal, spread, machine, and all else that was measured."""
+"""Directives that show committed figures of `benchmarks/`: of each its ratio, goal, spread and machine, and latencies as a plot."""
 
 import json
 from html import escape
 
-from as2_pages import ROOT, SOURCES, Shown, boxed
+import pandas as pd
+from as2_figures import drawn
+from as2_pages import ROOT, SOURCES, Shown, boxed, note
 
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["benchmarks"] = lambda _: sorted(FOLDER.glob("*.json"))
@@ -82,4 +84,84 @@ def number(value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-DIRECTIVES = {"benchmarks": Benchmarks}
+# ------------------------------------------------------------------ latency
+
+WAYS = {  # of benchmarks/latency.py
+    "pair": "pair model",
+    "joint": "joint model",
+    "pair_padded": "pair model, padded",
+    "joint_padded": "joint model, padded",
+}
+SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
+
+
+class Latency(Shown):
+    """How long a joint model and a pair model take for the same candidates, drawn beside the paper's formula; a figure a machine."""
+
+    kind = "benchmarks"
+    required_arguments = 0
+
+    def show(self):
+        made = [json.loads(path.read_text("utf-8")) for path in SOURCES["benchmarks"]("") if path.stem in ("latency", "latency-gpu")]
+        return "".join(map(latency, made)) or note("Latency: not run. make bench measures it.")
+
+
+def latency(result: dict) -> str:
+    """The plot, and how many times as long as the pair model the joint model took."""
+    model, rounds = result["model"], result["rounds"]
+    caption = (
+        f"Time to rank the first k candidates of {result['questions']:,} questions of {result['dataset']} from texts to scores, "
+        f"{result['questions_alone']:,} of them also one at a time: the median over {rounds} round{'s' * (rounds > 1)}, "
+        f"by {model['name']} ({model['layers']} layers of {model['hidden']}) on {machine(result['machine'])}. "
+        f"Padded: every text to {result['slot_tokens']} tokens, as in the paper's formula, whose lines start from the time of padded pairs."
+    )
+    return drawn(latency_plot(result), caption) + latency_table(result)
+
+
+def latency_plot(result: dict):
+    """Milliseconds a question by the number of candidates, a line a way, and dashed what the formula expects, as a matplotlib Figure."""
+    import seaborn
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 3.8), layout="constrained")
+    for axis, (setting, title) in zip(figure.subplots(1, 2), SETTINGS.items()):
+        frame = pd.DataFrame(
+            {"k": int(k), "way": name, "ms": one["milliseconds_a_question"][way][setting]["median"], **one["formula"]}
+            for way, name in WAYS.items()
+            for k, one in result["by_k"].items()
+        )
+        looks = {"hue": "way", "style": "way", "markers": True, "dashes": False, "palette": "colorblind"}
+        seaborn.lineplot(frame, x="k", y="ms", ax=axis, **looks)
+        pairs = frame[frame.way == WAYS["pair_padded"]]
+        for part, dash, label in (
+            ("attention", "--", "formula, attention: (k + 1)² / 4k"),
+            ("linear", ":", "formula, linear: (k + 1) / 2k"),
+        ):
+            axis.plot(pairs.k, pairs.ms * pairs[part], color="black", linestyle=dash, label=label)
+        axis.set(xlabel="candidates, k", ylabel="milliseconds a question", title=title, ylim=(0, None), xticks=sorted(set(frame.k)))
+        axis.grid(alpha=0.3)
+        named = axis.get_legend_handles_labels()
+        axis.get_legend().remove()
+    figure.legend(*named, loc="outside lower center", ncols=3, fontsize="small", frameon=False)
+    return figure
+
+
+def latency_table(result: dict) -> str:
+    """Joint by pair for each k, as run and padded, beside the formula and what the paper measured."""
+    paper = result["published"]
+    published = f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
+    heads = [f"{way}: {part}" for way in ("As run", "Padded") for part in ("batches", "model alone", "one question")]
+    heads = ["k", *heads, "Formula: attention", "Formula: linear", "Published"]
+    body = ""
+    for k, one in result["by_k"].items():
+        ratios = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in one[way].values()]
+        texts = [f"{value:.2f}" for value in (*ratios, *one["formula"].values())] + [published if int(k) == paper["k"] else "–"]
+        body += f'<tr><th scope="row">{k}</th>' + "".join(f'<td class="as2-number">{text}</td>' for text in texts) + "</tr>"
+    caption = f"Time of the joint model by that of the pair model: above 1 it takes longer. Published: {paper['on']}."
+    head = "".join(f"<th>{text}</th>" for text in heads)
+    return boxed(
+        f'<table class="as2-table"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+DIRECTIVES = {"benchmarks": Benchmarks, "latency": Latency}

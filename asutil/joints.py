@@ -1,0 +1,139 @@
+"""Joint encoders: one backbone reads the question and k candidates in one input, under an IE or AE head.
+
+The pairwise baselines of fact verification differ in one thing: each candidate has an input of its own, together with the question.
+"""
+
+import inspect
+
+import pandas as pd
+import torch
+from torch import nn
+
+from . import heads, weights
+from .heads import EVIDENCE, POOLED, PairEncoder
+
+MULTIPLE = ("ie_k", "ae_k")  # heads that score each candidate; the others give one label for all
+PRINTED = {"RoBERTa-Base": 124_055_040, "joint RoBERTa-Base, AEk": 124_062_720}  # parameters: joint_inference, appendix C.3
+
+
+def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2) -> dict | None:
+    """What makes a model a joint one, as it is kept in the backbone's config; None where it is none.
+
+    Args:
+        joint: whether it is one; then the others are given, else they must be None.
+        head: ie_k, ae_k, ie_1 or ae_1. k: candidates beside the question. max_tokens: of all k + 1 slots, each of them as long.
+            pair_max and pair_weighted read each candidate in an input of its own, of max_tokens, and have no form and no positions.
+        form: "linear" or "released" (`heads.EvidenceHead`).
+        positions: "absolute", 0 to (k + 1) L - 1, as the paper has it, or "skipping", where padding has no position, as in RoBERTa's code.
+    Raises: ValueError for a length that k + 1 slots cannot share, an unknown name, or a choice that only a joint model has.
+
+    Example:
+        >>> shape(True, "ie_k", 5, 384, "linear", "absolute")["slot_tokens"]
+        64
+    """
+    if not joint or head in POOLED:
+        for name, value in {**({} if joint else {"head": head, "k": k}), "head_form": form, "positions": positions}.items():
+            if value is not None:
+                raise ValueError(f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}")
+        pairwise = {"head": head, "k": k, "slot_tokens": max_tokens, "form": "linear", "positions": None, "classes": classes}
+        return pairwise if joint else None
+    for what, value, known in (("head", head, (*EVIDENCE, *POOLED)), ("positions", positions, ("absolute", "skipping"))):
+        if value not in known:
+            raise ValueError(f"{what}: one of {', '.join(known)} expected, got {value!r}")
+    slot_tokens, left = divmod(max_tokens, k + 1)
+    if left:
+        raise ValueError(f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}")
+    return {"head": head, "k": k, "slot_tokens": slot_tokens, "form": form, "positions": positions, "classes": classes}
+
+
+def check_head(saved: dict, wanted: dict, name) -> None:
+    """Refuse to go on with a saved head in another form, or for other classes. Args: what `shape` gave for both, the model's name."""
+    for what, said in (("form", "head_form"), ("classes", "classes")):
+        if saved["head"] == wanted["head"] and saved[what] != wanted[what]:
+            former = f"its {saved['head']} head has {said} {saved[what]}"
+            raise ValueError(f"{name}: {former}, got {wanted[what]}: take that, or a fresh head (keep_head false)")
+
+
+class JointEncoder(PairEncoder):
+    """One backbone under an evidence head and, for pre-training, its own masked-language-model head.
+
+    Paper: joint_inference, sections 3.2 and 3.3.
+    Shapes: input_ids (B, T) or packed, position_ids, firsts (B, K+1): where slots begin in the flattened micro-batch, -1 for an empty
+        one -> logits (B, K, C) of ie_k and ae_k, (B, C) of ie_1 and ae_1; MLM logits (M, V) or None;
+        of pair_max and pair_weighted input_ids (P, T), one pair a row, firsts (B, K): where pairs begin -> logits (B, C)
+    """
+
+    def __init__(self, backbone, head: nn.Module, mlm, tokenizer, fresh=()):
+        super().__init__(backbone, None, mlm, tokenizer, fresh)
+        self.HEADS = (self.shape["head"], "mlm")
+        setattr(self, self.HEADS[0], head)
+
+    @property
+    def shape(self) -> dict:
+        """What `shape` gave, from the backbone's config."""
+        return self.backbone.config.joint
+
+    def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
+        if "firsts" not in batch:
+            raise ValueError(
+                "a joint model reads a question and its candidates in one input of slots: inputs with `firsts` expected, got none"
+            )
+        if self.shape["positions"] == "skipping":
+            batch = batch | {"position_ids": running(batch)}
+        return super().forward(batch)
+
+    def pair_of(self, outputs, batch: dict) -> torch.Tensor:
+        """The evidence head on the first token of every slot."""
+        firsts = batch["firsts"]
+        slots = outputs.last_hidden_state.flatten(0, 1)[firsts.clamp(min=0)]
+        return getattr(self, self.HEADS[0])(slots, firsts >= 0)
+
+
+def running(batch: dict) -> torch.Tensor:
+    """Positions that count real tokens alone; 0 in what fills a packed row. Shapes: input_ids (B, T) or packed (1, N) -> the same"""
+    row = torch.arange(batch["input_ids"].shape[1], device=batch["input_ids"].device)
+    if "cu_seq_lens" not in batch:
+        return row.expand_as(batch["input_ids"])
+    ends = batch["cu_seq_lens"].long()
+    places = row - ends[torch.searchsorted(ends, row, right=True) - 1]
+    return (places * (row < ends[len(batch["first"])]))[None]
+
+
+def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
+    """The backbone and MLM head of a pair model under a fresh evidence head, with a token type for every slot of an input.
+
+    Args:
+        wanted: what `shape` gave.
+    Deviation: D-37 (fresh token types).
+    Raises: ValueError for a backbone without token types or positions of its own, or with ELECTRA's two models.
+    """
+    backbone, slots = model.backbone, wanted["head"] in EVIDENCE
+    if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
+        raise ValueError(f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra")
+    if hasattr(model, "generator"):
+        raise ValueError(
+            "mspp is learnt beside masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
+        )
+    if slots:
+        heads.widen_types(model, wanted["k"] + 1, seed)
+    backbone.config.joint = wanted
+    with weights.seeded(seed):
+        head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])
+    fresh = tuple(wanted["head"] if name == "pair" else name for name in model.fresh)
+    return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)
+
+
+def parameters(model: PairEncoder) -> pd.DataFrame:
+    """Parameters of a model by part, above those that the paper prints; its RoBERTa-Base is the backbone without a pooler and a head.
+
+    Paper: joint_inference, appendix C.3.
+    Deviation: D-80.
+    """
+    types, scorer = getattr(getattr(model.backbone, "embeddings", None), "token_type_embeddings", None), model.HEADS[0]
+    rows = {
+        ("backbone", "this run"): sum(p.numel() for p in model.backbone.parameters()),
+        ("of these token types", "this run"): 0 if types is None else types.weight.numel(),
+        (f"head {scorer}", "this run"): sum(p.numel() for p in model.head_parameters(scorer).values()),
+        **{(name, "the paper, appendix C.3"): count for name, count in PRINTED.items()},
+    }
+    return pd.Series(rows, name="parameters").rename_axis(["part", "of"]).reset_index()

@@ -1,0 +1,83 @@
+"""Examples of different lengths: laid end to end without padding, and padded."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .tokenizing import gathered
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Padded examples: input_ids (B, T), lengths (B,), token_type_ids (B, T) or None, labels (B,)."""
+
+    input_ids: np.ndarray
+    lengths: np.ndarray
+    token_type_ids: np.ndarray | None
+    labels: np.ndarray
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Examples of different lengths without padding: flat ids (N,), offsets (B + 1,), token types (N,) or None.
+
+    Of joint inputs also positions (N,), counted from 0, and firsts (B, S): where in its example each slot begins, -1 for an empty slot.
+    """
+
+    ids: np.ndarray
+    offsets: np.ndarray
+    types: np.ndarray | None
+    positions: np.ndarray | None = None
+    firsts: np.ndarray | None = None
+
+    @property
+    def lengths(self) -> np.ndarray:
+        return np.diff(self.offsets)
+
+    def take(self, rows: np.ndarray) -> "Ragged":
+        """The given examples, in the given order."""
+        lengths = self.lengths[rows]
+        at = gathered(self.offsets[rows], lengths)
+        offsets = np.concatenate([[0], lengths.cumsum()])
+        types, positions = (None if array is None else array[at] for array in (self.types, self.positions))
+        return Ragged(self.ids[at], offsets, types, positions, None if self.firsts is None else self.firsts[rows])
+
+    def padded(self, pad: int, labels: np.ndarray) -> Batch:
+        input_ids, types, _ = self.columns(pad)
+        return Batch(input_ids, self.lengths, types, labels)
+
+    def slotted(self, pad: int, labels: np.ndarray, slot_tokens: int) -> Batch:
+        """Joint examples with every slot padded to `slot_tokens`. Shapes: input_ids, token_type_ids (B, S*L), lengths (B, S)."""
+        count, slots = self.firsts.shape
+        input_ids = np.full((count, slots * slot_tokens), pad, np.int64)
+        row = np.repeat(np.arange(count), self.lengths)
+        input_ids[row, self.positions] = self.ids
+        lengths = np.zeros((count, slots), np.int64)
+        np.add.at(lengths, (row, self.types), 1)
+        types = np.tile(np.arange(slots).repeat(slot_tokens), (count, 1))
+        return Batch(input_ids, lengths, types, labels)
+
+    def columns(self, pad: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Ids, token types and positions (B, T), padded to the longest example; None for those that there are not."""
+        lengths = self.lengths
+        real = np.arange(lengths.max(initial=0)) < lengths[:, None]
+
+        def filled(values, value=0):
+            if values is None:
+                return None
+            table = np.full(real.shape, value, np.int64)
+            table[real] = values
+            return table
+
+        return filled(self.ids, pad), filled(self.types), filled(self.positions)
+
+
+def concatenated(pieces: list[Ragged]) -> Ragged:
+    """Several ragged batches as one."""
+    if len(pieces) == 1:
+        return pieces[0]
+    starts = np.cumsum([0] + [len(piece.ids) for piece in pieces[:-1]])
+    offsets = np.concatenate([[0]] + [piece.offsets[1:] + start for piece, start in zip(pieces, starts)])
+    others = ([getattr(piece, name) for piece in pieces] for name in ("types", "positions", "firsts"))
+    others = (None if arrays[0] is None else np.concatenate(arrays) for arrays in others)
+    return Ragged(np.concatenate([piece.ids for piece in pieces]), offsets, *others)

@@ -1,0 +1,193 @@
+"""Directives of joint models: a question and its candidates in slots, the parameters that such a model adds, its verdicts one by one."""
+
+import textwrap
+from html import escape
+
+import numpy as np
+import pandas as pd
+from as2_pages import ROOT, Shown, boxed, note
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+from asutil import comparisons, docstrings, experiments, markup, metrics
+from asutil.groups import Groups
+from asutil.questions import Candidate, Question
+
+K, SLOT_TOKENS = 5, 64
+WIDTH = 90  # characters that are shown of a text
+ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768, "inner": 3072, "layers": 12}
+
+
+class JointInput(SphinxDirective):
+    """One question of the embedded data with its candidates, in the slots and groups that the package puts them into."""
+
+    def run(self):
+        for name in ("groups", "inputs", "docstrings"):
+            self.env.note_dependency(str(ROOT / "asutil" / f"{name}.py"))
+        question = first_question()
+        if question is None:
+            return note("No test question of the embedded data needs two inputs.")
+        return [nodes.raw("", figure(question), format="html")]
+
+
+def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
+    """The first test question of the embedded data that needs two inputs, with right and wrong candidates: nobody picks."""
+    for asked in docstrings.questions(packages):
+        right = [int(number in asked.positive) for number in range(len(asked.sentences))]
+        if docstrings.side(asked.function) == "test" and k < len(right) < 2 * k and 0 < sum(right) < len(right):
+            named = enumerate(zip(asked.sentences, right))
+            candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in named)
+            return Question(asked.id, asked.question, candidates)
+    return None
+
+
+def words_as_tokens(texts: list[str]):
+    """A tokenizer to which every word or sign of the texts is a token: [CLS] x [SEP]."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    split, special = pre_tokenizers.BertPreTokenizer(), ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = dict.fromkeys(word for text in texts for word, _ in split.pre_tokenize_str(text))
+    ids = {word: number for number, word in enumerate([*special, *words])}
+    backend = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    backend.pre_tokenizer = split
+    around = [(name, ids[name]) for name in ("[CLS]", "[SEP]")]
+    backend.post_processor = processors.TemplateProcessing("[CLS] $A [SEP]", "[CLS] $A [SEP] $B:1 [SEP]:1", around)
+    names = {f"{name.strip('[]').lower()}_token": name for name in special}
+    return PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+
+
+# ------------------------------------------------------------------ the figure
+
+
+def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> str:
+    """A panel an input, a box a slot: its text, its places and what it is; a word, a mark and a colour say the same."""
+    texts = [one.text for one in question.candidates]
+    groups = Groups(words_as_tokens([question.text, *texts]), [question], k)
+    members = groups.members(np.arange(len(groups)))
+    joined, labels = groups.join(members, (k + 1) * slot_tokens), groups.labels_of(members)
+    panels = ""
+    for number, (start, stop) in enumerate(zip(joined.offsets[:-1], joined.offsets[1:])):
+        types, positions = joined.types[start:stop], joined.positions[start:stop]
+        shown = [question.text, *(texts[member] if member >= 0 else None for member in members[number])]
+        said = ["question", *labels[number]]
+        slots = "".join(slot(i, shown[i], said[i], positions[types == i], slot_tokens) for i in range(k + 1))
+        head = f"<strong>Input {number + 1} of {len(groups)}</strong> {stop - start} tokens in {k + 1} slots of {slot_tokens} places"
+        panels += f'<div class="as2-input"><p class="as2-kind">{head}</p>{slots}</div>'
+    caption = (
+        f"A question with {len(texts)} candidates, the first test question of the embedded data that needs two inputs. E is what the "
+        "encoder gives at the first token of a slot. A bar shows the places that a text takes; the rest is padding, to which no token "
+        "attends. A hash of the texts says which candidates come together, not their order in the document. Here a word or a sign is a "
+        "token; a model's own tokenizer cuts finer."
+    )
+    return (
+        f'<figure class="as2-figure" role="group" aria-label="{escape(caption)}"><div class="as2-inputs">{panels}</div>'
+        f"<figcaption>{escape(caption)}</figcaption></figure>"
+    )
+
+
+def slot(number: int, text: str | None, said, positions: np.ndarray, slot_tokens: int) -> str:
+    """One slot. Args: said: "question", or the candidate's label. positions: of its tokens, none in an empty slot."""
+    first, last = number * slot_tokens, (number + 1) * slot_tokens - 1
+    kind, word = ("question", "question") if said == "question" else ("right", "✓ answers") if said == 1 else ("wrong", "✗ does not answer")
+    if text is None:
+        kind, word, body, places = "empty", "empty slot, no label", "", f"positions {first} to {last}, all padding"
+    else:
+        body = f"<p><b>E<sub>{number}</sub></b> <code>[CLS]</code> {escape(textwrap.shorten(text, WIDTH, placeholder=' …'))}</p>"
+        padding = f", padding to {last}" if positions[-1] < last else ""
+        places = f"positions {positions[0]} to {positions[-1]}{padding}"
+    bar = f'<div class="as2-places"><div style="width:{100 * len(positions) / slot_tokens:.1f}%"></div></div>'
+    line = f"<small>type {number}, {places}: <span>{word}</span></small>"
+    return f'<div class="as2-slot as2-slot-{kind}">{body}{bar}{line}</div>'
+
+
+# ------------------------------------------------------------------ parameters
+
+
+class JointParameters(SphinxDirective):
+    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper prints."""
+
+    required_arguments = 2  # the paper's RoBERTa, and its joint model with AEk
+
+    def run(self):
+        try:
+            printed = [int(text) for text in self.arguments]
+        except ValueError as error:
+            raise self.error(f"two whole numbers expected, got {' '.join(self.arguments)}") from error
+        return [nodes.raw("", boxed(parameter_table(*printed)), format="html")]
+
+
+def backbone_size(vocabulary: int, positions: int, types: int, hidden: int, inner: int, layers: int) -> int:
+    """Parameters of a RoBERTa without pooler and head: (V + P + T) H + 2 H + N (4 H^2 + 2 H F + 9 H + F)"""
+    embeddings = (vocabulary + positions + types) * hidden + 2 * hidden
+    return embeddings + layers * (4 * hidden**2 + 2 * hidden * inner + 9 * hidden + inner)
+
+
+def head_size(vectors: int, hidden: int, classes: int = 2) -> int:
+    """Parameters of one linear layer on so many vectors side by side."""
+    return vectors * hidden * classes + classes
+
+
+def parameter_table(roberta: int, joint: int, k: int = K) -> str:
+    """Part by part, ours beside the printed two; the additions are what the paper's joint model differs in."""
+    hidden, base = ROBERTA_BASE["hidden"], backbone_size(**ROBERTA_BASE)
+    types, head = k * hidden, head_size(2, hidden)
+    rows = [
+        ("RoBERTa-Base, no pooler, no head", base, roberta),
+        ("+ token types for the other slots", types, None),
+        ("+ AEk, a linear layer on two vectors", head, None),
+        ("the joint model with AEk", base + types + head, joint),
+        ("more than RoBERTa-Base", types + head, joint - roberta),
+        ("IEk in the place of AEk", head_size(1, hidden), None),
+        ("RoBERTa's own pair head, dense-tanh-linear", hidden**2 + hidden + head_size(1, hidden), None),
+    ]
+    body = []
+    for name, ours, theirs in rows:
+        figures = [markup.number(f"{value:,}" if value is not None else "–") for value in (ours, theirs)]
+        body.append(markup.line([markup.cell(name, "th", scope="row"), *figures]))
+    caption = f"Parameters for k = {k}, two classes and vectors of {hidden}. The paper's counts: appendix C.3."
+    return markup.table(caption, ["", "Counted here", "Paper"], body)
+
+
+# ------------------------------------------------------------------ verdicts on claims
+
+
+class Verdicts(Shown):
+    """F1 of each verdict for every row that has verified claims, and what was taken for what in this machine's runs."""
+
+    def show(self, paper):
+        data, found = comparisons.given(paper, None, None)
+        made = found[[record.get("notebook") == "verify_claims" for record in found.record]]
+        return boxed(verdict_table(data, made)) if len(made) else note("Verdicts one by one: not run, no row has verified claims.")
+
+
+def verdict_table(data: dict, made: pd.DataFrame) -> str:
+    """A line a row, data set and budget, mean over seeds in points; and folded away the confusion of the first seed of each local one."""
+    names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in metrics.VERDICTS}
+    body, folded = [], ""
+    for (dataset, rung, source, row), lines in made.groupby(["dataset", "rung", "source", "row"], sort=False):
+        name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
+        budget = rung + (f", {source}" if source == experiments.HERE else "")
+        found = [comparisons.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
+        figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in found]
+        body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), budget]))
+        first = lines.sort_values("seed").iloc[0]
+        if first.folder is not None:
+            folded += f"<details><summary>{escape(f'{name}, {where}, {budget}, seed {first.seed}')}</summary>{confusion(first)}</details>"
+    heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values()), "Majority", "Seeds", "Budget"]
+    return markup.table("Verdicts one by one, in points, mean over seeds.", heads, body) + folded
+
+
+def confusion(one) -> str:
+    """How often each label got each verdict, from the scores of a run on this machine."""
+    side = comparisons.side(one)
+    scores = pd.read_parquet(one.folder / ("scores.parquet" if side == "test" else f"scores_{side}.parquet"))
+    columns = [verdict.lower().replace(" ", "_") for verdict in metrics.VERDICTS]
+    counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
+    body = []
+    for verdict, row in zip(counts.index, counts.to_numpy()):
+        body.append(markup.line([markup.cell(verdict, "th", scope="row"), *(markup.number(f"{n:,}") for n in row)]))
+    return markup.table("Lines are labels, columns verdicts.", ["", *counts.columns], body)
+
+
+DIRECTIVES = {"joint-input": JointInput, "joint-parameters": JointParameters, "claim-verdicts": Verdicts}
