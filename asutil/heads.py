@@ -247,16 +247,17 @@ class EvidenceHead(nn.Module):
     """What the four heads on [E_0 ... E_k] share: one linear layer, in float32 whatever the body ran in.
 
     Args:
-        size: of the vector that is scored.
         form: "linear", as the paper has it, or "released": dense, tanh and dropout before it, as in the authors' code.
     Deviation: D-76.
     """
 
-    def __init__(self, size: int, classes: int = 2, form: str = "linear"):
+    reads = 1  # embeddings that are scored side by side
+
+    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
         super().__init__()
         if form not in ("linear", "released"):
             raise ValueError(f'head_form: "linear" or "released" expected, got {form!r}')
-        self.form = form
+        self.form, size = form, self.reads * hidden_size
         before = [nn.Dropout(0.1), nn.Linear(size, size), nn.Tanh(), nn.Dropout(0.1)] if form == "released" else []
         self.layers = nn.Sequential(*before, nn.Linear(size, classes))
         for layer in self.layers:
@@ -281,9 +282,6 @@ class IndividualEvidenceK(EvidenceHead):
         torch.Size([3, 5, 2])
     """
 
-    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
-        super().__init__(hidden_size, classes, form)
-
     def forward(self, slots: torch.Tensor, present: torch.Tensor | None = None) -> torch.Tensor:
         return self.scored(slots[:, 1:])
 
@@ -300,8 +298,7 @@ class AggregatedEvidenceK(EvidenceHead):
         torch.Size([3, 5, 2])
     """
 
-    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
-        super().__init__(2 * hidden_size, classes, form)
+    reads = 2
 
     def forward(self, slots: torch.Tensor, present: torch.Tensor | None = None) -> torch.Tensor:
         candidates = slots[:, 1:]
@@ -319,9 +316,6 @@ class IndividualEvidence1(EvidenceHead):
         >>> IndividualEvidence1(hidden_size=8, classes=3)(torch.zeros(2, 6, 8)).shape
         torch.Size([2, 3])
     """
-
-    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
-        super().__init__(hidden_size, classes, form)
 
     def forward(self, slots: torch.Tensor, present: torch.Tensor | None = None) -> torch.Tensor:
         return self.scored(slots[:, 0])
@@ -343,9 +337,6 @@ class AggregatedEvidence1(EvidenceHead):
         >>> bool((head(slots, torch.tensor([[True] * 3 + [False] * 3])) == head(slots)).all())
         True
     """
-
-    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
-        super().__init__(hidden_size, classes, form)
 
     def forward(self, slots: torch.Tensor, present: torch.Tensor | None = None) -> torch.Tensor:
         slots = slots.to(self.layers[-1].weight.dtype)
@@ -369,9 +360,6 @@ class MaxPooling(EvidenceHead):
     Deviation: D-81.
     """
 
-    def __init__(self, hidden_size: int, classes: int = 3, form: str = "linear"):
-        super().__init__(hidden_size, classes, form)
-
     def forward(self, pairs: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
         return self.scored(pairs.masked_fill(~present[..., None], -torch.inf).amax(1))
 
@@ -385,7 +373,7 @@ class WeightedSum(MaxPooling):
     Deviation: D-81.
     """
 
-    def __init__(self, hidden_size: int, classes: int = 3, form: str = "linear"):
+    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
         super().__init__(hidden_size, classes, form)
         self.weigh = nn.Linear(hidden_size, 1, bias=False)  # a constant would change no softmax
         nn.init.normal_(self.weigh.weight, std=0.02)
