@@ -243,6 +243,14 @@ def start_from(
     return model
 
 
+def usual_length(model: PairEncoder) -> int:
+    """The longest input that a model is given where nothing else is said: of a joint model the length of its slots together."""
+    joint = getattr(model.backbone.config, "joint", None)
+    if joint and joint["head"] not in heads.POOLED:
+        return (joint["k"] + 1) * joint["slot_tokens"]
+    return {2: 128, 3: 256}[model.parts]
+
+
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
     readers = (model.backbone, getattr(model, "generator", model.backbone))
@@ -252,6 +260,8 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
     joint = getattr(model.backbone.config, "joint", None)
     if joint and joint["head"] not in heads.POOLED:
         shortest = (joint["k"] + 1) * (alone + 1)
+        if max_tokens != usual_length(model):
+            raise ValueError(f"max_tokens: {usual_length(model)}, as this joint model's slots were made, expected, got {max_tokens}")
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
 
@@ -277,9 +287,7 @@ def load_ranker(name: str | Path, device: str | None = None):
     if model.HEADS[0] in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    joint = getattr(model.backbone.config, "joint", None)
-    longest = (joint["k"] + 1) * joint["slot_tokens"] if joint else {2: 128, 3: 256}[model.parts]
-    return Ranker(model.eval(), settings.get("max_tokens") or longest)
+    return Ranker(model.eval(), settings.get("max_tokens"))
 
 
 @torch.no_grad()

@@ -12,7 +12,6 @@ from torch import nn
 from . import heads, weights
 from .heads import EVIDENCE, POOLED, PairEncoder
 
-MULTIPLE = ("ie_k", "ae_k")  # heads that score each candidate; the others give one label for all
 PRINTED = {"RoBERTa-Base": 124_055_040, "joint RoBERTa-Base, AEk": 124_062_720}  # parameters: joint_inference, appendix C.3
 
 

@@ -11,7 +11,7 @@ import torch
 from tqdm.auto import tqdm
 
 from . import corpus, groups, inputs, runs
-from .encoders import PairEncoder, check_length
+from .encoders import PairEncoder, check_length, usual_length
 from .questions import Candidate, Question
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
@@ -27,8 +27,8 @@ class Ranker:
     Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate); joint_inference, section 3.2.
     """
 
-    def __init__(self, model: PairEncoder, max_tokens: int = 128):
-        self.model, self.max_tokens = model, max_tokens
+    def __init__(self, model: PairEncoder, max_tokens: int | None = None):
+        self.model, self.max_tokens = model, max_tokens or usual_length(model)
 
     @property
     def joint_k(self) -> int | None:

@@ -98,14 +98,17 @@ def test_groups_are_put_together_anew_every_epoch_and_are_fixed_for_scoring(toke
     assert len(together[0] & together[1]) < 10  # other ones come together, not only in other slots
     batches = inputs.FinetuningBatches(grouped, 3, 7, 60, seed=4)
     assert len(batches) == 3 * -(-90 // 7)
-    seen = [[], [], []]
+    seen, labels = [set(), set(), set()], 0
     for step in range(len(batches)):
         batch = batches[step]
-        seen[step // batches.steps_an_epoch] += [batch["labels"], *(micro["input_ids"].numpy().tobytes() for micro in batch["micro"])]
+        for micro in batch["micro"]:
+            rows = zip(micro["input_ids"].tolist(), micro["attention_mask"].sum(1).tolist())
+            seen[step // batches.steps_an_epoch] |= {tuple(ids[:length]) for ids, length in rows}
         assert batch["labels"] == sum(int((micro["labels"] >= 0).sum()) for micro in batch["micro"])
         assert batch["examples"] == sum(len(micro["labels"]) for micro in batch["micro"])
-    assert [sum(value for value in epoch if isinstance(value, int)) for epoch in seen] == [360] * 3
-    assert len(set(map(str, seen))) == 3
+        labels += batch["labels"]
+    assert labels == 3 * 360 and [len(epoch) for epoch in seen] == [90] * 3
+    assert len(seen[0] & seen[1]) < 10 > len(seen[1] & seen[2])
     again = inputs.FinetuningBatches(grouped, 3, 7, 60, seed=4)[15]
     assert all(torch.equal(one["input_ids"], other["input_ids"]) for one, other in zip(again["micro"], batches[15]["micro"]))
 
@@ -237,9 +240,8 @@ def test_scores_equal_a_slow_loop_over_padded_groups(ranker):
     assert any(len({c.text for c in q.candidates}) < len(q.candidates) for q in split)
     pd.testing.assert_frame_equal(table.astype({"label": int, "score": float}), expected, rtol=0, atol=1e-5)
     assert table.score.dtype == np.float32 and table.label.dtype == np.int8
-    other = ranker.score(split, max_tokens=64, progress=False).score
-    assert other.tolist() == pytest.approx(slow_scores(ranker, split, 16).score.tolist(), abs=1e-5)
-    assert (other - table.score).abs().max() > 1e-2
+    with pytest.raises(ValueError, match="max_tokens: 40, .* got 64"):  # at other positions it has learnt nothing
+        ranker.score(split, max_tokens=64, progress=False)
 
 
 ORDERS = {
@@ -333,14 +335,14 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     assert (again.joint_k, again.max_tokens, ranker.joint_k) == (3, 40, 3)
     split = list(some_questions(9))
     pd.testing.assert_frame_equal(again.score(split, progress=False), ranker.score(split, progress=False), rtol=0, atol=1e-6)
-    with pytest.raises(ValueError, match="a multiple of the 4 slots"):
+    with pytest.raises(ValueError, match="max_tokens: 40, .* got 50"):
         ranking.Ranker(again.model).score(split, max_tokens=50, progress=False)
     record = folder.parent / "record.json"
     record.write_text(json.dumps({"notebook": "pretrain", "settings": {}}))
     with pytest.raises(ValueError, match="learnt its pre-training task, not to rank"):
         encoders.load_ranker(folder.parent)
-    record.write_text(json.dumps({"notebook": "finetune", "settings": {"max_tokens": 48}}))
-    assert encoders.load_ranker(folder.parent, device="cpu").max_tokens == 48
+    record.write_text(json.dumps({"notebook": "finetune", "settings": {"max_tokens": 40}}))
+    assert encoders.load_ranker(folder.parent, device="cpu").max_tokens == 40
     without = ranker.model.save(tmp_path / "without", untrained=("ae_k",))
     with pytest.raises(ValueError, match="no ae_k head: fine-tune it first"):
         encoders.load_ranker(without)
