@@ -59,16 +59,16 @@ def _modules(package: str) -> Iterator[tuple[str, Path]]:
 def _in_file(path: Path) -> list[tuple[str, str]]:
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
-            todo = [("", ast.parse(path.read_bytes()))]
+            nodes = [("", ast.parse(path.read_bytes()))]
     except SyntaxError as error:
         log.info("left out %s, line %s: %s", path.name, error.lineno, error.msg)
         return []
     found = []
-    while todo:
-        qualname, node = todo.pop()
+    while nodes:
+        qualname, node = nodes.pop()
         found += [(qualname, text)] if (text := ast.get_docstring(node)) else []
         inner = (child for child in node.body if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef))
-        todo += [(f"{qualname}.{child.name}".lstrip("."), child) for child in inner]
+        nodes += [(f"{qualname}.{child.name}".lstrip("."), child) for child in inner]
     return found
 
 

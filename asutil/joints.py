@@ -9,10 +9,8 @@ import pandas as pd
 import torch
 from torch import nn
 
-from . import heads, weights
+from . import heads, rows, weights
 from .heads import EVIDENCE, POOLED, PairEncoder
-
-PRINTED = {"RoBERTa-Base": 124_055_040, "joint RoBERTa-Base, AEk": 124_062_720}  # parameters: joint_inference, appendix C.3
 
 
 def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2) -> dict | None:
@@ -129,10 +127,10 @@ def parameters(model: PairEncoder) -> pd.DataFrame:
     Deviation: D-80.
     """
     types, scorer = getattr(getattr(model.backbone, "embeddings", None), "token_type_embeddings", None), model.HEADS[0]
-    rows = {
+    counts = {
         ("backbone", "this run"): sum(p.numel() for p in model.backbone.parameters()),
         ("of these token types", "this run"): 0 if types is None else types.weight.numel(),
         (f"head {scorer}", "this run"): sum(p.numel() for p in model.head_parameters(scorer).values()),
-        **{(name, "the paper, appendix C.3"): count for name, count in PRINTED.items()},
+        **{(name, "the paper, appendix C.3"): count for name, count in rows.read("joint_inference")["parameters"].items()},
     }
-    return pd.Series(rows, name="parameters").rename_axis(["part", "of"]).reset_index()
+    return pd.Series(counts, name="parameters").rename_axis(["part", "of"]).reset_index()

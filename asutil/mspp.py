@@ -27,28 +27,14 @@ class MultiSentenceSampler(Sampler):
         sentence of the group is drawn again, and an anchor whose group cannot be completed so is left out.
     """
 
-    def __init__(
-        self,
-        corpus,
-        objective="mspp",
-        seed=0,
-        epoch=0,
-        split="train",
-        hard_negatives=2,
-        negatives=4,
-        max_tokens=None,
-        same_paragraph_before=False,
-        *,
-        positives=1,
-        max_sentences=1,
-    ):
+    def _shape(self, objective, max_tokens, positives, max_sentences):
+        positives, max_sentences = (1 if given is None else given for given in (positives, max_sentences))
         if min(positives, max_sentences) < 1:
             raise ValueError(f"positives and max_sentences: at least 1, got {positives} and {max_sentences}")
         self.positives, self.max_sentences = positives, max_sentences
-        slots = 1 + positives + negatives
+        slots = 1 + positives + self.negatives
         if max_tokens is not None and max_tokens % slots:
             raise ValueError(f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {max_tokens}")
-        super().__init__(corpus, objective, seed, epoch, split, hard_negatives, negatives, max_tokens, same_paragraph_before)
         self.slot_tokens = self.rule.max_tokens if max_tokens is None else max_tokens // slots
         self.max_tokens, self.parts = slots * self.slot_tokens, 1  # the tokenizer is given one text at a time
 

@@ -23,7 +23,7 @@ SIDES = {"fever_dev": ("fever", "dev"), "fever_test": ("fever", "test")}  # a co
 KEYS = {
     "the file": (
         ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "private", "rungs", "demo", "settings", "claims"),
+        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims"),
     ),
     "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),

@@ -6,22 +6,16 @@ fingerprint, so the same command finds its own run, and a changed parameter or c
 """
 
 import ast
-import contextlib
 import difflib
 import hashlib
-import importlib.metadata
 import io
 import json
 import math
 import os
-import platform
 import re
-import subprocess
-import sys
 import time
 import tokenize
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -30,8 +24,8 @@ import pandas as pd
 import yaml
 
 from . import hub
+from .provenance import of_project
 
-RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
 NAMED_BY = ("objective", "data", "dataset")  # what a run's name always says
 FROM_SCRATCH = ("tiny", "tiny_electra")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
@@ -364,46 +358,7 @@ def atomically(path: Path, write) -> Path:
 
 def provenance() -> dict:
     """Versions, hardware, commit and sources, without any path, user or host name."""
-    versions = {"python": platform.python_version()}
-    for name in RECORDED_VERSIONS:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    sources = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        sources.update(f"{path.name}\0{hub.sha256(path)}\n".encode())
-    return {
-        "versions": versions,
-        "hardware": _hardware(),
-        "commit": _commit(),
-        "sources_sha256": sources.hexdigest(),
-        "peak_memory_bytes": _peak_memory(),
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-    }
-
-
-def _hardware() -> dict:
-    torch = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
-    return {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system(), "gpu": gpu}
-
-
-def _peak_memory() -> int:
-    try:
-        import resource
-    except ImportError:  # not a POSIX system
-        return 0
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def _commit() -> str:
-    try:
-        git = ["git", "-C", str(root())]
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout.strip()
-    except (OSError, subprocess.CalledProcessError):
-        return "unknown"
-    return commit + ("+changes" if changed else "")
+    return of_project(root())
 
 
 # ------------------------------------------------------------------ all runs

@@ -85,18 +85,15 @@ class Sampler:
             raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
         if split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {split!r}")
-        if (positives, max_sentences) != (None, None):
-            raise ValueError(f"positives and max_sentences are options of mspp, got {positives} and {max_sentences} for {objective}")
         self.corpus, self.split, self.rule = corpus, split, RULES.get(UNIONS.get(objective, [objective])[0], mspp)
-        self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
         self.negatives = self.rule.negatives or negatives
+        self._shape(objective, max_tokens, positives, max_sentences)
         self.hard_negatives = hard_negatives if self.rule.hard else 0
         if not 0 <= self.hard_negatives <= self.negatives:
             raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
         if same_paragraph_before and not (self.rule is RULES["ssp"] and hard_negatives):
             raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
         self.same_paragraph_before = same_paragraph_before
-        self.parts = 3 if issubclass(self.rule, Contextual) else 2
         self.key = keyed(seed, epoch, OBJECTIVES.index(objective))
         of_union = [seed, epoch, split, hard_negatives, negatives, self.max_tokens]
         self.members = [
@@ -107,6 +104,13 @@ class Sampler:
             self.anchors = np.concatenate([member.anchors for member in self.members])
         else:
             self._find_anchors(objective)
+
+    def _shape(self, objective, max_tokens, positives, max_sentences):
+        """How many parts an example has, and how long it may be."""
+        if (positives, max_sentences) != (None, None):
+            raise ValueError(f"positives and max_sentences are options of mspp, got {positives} and {max_sentences} for {objective}")
+        self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
+        self.parts = 3 if issubclass(self.rule, Contextual) else 2
 
     def _find_anchors(self, objective):
         corpus, rule = self.corpus, self.rule
@@ -256,14 +260,14 @@ class Sampler:
         Returns: other parts, their paragraphs, kinds, and which negatives were not to be had (of anchors alone that are not eligible).
         """
         others, q, kinds = np.empty_like(positive), np.empty_like(p), np.empty(len(p), np.int8)
-        todo, attempt = np.arange(len(p)), 0
-        while todo.size and attempt <= REDRAWS + min(WALK, len(self.corpus.paragraphs)):
-            drawn = self._negative(p[todo], a[todo], b[todo], slots[todo], first[todo], attempt)
-            others[todo], q[todo], kinds[todo] = drawn
+        left, attempt = np.arange(len(p)), 0
+        while left.size and attempt <= REDRAWS + min(WALK, len(self.corpus.paragraphs)):
+            drawn = self._negative(p[left], a[left], b[left], slots[left], first[left], attempt)
+            others[left], q[left], kinds[left] = drawn
             second, context = drawn[0][:, 0], drawn[0][:, 1:]
-            todo = todo[self._clashes(first[todo], positive[todo, 0], drawn[0]) | self._clashes(second, second, context)]
+            left = left[self._clashes(first[left], positive[left, 0], drawn[0]) | self._clashes(second, second, context)]
             attempt += 1
-        return others, q, kinds, todo
+        return others, q, kinds, left
 
     def _negative(self, p, a, b, slots, first, attempt):
         """One attempt: up to REDRAWS fresh draws, afterwards the next eligible paragraphs, hard ones before easy ones."""

@@ -1,0 +1,59 @@
+"""What a record says of where its figures come from: versions, hardware, commit and sources of the package."""
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import platform
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+from . import hub
+
+RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
+
+
+def of_project(folder: Path) -> dict:
+    """Versions, hardware, commit and sources, without any path, user or host name."""
+    versions = {"python": platform.python_version()}
+    for name in RECORDED_VERSIONS:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    sources = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        sources.update(f"{path.name}\0{hub.sha256(path)}\n".encode())
+    return {
+        "versions": versions,
+        "hardware": _hardware(),
+        "commit": _commit(folder),
+        "sources_sha256": sources.hexdigest(),
+        "peak_memory_bytes": _peak_memory(),
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+
+
+def _hardware() -> dict:
+    torch = sys.modules.get("torch")
+    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
+    return {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system(), "gpu": gpu}
+
+
+def _peak_memory() -> int:
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return 0
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _commit(folder: Path) -> str:
+    try:
+        git = ["git", "-C", str(folder)]
+        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return commit + ("+changes" if changed else "")
