@@ -271,11 +271,14 @@ def load_ranker(name: str | Path, device: str | None = None):
 
     Args:
         device: "cpu" or "cuda"; a GPU where there is one, if left out.
-    Returns: a `ranking.Ranker`.
+    Returns: a `ranking.Ranker`; of a model that embeds each text by itself a `nearest.Nearest`.
     Raises: ValueError for a model that never learned to rank (its pair head would be random).
     """
+    from . import embedding, nearest
     from .ranking import Ranker
 
+    if embedding.saved_settings(weights.source(name)):
+        return nearest.Nearest(embedding.load(name, device))
     model = load(name)
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")

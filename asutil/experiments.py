@@ -14,6 +14,7 @@ from .rows import PAPERS as PAPERS
 from .rows import RUNGS as RUNGS
 from .rows import papers as papers
 from .rows import read as read
+from .rows import seeds as seeds_of
 from .rows import stages as stages
 
 COMMITTED, HERE = "committed", "this machine"
@@ -73,8 +74,8 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
     """The notebook runs that make a paper's rows at one rung, each once, every run after those that it needs.
 
     Only the last run of a row is made with every seed, and the one that it re-ranks with; those before are made once, with seed 0.
-    Where the rung searches settings, the tries come first; the seeds follow once all tries have a record, with the settings of the
-    best MAP on dev.
+    An untrained encoder is run once, with the rung's first seed, whichever are asked for. Where the rung searches settings, the tries
+    come first; the seeds follow once all tries have a record, with the settings of the best MAP on dev.
 
     Args:
         rows: some of the rung's rows; all by default. seeds: the same for seeds.
@@ -141,7 +142,7 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
             tries = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(budget["search"])]
             yield from tries
             best = _best(tries, budget["search"])
-        for seed in () if best is None else budget["seeds"] if seeds is None else seeds:
+        for seed in () if best is None else seeds_of(data, row, rung, seeds):
             yield (one := job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best))
             if seed in first:
                 yield job(row, rerank, dataset, seed, (one.folder, first[seed]))
@@ -237,7 +238,8 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
 
     Returns: one row a record: row, dataset (`pretraining` for a pre-training run), rung, seed, source ("committed" | "this machine"),
         name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
-        those of the row that ranked first as well). A run on FEVER is a row for each side that has public labels.
+        those of the row that ranked first as well). Where sides of a data set are columns of the paper's tables, as FEVER's are, or the
+        dev questions of ASBERT, a run is a row for each that has labels.
     Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
     """
     data = read(paper, folder)
@@ -274,7 +276,7 @@ def _local(data: dict, made: pd.DataFrame, folder):
             if job.folder in by_folder and not job.search:
                 run = by_folder[job.folder]
                 earlier = [by_folder[need].record for need in _ancestors(job, plan)]
-                for dataset in _columns(job.dataset, run.record):
+                for dataset in _columns(data, job.dataset, run.record):
                     yield job.row, dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
 
 
@@ -283,10 +285,12 @@ def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
     return [folder for need in job.needs for folder in (*_ancestors(plan[need], plan), need)]
 
 
-def _columns(dataset: str, record: dict) -> list[str]:
-    """The columns of tables that a run has figures for: where the sides of its data set are columns, those with labels."""
-    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset}
-    return [column for column, side in sides.items() if side in record["metrics"]] if sides else [dataset]
+def _columns(data: dict, dataset: str, record: dict) -> list[str]:
+    """The columns of the paper's tables that a run has figures for: the sides of its data set that are some, those with labels."""
+    printed = {name for table in data["tables"].values() for name in table["datasets"]}
+    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset and column in printed}
+    named = [column for column, side in sides.items() if side in record["metrics"]]
+    return named if "test" in sides.values() else [*named, dataset]
 
 
 def _completed(notebook: str, settings: dict) -> dict:

@@ -20,7 +20,7 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
         joint: whether it is one; then the others are given, else they must be None.
         head: ie_k, ae_k, ie_1 or ae_1. k: candidates beside the question. max_tokens: of all k + 1 slots, each of them as long.
             pair_max and pair_weighted read each candidate in an input of its own, of max_tokens, and have no form and no positions.
-        form: "linear" or "released" (`heads.EvidenceHead`).
+        form: "linear" or "released" (`evidence_heads.EvidenceHead`).
         positions: "absolute", 0 to (k + 1) L - 1, as the paper has it, or "skipping", where padding has no position, as in RoBERTa's code.
     Raises: ValueError for a length that k + 1 slots cannot share, an unknown name, or a choice that only a joint model has.
 

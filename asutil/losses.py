@@ -1,4 +1,4 @@
-"""The papers' losses: plain functions of logits and targets, summed in float32 at least.
+"""The papers' losses: plain functions of logits, or of vectors, and targets, summed in float32 at least.
 
 Every mean is over the whole optimiser batch: a micro-batch passes that batch's count as `total`, and the losses of the
 micro-batches then sum to the loss, and their gradients to the gradient, of the whole batch in one piece.
@@ -70,3 +70,100 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return summed / max(int((labels != IGNORED).sum()) if total is None else total, 1)
+
+
+def siamese(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:
+    """The siamese network's loss: binary cross-entropy of "this candidate answers this question".
+
+    L = -(1 / total) sum_i y_i log s(logits_i) + (1 - y_i) log(1 - s(logits_i)),  s(z) = 1 / (1 + exp(-z))
+    Paper: asbert, section 3.1.
+    Shapes: logits, labels (B,) -> scalar.
+    Args:
+        labels: 1 for a right candidate, 0 for a wrong one.
+        total: examples in the whole optimiser batch; B where it is left out.
+    Raises: ValueError where the shapes do not fit.
+    Deviation: D-24, the printed formula lacks a minus sign.
+
+    Example:
+        >>> siamese(torch.tensor([0.0, 0.0]), torch.tensor([1, 0])).item()
+        0.693...
+    """
+    if logits.shape != labels.shape or logits.ndim != 1:
+        raise ValueError(f"logits (B,) and labels (B,) expected, got {tuple(logits.shape)} and {tuple(labels.shape)}")
+    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    summed = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum")
+    return summed / max(len(labels) if total is None else total, 1)
+
+
+def distance(first: torch.Tensor, second: torch.Tensor, squared: bool = True) -> torch.Tensor:
+    """|first - second|^2, or |first - second|, in float32 at least. Shapes: (..., H), (..., H) -> (...)
+
+    Example:
+        >>> [distance(torch.zeros(2), torch.tensor([3.0, 4.0]), squared).item() for squared in (True, False)]
+        [25.0, 5.0]
+    """
+    apart = (first - second).to(torch.promote_types(first.dtype, torch.float32))
+    return apart.square().sum(-1) if squared else torch.linalg.vector_norm(apart, dim=-1)
+
+
+def triplet_kinds(to_positive: torch.Tensor, to_negative: torch.Tensor, margin: float = 5.0) -> dict[str, torch.Tensor]:
+    """Which triplets are easy, semi-hard and hard, by their two distances: p to the positive, n to the negative.
+
+    easy: p + m < n;  semi_hard: p < n < p + m;  hard: n < p.  Between the kinds, where two of them are equal, a triplet is of no kind.
+    Paper: asbert, section 3.2.
+    Shapes: (B,), (B,) -> {kind: (B,) bool}
+
+    Example:
+        >>> kinds = triplet_kinds(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([7.0, 3.0, 0.5]), margin=5.0)
+        >>> {kind: of.tolist() for kind, of in kinds.items()}
+        {'easy': [True, False, False], 'semi_hard': [False, True, False], 'hard': [False, False, True]}
+    """
+    return {
+        "easy": to_positive + margin < to_negative,
+        "semi_hard": (to_positive < to_negative) & (to_negative < to_positive + margin),
+        "hard": to_negative < to_positive,
+    }
+
+
+SELECTIONS = ("all", "semi_hard", "hard")  # easy triplets have loss 0: a training on them alone would learn nothing
+
+
+def triplet(
+    anchor: torch.Tensor,
+    positive: torch.Tensor,
+    negative: torch.Tensor,
+    margin: float = 5.0,
+    squared: bool = True,
+    reduction: str = "sum",
+    selection: str = "all",
+) -> torch.Tensor:
+    """The triplet network's loss: a right candidate is to be nearer to the question than a wrong one, by a margin.
+
+    L = sum_i max(d(a_i, p_i) - d(a_i, n_i) + m, 0),  d(x, y) = |x - y|^2
+    Paper: asbert, section 3.2.
+    Shapes: anchor, positive, negative (B, H) -> scalar, with reduction="none" (B,).
+    Args:
+        squared: False takes d(x, y) = |x - y|.
+        reduction: "sum", as printed, "mean" over the triplets that count, or "none".
+        selection: the triplets that count: "all", or those that are now "semi_hard" or "hard" (`triplet_kinds`).
+    Raises: ValueError where the shapes do not fit, or for an unknown reduction or selection.
+    Deviation: D-25, the paper's text names the norm, its formula the square.
+
+    Example:
+        >>> origin = torch.zeros(2, 1)
+        >>> triplet(origin, torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [1.0]])).item()  # 1 - 4 + 5 and 9 - 1 + 5
+        15.0
+    """
+    if not anchor.shape == positive.shape == negative.shape or anchor.ndim != 2:
+        shapes = ", ".join(str(tuple(given.shape)) for given in (anchor, positive, negative))
+        raise ValueError(f"anchor, positive and negative of one shape (B, H) expected, got {shapes}")
+    if reduction not in ("sum", "mean", "none") or selection not in SELECTIONS:
+        expected = f"reduction: sum, mean or none; selection: {', '.join(SELECTIONS)}"
+        raise ValueError(f"{expected} expected, got {reduction!r} and {selection!r}")
+    near, far = distance(anchor, positive, squared), distance(anchor, negative, squared)
+    losses = (near - far + margin).clamp(min=0)
+    chosen = torch.ones_like(near, dtype=torch.bool) if selection == "all" else triplet_kinds(near, far, margin)[selection]
+    losses = losses.where(chosen, 0)
+    if reduction == "none":
+        return losses
+    return losses.sum() / (max(int(chosen.sum()), 1) if reduction == "mean" else 1)

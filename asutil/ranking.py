@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import corpus, groups, inputs, runs
+from . import corpus, groups, inputs, runs, weights
 from .encoders import PairEncoder, check_length, usual_length
 from .questions import Candidate, Question
 
@@ -79,21 +79,8 @@ class Ranker:
         """
         max_tokens = max_tokens or self.max_tokens
         check_length(self.model, max_tokens)
-        scored_by, tables, context = folder and self._identity(max_tokens), [], self.model.parts == 3
-        with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
-            for number, window in enumerate(_windows(questions)):
-                kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}.parquet"
-                if kept and kept.is_file():
-                    tables.append(pd.read_parquet(kept))
-                    bar.update(len(tables[-1]))
-                    continue
-                tables.append(self._window(window, max_tokens, bar))
-                if kept:
-                    kept.parent.mkdir(parents=True, exist_ok=True)
-                    runs.atomically(kept, lambda path: tables[-1].to_parquet(path, index=False))
-        if not tables:
-            raise ValueError("expected questions with candidates to score, got none")
-        return pd.concat(tables, ignore_index=True)
+        scored_by, context = folder and self._identity(max_tokens), self.model.parts == 3
+        return windowed(questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, scored_by, context)
 
     def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
         pairs = self.inputs_of(questions)
@@ -129,12 +116,31 @@ class Ranker:
         config = self.model.backbone.config.to_dict()
         config = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")}
         settings = [config, corpus.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
-        whole = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-        for part in (self.model.backbone, getattr(self.model, self.model.HEADS[0])):
-            for name, tensor in part.state_dict().items():
-                whole.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
-                whole.update(tensor.detach().reshape(-1).view(torch.uint8).cpu().numpy())
-        return whole.hexdigest()
+        return weights.fingerprint(settings, self.model.backbone, getattr(self.model, self.model.HEADS[0]))
+
+
+def windowed(questions: Iterable, score, progress=True, folder=None, scored_by: str | None = None, context=False) -> pd.DataFrame:
+    """The scores of all questions, window by window; those that `folder` already holds are read.
+
+    Args:
+        score: (questions of a window, progress bar) -> DataFrame.
+        scored_by: what else the scores follow from, as a hash; context: the sentences around the candidates too.
+    """
+    tables = []
+    with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
+        for number, window in enumerate(_windows(questions)):
+            kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}.parquet"
+            if kept and kept.is_file():
+                tables.append(pd.read_parquet(kept))
+                bar.update(len(tables[-1]))
+                continue
+            tables.append(score(window, bar))
+            if kept:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                runs.atomically(kept, lambda path: tables[-1].to_parquet(path, index=False))
+    if not tables:
+        raise ValueError("expected questions with candidates to score, got none")
+    return pd.concat(tables, ignore_index=True)
 
 
 class _Ordered(list):

@@ -11,39 +11,52 @@ from pathlib import Path
 import pandas as pd
 
 from . import comparisons, examples, experiments, metrics, runs
+from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
 
 def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:
     """Write the records of a paper's finished runs into `results/`, never those of the laptop rung. Returns the files written."""
-    written, found, rows = [], experiments.records(paper, results, runs_dir), experiments.read(paper)["rows"]
+    written, found, data = [], experiments.records(paper, results, runs_dir), experiments.read(paper)
     found = found[(found.source == experiments.HERE) & (found.rung != "laptop")]
     for line in found.itertuples():
-        same = found[(found.dataset == line.dataset) & (found.rung == line.rung) & (found.seed == line.seed)]
-        baseline = next(same[same.row == rows[line.row].get("baseline")].itertuples(), None)
         place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
-        entries = _published(paper, line, baseline).items()  # one line an entry: a change of a figure is a change of its line
+        entries = _published(data, line, _baseline(data, line, found)).items()
+        # One line an entry: a change of a figure is a change of its line.
         text = "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries) + "\n}\n"
         runs.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         written.append(place)
     return written
 
 
-def _published(paper: str, line, baseline) -> dict:
-    record = dict(line.record) | {"paper": paper, "row": line.row, "dataset": line.dataset}
+def _baseline(data: dict, line, found: pd.DataFrame):
+    """The run of the row's baseline with the same seed, or its only one where it was not trained; None where it is not on this machine."""
+    other = data["rows"][line.row].get("baseline")
+    if other is None:
+        return None
+    same = found[(found.row == other) & (found.dataset == line.dataset) & (found.rung == line.rung)]
+    return next(same[(same.seed == line.seed) | untrained(data, other)].itertuples(), None)
+
+
+def _published(data: dict, line, baseline) -> dict:
+    record = dict(line.record) | {"paper": data["slug"], "row": line.row, "dataset": line.dataset}
     record["earlier"] = [
         {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")} for before in line.earlier
     ]
-    scores = line.folder / "scores.parquet"
+    dev = comparisons.side(line) == "dev"
+    if dev or line.seed != data["rungs"][line.rung]["seeds"][0]:
+        record.pop("pca", None)  # one seed is enough to look at
+    scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
         record["per_question"] = [[claim, int(right)] for claim, right in comparisons.per_question(line)["label_accuracy"].items()]
     elif scores.is_file():
         table = pd.read_parquet(scores)
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
-        record["chosen"] = _chosen(table, baseline)
+        if not dev:
+            record["chosen"] = _chosen(table, baseline)
     return record
 
 

@@ -16,19 +16,32 @@ METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1",
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
 PAIRED = (*METRICS[:3], "label_accuracy")  # those that have one value a question or claim
 # what a stage is scored on; None: the rung's data sets
-NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining", "finetune": None, "rerank": None, "verify_claims": None}
-SIDES = {"fever_dev": ("fever", "dev"), "fever_test": ("fever", "test")}  # a column -> the data set of its runs, and which side of it
+NOTEBOOKS = {
+    "pretrain": "pretraining",
+    "task_difficulty": "pretraining",
+    "finetune": None,
+    "embed": None,
+    "rerank": None,
+    "verify_claims": None,
+}
+# a column -> the data set of its runs, and which side of it; without a column of its own, the test side has its data set's name
+SIDES = {
+    "fever_dev": ("fever", "dev"),
+    "fever_test": ("fever", "test"),
+    "wikiqa_dev": ("wikiqa", "dev"),
+    "trecqa_dev": ("trecqa", "dev"),
+}
 
 # place -> (keys it must have, keys it may have)
 KEYS = {
     "the file": (
         ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims"),
+        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts"),
     ),
-    "rungs": (("backbones", "corpus", "datasets", "seeds", "rows"), ("claims", "search", "gpu_hours")),
+    "rungs": (("backbones", "datasets", "seeds", "rows"), ("corpus", "claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of")),
+    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful")),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }
@@ -97,8 +110,13 @@ def _check(data, paper: str) -> None:
             for metric, cell in cells.items():
                 one_of(metric, METRICS, f"row {name}, {dataset}")
                 _cell(cell, f"row {name}, {dataset}, {metric}")
+        if "doubtful" in row and (
+            not isinstance(row["doubtful"], str) or not row["doubtful"].strip() or not any(row["published"].values())
+        ):
+            raise ValueError(f"row {name}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
     for name in rows:
         _reranking(rows, name)
+        _embedding(rows, name)
     for name, table in data["tables"].items():
         _keys(table, "tables", name)
         all_of(table["rows"], rows, name)
@@ -114,6 +132,9 @@ def _check(data, paper: str) -> None:
         verifying = [row for row in rung["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
         if verifying and not rung.get("claims"):
             raise ValueError(f"rung {name}: row {verifying[0]} verifies claims, but the rung has no claims (data sets of claims)")
+        reading = [row for row in rung["rows"] if any(NOTEBOOKS[stage["notebook"]] for stage in rows[row]["stages"])]
+        if reading and "corpus" not in rung:
+            raise ValueError(f"rung {name}: row {reading[0]} reads a corpus, but the rung has none")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
         one_of(data["demo"]["rung"], data.get("rungs", {}), "demo")
@@ -127,6 +148,12 @@ def _check(data, paper: str) -> None:
         one_of(claim["dataset"], datasets, place)
         one_of(claim["metric"], PAIRED, place)
         one_of(claim["sign"], ["+", "-"], place)
+    for dataset, sides in data.get("counts", {}).items():
+        one_of(dataset, datasets, "counts")
+        for side, counted in sides.items():
+            one_of(side, ("train", "dev", "test"), f"counts, {dataset}")
+            if not isinstance(counted, list) or [type(number) for number in counted] != [int, int]:
+                raise ValueError(f"counts, {dataset}, {side}: expected [questions, candidates], got {counted!r}")
 
 
 def _keys(mapping, kind: str, place: str) -> None:
@@ -162,6 +189,13 @@ def _reranking(rows: dict, name: str) -> None:
         one_of(last["first"], ranked, f"row {name}: first", "row that ends with finetune")
 
 
+def _embedding(rows: dict, name: str) -> None:
+    """What embeds starts from a model as it is, so it is a row's only stage."""
+    notebooks = [stage["notebook"] for stage in rows[name].get("stages") or ()]
+    if "embed" in notebooks and len(notebooks) > 1:
+        raise ValueError(f"row {name}: embed is a row's only stage; got {', '.join(notebooks)}")
+
+
 def one_of(value, known, place: str, what: str = "value") -> None:
     if value not in known:
         raise ValueError(f"{place}: unknown {what} {value!r}{runs.nearest(value, known)} (expected: {', '.join(map(str, known))})")
@@ -194,3 +228,14 @@ def stages(data: dict, row: str, rung: str) -> list[dict]:
 def datasets(data: dict, row: str, rung: str) -> list[str]:
     """What a row runs on at one rung: the rung's claims where it verifies claims, else its data sets."""
     return data["rungs"][rung]["claims" if stages(data, row, rung)[-1]["notebook"] == "verify_claims" else "datasets"]
+
+
+def untrained(data: dict, row: str) -> bool:
+    """Whether a row takes its encoder as it is: it has no spread over seeds, and its one run stands for every seed."""
+    return any(stage.get("architecture") == "untrained" for stage in data["rows"][row].get("stages") or ())
+
+
+def seeds(data: dict, row: str, rung: str, asked: list[int] | None = None) -> list[int]:
+    """The seeds that a row is run with at one rung: those asked for, else all; of an untrained encoder always the first alone."""
+    known = data["rungs"][rung]["seeds"]
+    return known[:1] if untrained(data, row) else known if asked is None else asked

@@ -26,7 +26,8 @@ import yaml
 from . import hub
 from .provenance import of_project
 
-NAMED_BY = ("objective", "data", "dataset")  # what a run's name always says
+NAMED_BY = {"embed": ("dataset", "architecture")}  # what a run's name always says
+USUALLY_NAMED_BY = ("objective", "data", "dataset")
 FROM_SCRATCH = ("tiny", "tiny_electra")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
@@ -220,7 +221,7 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
         return folder.name[-12:]
     if parameter in STAGES:
         raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
-    if Path(name).is_dir():
+    if Path(name).exists():
         return hub.sha256(Path(name))
     if "/" not in name and nearest(name, FROM_SCRATCH, 0.7) and name not in FROM_SCRATCH:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, FROM_SCRATCH, 0.7)}")
@@ -258,7 +259,11 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
     effective, words = settings(notebook, given), []
     for name in parameters(notebook):
         without = settings(notebook, {other: value for other, value in given.items() if other != name}) if name in given else effective
-        if name != "runs_dir" and effective[name] is not None and (name in NAMED_BY or effective[name] != without[name]):
+        if (
+            name != "runs_dir"
+            and effective[name] is not None
+            and (name in NAMED_BY.get(notebook, USUALLY_NAMED_BY) or effective[name] != without[name])
+        ):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])

@@ -34,10 +34,11 @@ class Template:
         special[tokenizer.all_special_ids] = True
         around, kinds, part_types = [ids[cut] for cut in cuts], [types[cut] for cut in cuts], types[[first[0], second[0]]]
         if parts == 1:
-            alone = tokenizer("a", return_special_tokens_mask=True)
-            ids, inside = np.array(alone["input_ids"]), np.flatnonzero(np.equal(alone.sequence_ids(), 0))
-            around, part_types = [ids[: inside[0]], ids[inside[-1] + 1 :]], [0]
-            kinds = [np.zeros_like(ids) for ids in around]
+            alone = tokenizer("a", return_special_tokens_mask=True, return_token_type_ids=True)
+            inside = np.flatnonzero(np.equal(alone.sequence_ids(), 0))
+            cuts = (slice(0, inside[0]), slice(inside[-1] + 1, None))
+            ids, types = np.array(alone["input_ids"]), np.array(alone["token_type_ids"])
+            around, kinds, part_types = [ids[cut] for cut in cuts], [types[cut] for cut in cuts], types[inside[:1]]
         if parts == 3:
             around.insert(1, around[1])
             kinds, part_types = [np.full(len(ids), kind) for ids, kind in zip(around, (0, 0, 1, 2))], range(3)
@@ -45,7 +46,10 @@ class Template:
             special=tuple(around),
             types=tuple(kinds),
             part_types=tuple(map(int, part_types)),
-            has_types=parts == 3 or (parts == 2 and "token_type_ids" in tokenizer.model_input_names),
+            # XLNet alone has types of its own in a single text; elsewhere they are 0, which is what a model takes where it is given none
+            has_types=parts == 3
+            or (parts == 2 and "token_type_ids" in tokenizer.model_input_names)
+            or (parts == 1 and any(map(any, kinds))),
             pad=tokenizer.pad_token_id,
             mask=tokenizer.mask_token_id,
             vocabulary=np.flatnonzero(~special),

@@ -60,6 +60,7 @@ def train(
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
+        model: a `heads.PairEncoder`, or one with a `micro_loss` of its own.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
             "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated layout are packed, where the
             backbone can take that.
@@ -203,6 +204,8 @@ class StepTrainer(Trainer):
         return found
 
     def _moved(self, value):
+        if isinstance(value, dict):
+            return {name: self._moved(part) for name, part in value.items()}
         return value.to(self.args.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def training_step(self, model, inputs, num_items_in_batch=None):
@@ -215,7 +218,7 @@ class StepTrainer(Trainer):
             with self.accelerator.no_sync(model) if left else contextlib.nullcontext():
                 micro = {name: self._moved(value) for name, value in micro.items()}
                 weights = [self.settings[f"{part}_weight"] for part in self.parts]
-                loss, part = micro_loss(model(micro), micro, inputs, *weights)
+                loss, part = getattr(self.model, "micro_loss", micro_loss)(model(micro), micro, inputs, *weights)
                 self.accelerator.backward(loss)
             total, parts = total + loss.detach(), parts + part
         self.sums += torch.cat([parts, parts.new_ones(1)])

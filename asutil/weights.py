@@ -5,6 +5,8 @@ A pickled checkpoint runs whatever its author put into it when it is opened.
 
 import contextlib
 import errno
+import hashlib
+import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -64,7 +66,8 @@ def with_head(auto, path, name, **options):
     options |= {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
     model, info = from_pretrained(auto, path, name, **options)
     absent = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
-    broken = sorted(key for key in absent if key.startswith(f"{model.base_model_prefix}.") and "pooler" not in key)
+    backbone = "" if model.base_model is model else f"{model.base_model_prefix}."
+    broken = sorted(key for key in absent if key.startswith(backbone) and "pooler" not in key)
     if broken:
         raise ValueError(f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}")
     return model, bool(absent)
@@ -108,6 +111,16 @@ def restore(parameters: dict[str, torch.nn.Parameter], saved: dict[str, torch.Te
             found = tuple(saved[key].shape) if key in saved else "nothing"
             raise ValueError(f"{name}: {HEAD} should hold {key} {tuple(parameter.shape)}, got {found}")
         parameter.copy_(saved[key])
+
+
+def fingerprint(settings, *modules: torch.nn.Module | None) -> str:
+    """A hash of settings (plain data) and of the names, shapes and values of all weights of some modules."""
+    whole = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
+    for module in filter(None, modules):
+        for name, tensor in module.state_dict().items():
+            whole.update(f"\0{name} {tuple(tensor.shape)} {tensor.dtype}\0".encode())
+            whole.update(tensor.detach().reshape(-1).view(torch.uint8).cpu().numpy())
+    return whole.hexdigest()
 
 
 @contextlib.contextmanager

@@ -137,3 +137,98 @@ def test_detection_is_summed_in_float32_and_refuses_other_shapes():
     assert value.item() == pytest.approx(math.log1p(math.exp(-3)), rel=1e-6)
     with pytest.raises(ValueError, match=r"\(2, 3\), \(2, 3\), \(3, 2\)"):
         losses.replaced_token(torch.zeros(2, 3), torch.zeros(2, 3), torch.ones(3, 2))
+
+
+# ------------------------------------------------------------------ of two and of three vectors
+
+
+def triplet_by_hand(anchors, positives, negatives, margin, squared):
+    """One triplet after the other, in Python floats."""
+    found = []
+    for texts in zip(anchors.tolist(), positives.tolist(), negatives.tolist()):
+        near, far = (sum((x - y) ** 2 for x, y in zip(texts[0], other)) for other in texts[1:])
+        near, far = (near, far) if squared else (near**0.5, far**0.5)
+        kind = "hard" if far < near else "semi_hard" if near < far < near + margin else "easy" if near + margin < far else None
+        found.append((max(near - far + margin, 0.0), kind))
+    return found
+
+
+def three(seed, rows=40, size=6, spread=1.0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(rows, size, generator=generator, dtype=torch.float64) * spread for _ in range(3)]
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("selection", ["all", "semi_hard", "hard"])
+@settings(max_examples=15)
+@given(seed=st.integers(0, 10_000), margin=st.floats(0, 6))
+def test_the_triplet_loss_equals_a_loop(squared, selection, seed, margin):
+    vectors = three(seed)
+    rows = triplet_by_hand(*vectors, margin, squared)
+    kept = [loss for loss, kind in rows if selection in ("all", kind)]
+    given_ = {"margin": margin, "squared": squared, "selection": selection}
+    assert losses.triplet(*vectors, **given_).item() == pytest.approx(sum(kept), rel=1e-12, abs=1e-12)
+    assert losses.triplet(*vectors, **given_, reduction="mean").item() == pytest.approx(sum(kept) / max(len(kept), 1), abs=1e-12)
+    each = [loss if selection in ("all", kind) else 0.0 for loss, kind in rows]
+    assert losses.triplet(*vectors, **given_, reduction="none").tolist() == pytest.approx(each, abs=1e-12)
+
+
+def test_the_plain_triplet_loss_is_torchs():
+    vectors = three(1)
+    theirs = torch.nn.functional.triplet_margin_loss(*vectors, margin=5.0, eps=0.0, reduction="sum")
+    torch.testing.assert_close(losses.triplet(*vectors, squared=False), theirs)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_a_selection_is_exactly_the_triplets_of_the_definition(seed):
+    anchors, positives, negatives = three(seed, spread=1.5)
+    kinds = losses.triplet_kinds(losses.distance(anchors, positives), losses.distance(anchors, negatives), margin=5.0)
+    expected = [kind for _, kind in triplet_by_hand(anchors, positives, negatives, 5.0, True)]
+    assert [next((kind for kind in kinds if kinds[kind][n]), None) for n in range(40)] == expected
+    assert torch.stack(list(kinds.values())).sum(0).max() == 1, "no triplet is of two kinds"
+
+
+def test_a_triplet_between_two_kinds_is_of_none():
+    near, far = torch.tensor([2.0, 2.0]), torch.tensor([2.0, 7.0])  # as far as the positive; exactly a margin further
+    assert not torch.stack(list(losses.triplet_kinds(near, far, margin=5.0).values())).any()
+
+
+def test_easy_triplets_have_no_loss_and_no_gradient():
+    anchor, negative = torch.zeros(1, 2, requires_grad=True), torch.tensor([[9.0, 0.0]])
+    loss = losses.triplet(anchor, torch.zeros(1, 2), negative)
+    loss.backward()
+    assert loss == 0 and not anchor.grad.any()
+    with pytest.raises(ValueError, match="selection: all, semi_hard, hard"):
+        losses.triplet(anchor, negative, negative, selection="easy")
+
+
+@pytest.mark.parametrize("squared", [True, False])
+@pytest.mark.parametrize("selection", ["all", "semi_hard", "hard"])
+def test_gradient_of_the_triplet_loss_by_finite_differences(squared, selection):
+    vectors = [vector.requires_grad_() for vector in three(3, rows=12)]
+    assert torch.autograd.gradcheck(lambda *given: losses.triplet(*given, margin=2.0, squared=squared, selection=selection), vectors)
+
+
+def test_two_equal_texts_have_a_finite_gradient():
+    vectors = [torch.ones(1, 4, requires_grad=True) for _ in range(3)]
+    losses.triplet(*vectors, squared=False).backward()
+    assert all(vector.grad.isfinite().all() for vector in vectors)
+
+
+def test_the_siamese_loss_equals_a_loop_and_torch_and_its_parts_sum():
+    logits, labels = torch.randn(9, generator=torch.Generator().manual_seed(0), dtype=torch.float64) * 3, torch.arange(9) % 2
+    by_hand = [-math.log(1 / (1 + math.exp(-z))) if y else -math.log(1 - 1 / (1 + math.exp(-z))) for z, y in zip(logits.tolist(), labels)]
+    assert losses.siamese(logits, labels).item() == pytest.approx(sum(by_hand) / 9, rel=1e-12)
+    torch.testing.assert_close(losses.siamese(logits, labels), torch.nn.functional.binary_cross_entropy(logits.sigmoid(), labels.double()))
+    parts = losses.siamese(logits[:4], labels[:4], total=9) + losses.siamese(logits[4:], labels[4:], total=9)
+    torch.testing.assert_close(parts, losses.siamese(logits, labels))
+    assert torch.autograd.gradcheck(lambda z: losses.siamese(z, labels), logits.requires_grad_())
+
+
+def test_vectors_and_logits_of_other_shapes_are_refused():
+    with pytest.raises(ValueError, match=r"one shape \(B, H\) expected, got \(2, 3\), \(2, 3\), \(2, 4\)"):
+        losses.triplet(torch.zeros(2, 3), torch.zeros(2, 3), torch.zeros(2, 4))
+    with pytest.raises(ValueError, match=r"got \(2, 1\) and \(2,\)"):
+        losses.siamese(torch.zeros(2, 1), torch.zeros(2))
+    with pytest.raises(ValueError, match="reduction: sum, mean or none"):
+        losses.triplet(*three(0), reduction="max")

@@ -1,0 +1,251 @@
+"""A text as one vector: a backbone and a pooling, as it is or trained as a siamese or a triplet network."""
+
+import inspect
+import json
+import logging
+from pathlib import Path
+
+import numpy as np
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from tqdm.auto import tqdm
+from transformers import AutoModel
+
+from . import corpus, encoders, inputs, losses, weights
+from .heads import Siamese
+from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
+from .template import Template
+from .tokenizing import tokenized
+
+POOLINGS = ("mean", "cls", "max")
+ARCHITECTURES = ("siamese", "triplet", "untrained")
+DISTANCES = ("squared", "plain")
+WINDOW = 1 << 14  # texts that are tokenised and ordered by length together: memory is bounded by it
+log = logging.getLogger(__name__)
+
+
+def pooled(hidden: torch.Tensor, real: torch.Tensor, pooling: str = "mean", first: torch.Tensor | None = None) -> torch.Tensor:
+    """One vector a text from those of its tokens, in float32 at least.
+
+    mean: (1 / |T|) sum_t h_t over the real tokens t, special ones included;  max: max_t h_t, elementwise;  cls: h_c of the class token c
+    Paper: asbert, section 3 (layer P1 of figure 1).
+    Shapes: hidden (B, T, H), real (B, T) bool -> (B, H)
+    Args:
+        first: where each text's class token is (B,), for "cls".
+    Deviation: D-83.
+
+    Example:
+        >>> hidden = torch.tensor([[[1.0], [4.0], [9.0]]])
+        >>> real = torch.tensor([[True, True, False]])
+        >>> [pooled(hidden, real, pooling, torch.tensor([0])).item() for pooling in ("mean", "max", "cls")]
+        [2.5, 4.0, 1.0]
+    """
+    if pooling not in POOLINGS:
+        raise ValueError(f"pooling: one of {', '.join(POOLINGS)} expected, got {pooling!r}")
+    hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+    if pooling == "cls":
+        return hidden[torch.arange(len(hidden), device=hidden.device), first]
+    if pooling == "max":
+        return hidden.masked_fill(~real[..., None], -torch.inf).amax(1)
+    return (hidden * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+
+
+class Embedder(nn.Module):
+    """The encoding function g of ASBERT: a language model and a pooling, which all texts of an example share.
+
+    Paper: asbert, section 3 and figure 1.
+    Shapes: of each text of an example a padded table of ids (B, T) -> vectors, a tensor (B, H) a text
+    Args:
+        settings: what `settings_of` gave; they are kept in the backbone's config.
+    """
+
+    def __init__(self, backbone: nn.Module, tokenizer, settings: dict, fresh: tuple[str, ...] = ()):
+        super().__init__()
+        self.backbone, self.tokenizer, self.fresh = backbone, tokenizer, fresh
+        self.backbone.config.embedding = settings
+        self.siamese = Siamese(self.dimensions) if settings["architecture"] == "siamese" else None
+        self.template = Template.of(tokenizer, 1)
+        self._takes_types = "token_type_ids" in inspect.signature(backbone.forward).parameters
+
+    @property
+    def settings(self) -> dict:
+        return self.backbone.config.embedding
+
+    @property
+    def dimensions(self) -> int:
+        return self.backbone.config.hidden_size
+
+    @property
+    def parameters_learnt(self) -> int:
+        """How many numbers the vectors follow from."""
+        return sum(parameter.numel() for parameter in self.backbone.parameters())
+
+    @property
+    def identity(self) -> str:
+        """A hash of all that the vectors follow from."""
+        config = {
+            name: value for name, value in self.backbone.config.to_dict().items() if name not in ("_name_or_path", "transformers_version")
+        }
+        return weights.fingerprint([config, corpus.tokenizer_hash(self.tokenizer), self._device.type], self.backbone)
+
+    @property
+    def _device(self) -> torch.device:
+        return next(self.backbone.parameters()).device
+
+    # -------------------------------------------------------------- texts -> vectors
+
+    def vectors(self, texts: dict) -> torch.Tensor:
+        """The vectors of a padded table of texts. Shapes: input_ids, attention_mask (B, T) -> (B, H)"""
+        names = ["input_ids", "attention_mask", *["token_type_ids"] * self._takes_types]
+        hidden = self.backbone(**{name: texts[name] for name in names if name in texts}).last_hidden_state
+        classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's stands at the end
+        with torch.autocast(hidden.device.type, enabled=False):
+            return pooled(hidden, texts["attention_mask"].bool(), self.settings["pooling"], classes)
+
+    def forward(self, batch: dict) -> tuple[torch.Tensor, ...]:
+        """The vectors of the questions, and of each of the other texts of an example: candidates, or positives and negatives."""
+        questions, others = (self.vectors(batch[part]) for part in ("questions", "candidates"))
+        return questions, *others.split(len(questions))
+
+    def micro_loss(self, vectors, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
+        """A micro-batch's share of the loss of its optimiser batch, and its parts, [0, L]: no masked language modelling is done."""
+        if self.siamese is not None:
+            loss = losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])
+        else:
+            squared = self.settings["distance"] == "squared"
+            loss = losses.triplet(*vectors, margin=self.settings["margin"], squared=squared, selection=self.settings["selection"])
+        return loss, torch.stack([torch.zeros_like(loss), loss]).detach()
+
+    @torch.no_grad()
+    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
+        """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
+        device, training = self._device, self.training
+        found = np.empty((len(texts), self.dimensions), np.float32)
+        self.eval()
+        with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
+            for start in range(0, len(texts), WINDOW):
+                vectors = torch.empty(len(texts[start : start + WINDOW]), self.dimensions, device=device)
+                for micro in self._padded(texts[start : start + WINDOW], device):
+                    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                        vectors[micro.pop("labels")] = self.vectors(micro)
+                    bar.update(len(micro["input_ids"]))
+                found[start : start + WINDOW] = vectors.cpu().numpy()
+        self.train(training)
+        return found
+
+    def _padded(self, texts: list[str], device):
+        """The texts as padded tables of their own number, ordered by length."""
+        budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
+        tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
+        tokens = np.append(tokens, 0)  # where no text has a token there is still something to read from
+        joined = inputs.join_texts(tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"])
+        for micro in inputs.micro_batches(joined, np.arange(len(texts)), self.template.pad, budget):
+            yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
+
+    # -------------------------------------------------------------- on disk
+
+    def save(self, folder: str | Path) -> Path:
+        """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers reads the folder too."""
+        with weights.whole_folder(folder) as part, weights.quiet():
+            self.backbone.save_pretrained(part)
+            if self.siamese is not None:
+                save_file({f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}, part / weights.HEAD)
+            self.tokenizer.save_pretrained(part)
+            _for_sentence_transformers(part, self.dimensions, self.settings)
+        return Path(folder)
+
+
+def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) -> None:
+    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules = [
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"} for n, (path, kind) in enumerate(kinds)
+    ]
+    names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+    pooling = {"word_embedding_dimension": dimensions} | {name: settings["pooling"] == kind for kind, name in names.items()}
+    files = {
+        "modules.json": modules,
+        "sentence_bert_config.json": {"max_seq_length": settings["max_tokens"]},
+        "1_Pooling/config.json": pooling,
+    }
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def settings_of(
+    architecture: str, pooling: str | None, max_tokens: int, margin=None, distance=None, selection=None, encoder: str = "transformer"
+) -> dict:
+    """What makes an embedder: its network, pooling and longest input, and of a triplet network margin, distance and selection.
+
+    Args:
+        encoder: what makes the vectors; only a transformer is trained and has a pooling to choose.
+    Raises: ValueError for a value that is not one of those known, or that another network or encoder has.
+    """
+    if encoder != "transformer" and (architecture, pooling) != ("untrained", None):
+        raise ValueError(f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}")
+    triplet = {"margin": margin, "distance": distance, "selection": selection}
+    known = {"architecture": (architecture, ARCHITECTURES)} | ({"pooling": (pooling, POOLINGS)} if encoder == "transformer" else {})
+    if architecture == "triplet":
+        known |= {"distance": (distance, DISTANCES), "selection": (selection, losses.SELECTIONS)}
+        if margin is None or margin < 0:
+            raise ValueError(f"margin: at least 0 expected, got {margin}")
+    elif given := {name: value for name, value in triplet.items() if value is not None}:
+        raise ValueError(f"{', '.join(given)}: only the triplet network has one (architecture=triplet), got architecture={architecture}")
+    for name, (value, expected) in known.items():
+        if value not in expected:
+            raise ValueError(f"{name}: one of {', '.join(expected)} expected, got {value!r}")
+    return {"architecture": architecture, "pooling": pooling, "max_tokens": max_tokens} | triplet
+
+
+def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Embedder:
+    """What a run starts from: `tiny` or `tiny_electra` from scratch with this tokenizer, else a backbone from a run, a folder or the hub.
+
+    Args:
+        settings: what `settings_of` gave.
+        seed: of what starts anew; the model's `fresh` names it.
+    Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
+    """
+    path, fresh = weights.source(name), ("siamese",) if settings["architecture"] == "siamese" else ()
+    if name in encoders.FROM_SCRATCH:
+        backbone, fresh = encoders.FROM_SCRATCH[name](tokenizer, seed, False).backbone, ("backbone", *fresh)
+    else:
+        backbone, _ = weights.with_head(AutoModel, path, name)
+    _check_length(backbone, tokenizer, settings["max_tokens"])
+    former = getattr(backbone.config, "embedding", None) or {}
+    with weights.seeded(seed):
+        model = Embedder(backbone, tokenizer, settings, fresh)
+    if model.siamese is not None and former.get("architecture") == "siamese":
+        saved = weights.saved_heads(path)
+        weights.restore({f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name)
+        model.fresh = ()
+    if model.fresh:
+        log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
+    return model
+
+
+def load(name: str | Path, device: str | None = None) -> Embedder:
+    """A trained embedder, of a finished run or a folder, ready to encode.
+
+    Raises: ValueError for a model that was not trained as one.
+    """
+    path = weights.source(name)
+    settings = saved_settings(path)
+    if settings is None:
+        raise ValueError(f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that")
+    model = start_from(name, encoders.load_tokenizer(name), settings)
+    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+
+
+def saved_settings(path: str | Path) -> dict | None:
+    """What `settings_of` gave for the embedder in a folder; None for a model of another kind, or one on the hub."""
+    config = Path(path) / "config.json"
+    return json.loads(config.read_text(encoding="utf-8")).get("embedding") if config.is_file() else None
+
+
+def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:
+    longest = [tokenizer.model_max_length, getattr(backbone.config, "max_position_embeddings", None)]
+    longest = min(length for length in longest if length and length > 0)
+    shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
+    if not shortest <= max_tokens <= longest:
+        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")

@@ -1,0 +1,101 @@
+"""Ranking by vectors: each text is embedded once, by itself, and a candidate is as good as its vector is near the question's."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+
+from . import losses, ranking
+from .embedding import Embedder
+from .questions import Candidate, Question
+
+RANK_BY = ("probability", "distance", "cosine", "dot")
+USUAL = {"siamese": "probability", "triplet": "distance", "untrained": "cosine"}  # what ranks where nothing is said
+
+
+def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:
+    """How near each candidate is to its question, row by row: the higher, the nearer.
+
+    distance: -|u - v|;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  dot: u.v
+    Paper: asbert, sections 3 and 4.4, which do not say what ranks the answers.
+    Shapes: (B, H), (B, H) -> (B,) float32
+    Deviation: D-84.
+
+    Example:
+        >>> u, v = np.array([[3.0, 4.0]]), np.array([[6.0, 8.0]])
+        >>> [similarity(u, v, by).item() for by in ("distance", "cosine", "dot")]
+        [-5.0, 1.0, 50.0]
+    """
+    u, v = (torch.from_numpy(np.ascontiguousarray(vectors, np.float32)) for vectors in (questions, candidates))
+    if by == "distance":
+        return -losses.distance(u, v, squared=False).numpy()
+    if by == "cosine":
+        return torch.nn.functional.cosine_similarity(u, v, dim=-1).numpy()
+    if by == "dot":
+        return (u * v).sum(-1).numpy()
+    raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
+
+
+class Nearest:
+    """Scores of candidates from their vectors and the question's, in float32.
+
+    probability: the siamese head's logit z, P(label 1) = 1 / (1 + exp(-z)), in its order without its ties; else `similarity`.
+    Paper: asbert, section 3.
+    Args:
+        encoder: anything with `encode(texts) -> (N, H)` and `identity`.
+        by: one of RANK_BY; of an `Embedder` what `USUAL` says of its network, where left out.
+    Raises: ValueError for a probability without a siamese head.
+    """
+
+    def __init__(self, encoder, by: str | None = None):
+        self.encoder, self.by = encoder, by or (USUAL[encoder.settings["architecture"]] if isinstance(encoder, Embedder) else "cosine")
+        self.head = getattr(encoder, "siamese", None)
+        if self.by not in RANK_BY:
+            raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {self.by!r}")
+        if self.by == "probability" and self.head is None:
+            raise ValueError("rank_by: a probability is given by the siamese network alone; take distance, cosine or dot")
+
+    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
+        """Candidates in order, best first: (its number, its score); equal scores keep the order given."""
+        if contexts is not None:
+            raise ValueError("this model embeds each text by itself: it takes no contexts")
+        if not candidates:
+            return []
+        asked = Question("", question, tuple(Candidate("", text, 0, None, None) for text in candidates))
+        scores = self.score([asked], progress=False)["score"].to_numpy()
+        return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
+
+    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
+        """Score every candidate of every question; a text is embedded once a window.
+
+        Args:
+            questions: any iterable of `Question`s, read once.
+            folder: keep finished windows here, so that a scoring that was stopped goes on (as `ranking.Ranker.score`).
+        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order given.
+        """
+        return ranking.windowed(questions, self._window, progress, folder, folder and self._identity())
+
+    def _window(self, questions: list, bar) -> pd.DataFrame:
+        rows = [(question, candidate) for question in questions for candidate in question.candidates]
+        row_of = {}
+        u, v = (np.array([row_of.setdefault(one.text, len(row_of)) for one in side], np.int64) for side in zip(*rows))
+        vectors = self.encoder.encode(list(row_of))
+        bar.update(len(rows))
+        table = {"question_id": [q.id for q, _ in rows], "candidate_id": [c.id for _, c in rows]}
+        labels = np.array([c.label for _, c in rows], np.int8)
+        return pd.DataFrame(table).assign(label=labels, score=self._scores(vectors[u], vectors[v]))
+
+    @torch.no_grad()
+    def _scores(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
+        if self.by != "probability":
+            return similarity(u, v, self.by)
+        device = self.head.linear.weight.device
+        return self.head(*(torch.from_numpy(side).to(device) for side in (u, v))).cpu().numpy()
+
+    def _identity(self) -> str:
+        head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
+        return hashlib.sha256(json.dumps([self.encoder.identity, self.by, head]).encode()).hexdigest()

@@ -1,0 +1,122 @@
+"""Questions with a right and a wrong candidate in two dimensions, before and after training: principal components, as numbers and drawn."""
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from . import examples
+from .questions import Question
+
+ROLES = {"question": "o", "positive": "^", "negative": "X"}  # each with a mark of its own: a colour is never the only sign
+PANELS = {"before": "before training", "after": "after training"}
+DIGITS = 4
+
+
+def chosen(questions: Iterable[Question], count: int = 40, seed: int = 0) -> list[tuple[str, str, str]]:
+    """(question, positive, negative): the texts of some questions with one right and one wrong candidate each, chosen by hashes of ids.
+
+    Args:
+        count: at most so many, of the questions that have a candidate of both kinds.
+    """
+    both = {question.id: question for question in questions if {one.label for one in question.candidates} >= {0, 1}}
+    found = []
+    for name in examples.choose(both, count, seed):
+        texts = {label: {one.id: one.text for one in both[name].candidates if one.label == label} for label in (1, 0)}
+        found.append((both[name].text, *(known[examples.choose(known, 1, seed)[0]] for known in texts.values())))
+    return found
+
+
+def coordinates(before: np.ndarray, after: np.ndarray | None, roles: list[str], questions: list[int]) -> dict:
+    """The first two principal components of some texts' vectors, before and after training, as numbers for a record.
+
+    (x, y) = (v - mean) W, W the two directions of the largest variance, each with its largest entry positive
+    Each panel is fitted on the vectors that it shows and on nothing else; both show the same texts.
+    Paper: asbert has no such figure.
+    Shapes: before, after (N, H)
+    Args:
+        after: None for an encoder that was not trained.
+        roles: what each text is: question, positive or negative. questions: the number of the question that it belongs to.
+    Returns: roles, questions, and of each panel ("before", "after") x, y, explained (share of the variance of each component) and
+        distance (mean Euclidean distance of a question to its positives and to its negatives, in all H dimensions).
+    Raises: ValueError for vectors, roles and numbers that do not belong together, or a value that is not finite.
+
+    Example:
+        >>> shown = coordinates(np.eye(3), None, ["question", "positive", "negative"], [0, 0, 0])
+        >>> shown["before"]["explained"], shown["before"]["distance"]
+        ([0.5, 0.5], {'positive': 1.4142, 'negative': 1.4142})
+    """
+    panels = {"before": before} | ({} if after is None else {"after": after})
+    for name, vectors in panels.items():
+        _check(name, vectors, roles, questions)
+    shown = {"roles": list(roles), "questions": [int(number) for number in questions]}
+    return shown | {name: _panel(np.asarray(vectors, np.float64), roles, questions) for name, vectors in panels.items()}
+
+
+def _check(name: str, vectors: np.ndarray, roles, questions) -> None:
+    if np.ndim(vectors) != 2 or not len(vectors) == len(roles) == len(questions):
+        came = f"{np.shape(vectors)} of vectors {name} training, {len(roles)} roles, {len(questions)} numbers of questions"
+        raise ValueError(f"one vector, role and question a text expected, got {came}")
+    if min(vectors.shape) < 2:
+        raise ValueError(f"two components need two texts and two dimensions at least, got {vectors.shape} {name} training")
+    if not (finite := np.isfinite(vectors).all(1)).all():
+        raise ValueError(f"finite vectors expected, got nan or infinity {name} training in row {finite.argmin()}")
+    asked = [number for role, number in zip(roles, questions) if role == "question"]
+    if unknown := sorted(set(roles) - set(ROLES)):
+        raise ValueError(f"roles: {', '.join(ROLES)} expected, got {unknown[0]!r}")
+    if set(roles) != set(ROLES) or len(asked) != len(set(asked)) or set(asked) != set(questions):
+        raise ValueError(f"each question once, and candidates of both kinds expected; got {len(asked)} of {len(set(questions))} questions")
+
+
+def _panel(vectors: np.ndarray, roles, questions) -> dict:
+    from sklearn.decomposition import PCA
+
+    spread = bool(np.ptp(vectors, axis=0).any())  # vectors that are all the same have no direction
+    fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))
+    signs = np.sign(fitted.components_[range(2), np.abs(fitted.components_).argmax(1)])  # else a matter of the library
+    places = (vectors - vectors.mean(0)) @ fitted.components_.T * signs
+    explained = fitted.explained_variance_ratio_ * spread
+    asked = {number: vector for vector, role, number in zip(vectors, roles, questions) if role == "question"}
+    away = pd.Series([np.linalg.norm(vector - asked[number]) for vector, number in zip(vectors, questions)])
+    means = away.groupby(list(roles)).mean()
+    return {
+        "explained": _rounded(explained),
+        "distance": {role: round(float(means[role]), DIGITS) for role in list(ROLES)[1:]},
+        "x": _rounded(places[:, 0]),
+        "y": _rounded(places[:, 1]),
+    }
+
+
+def _rounded(values: np.ndarray) -> list[float]:
+    return (values.round(DIGITS) + 0.0).tolist()  # no -0.0
+
+
+def plot(coordinates: dict):
+    """What `coordinates` gave, as a matplotlib Figure: a panel before and one after training, thin lines from questions to positives."""
+    import seaborn
+    from matplotlib.collections import LineCollection
+    from matplotlib.figure import Figure
+
+    panels = [name for name in PANELS if name in coordinates]
+    figure = Figure(figsize=(1.2 + 3.6 * len(panels), 4.6), layout="constrained")
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for axis, name in zip(axes, panels):
+        panel = coordinates[name]
+        points = pd.DataFrame({"x": panel["x"], "y": panel["y"], "role": coordinates["roles"], "question": coordinates["questions"]})
+        asked = points[points.role == "question"].set_index("question")
+        lines = [(asked.loc[one.question, ["x", "y"]], (one.x, one.y)) for one in points[points.role == "positive"].itertuples()]
+        axis.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.4, zorder=1))
+        order = {f"{look}_order": list(ROLES) for look in ("hue", "style")}
+        looks = {"hue": "role", "style": "role", "markers": ROLES, "palette": "colorblind", "s": 45, "zorder": 2, **order}
+        seaborn.scatterplot(points, x="x", y="y", ax=axis, legend="full" if axis is axes[-1] else False, **looks)
+        labels = [f"component {n} ({100 * share:.0f} % of the variance)" for n, share in enumerate(panel["explained"], 1)]
+        near = ", ".join(f"{role} {mean:.2f}" for role, mean in panel["distance"].items())
+        title = PANELS[name] if len(panels) > 1 else "untrained"
+        axis.set(xlabel=labels[0], ylabel=labels[1])
+        axis.set_title(f"{title}\nmean distance: {near}", fontsize="small")
+        axis.set_aspect("equal", adjustable="datalim")  # a distance is the same in every direction
+        axis.grid(alpha=0.3)
+    legend = axes[-1].get_legend()
+    figure.legend(legend.legend_handles, list(ROLES), loc="outside lower center", ncols=len(ROLES), frameon=False)
+    legend.remove()
+    return figure

@@ -1,0 +1,194 @@
+"""Principal components against an SVD by hand, laws of rotation and order, which texts are chosen, and what is drawn."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.colors import to_rgb
+
+from asutil import pca
+from asutil.questions import Candidate, Question
+
+
+def made_up(asked=12, width=7, seed=0):
+    """Vectors of questions, each with one positive that is near and one negative that is far, and what they are."""
+    draw = np.random.default_rng(seed)
+    questions = draw.normal(size=(asked, width)) * np.linspace(3, 0.5, width)
+    sides = [questions, questions + 0.1 * draw.normal(size=(asked, width)), questions + draw.normal(size=(asked, width))]
+    return np.stack(sides, 1).reshape(-1, width), ["question", "positive", "negative"] * asked, sorted([*range(asked)] * 3)
+
+
+def by_hand(vectors):
+    """Scores and shares of the variance by numpy's SVD, each direction with its largest entry positive."""
+    centred = vectors - vectors.mean(0)
+    _, singular, directions = np.linalg.svd(centred, full_matrices=False)
+    for row in directions:
+        row *= 1 if max(row, key=abs) > 0 else -1
+    return centred @ directions[:2].T, singular**2 / (singular**2).sum()
+
+
+def panel_of(vectors, roles, numbers):
+    found = pca.coordinates(vectors, None, roles, numbers)["before"]
+    return np.column_stack([found["x"], found["y"]]), found
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(2, 20), st.integers(2, 12), st.integers(0, 99))
+def test_equal_to_an_svd_by_hand(asked, width, seed):
+    vectors, roles, numbers = made_up(asked, width, seed)
+    places, found = panel_of(vectors, roles, numbers)
+    expected, shares = by_hand(vectors)
+    np.testing.assert_allclose(places, expected, atol=1e-4)
+    np.testing.assert_allclose(found["explained"], shares[:2], atol=1e-4)
+    assert found["explained"][0] >= found["explained"][1] and sum(found["explained"]) <= 1.0001
+
+
+def test_two_dimensions_hold_all_the_variance_and_every_distance():
+    vectors, roles, numbers = made_up(width=2)
+    places, found = panel_of(vectors, roles, numbers)
+    assert sum(found["explained"]) == pytest.approx(1, abs=1e-4)
+    for one, other in itertools.combinations(range(len(vectors)), 2):
+        assert np.linalg.norm(places[one] - places[other]) == pytest.approx(np.linalg.norm(vectors[one] - vectors[other]), abs=5e-4)
+
+
+def test_signs_follow_from_the_vectors_alone():
+    vectors, roles, numbers = made_up()
+    places, _ = panel_of(vectors, roles, numbers)
+    assert np.array_equal(panel_of(vectors.astype(np.float32).astype(np.float64), roles, numbers)[0].round(2), places.round(2))
+    np.testing.assert_allclose(panel_of(-vectors, roles, numbers)[0], -places, atol=1e-4)  # the directions stay as they are
+    order = np.random.default_rng(1).permutation(len(vectors))
+    moved, _ = panel_of(vectors[order], [roles[i] for i in order], [numbers[i] for i in order])
+    np.testing.assert_allclose(moved, places[order], atol=1e-4)
+    np.testing.assert_allclose(panel_of(vectors + 5, roles, numbers)[0], places, atol=1e-4)
+
+
+def test_each_panel_is_fitted_on_its_own_vectors():
+    vectors, roles, numbers = made_up()
+    turned = np.roll(vectors, 3, axis=1) * 2
+    both = pca.coordinates(vectors, turned, roles, numbers)
+    for name, alone in (("before", vectors), ("after", turned)):
+        assert both[name] == pca.coordinates(alone, None, roles, numbers)["before"]
+    np.testing.assert_allclose(both["after"]["x"], 2 * np.array(both["before"]["x"]), atol=5e-4)
+    other, _, _ = made_up(seed=1)
+    assert pca.coordinates(vectors, other, roles, numbers)["before"] == both["before"]
+
+
+def test_distances_by_a_loop():
+    vectors, roles, numbers = made_up()
+    order = np.random.default_rng(2).permutation(len(vectors))  # a question may stand anywhere
+    vectors, roles, numbers = vectors[order], [roles[i] for i in order], [numbers[i] for i in order]
+    found = {"positive": [], "negative": []}
+    for i, role in enumerate(roles):
+        for j in range(len(roles)):
+            if role != "question" and roles[j] == "question" and numbers[i] == numbers[j]:
+                found[role].append(sum((vectors[i] - vectors[j]) ** 2) ** 0.5)
+    _, panel = panel_of(vectors, roles, numbers)
+    assert panel["distance"] == {role: pytest.approx(np.mean(each), abs=1e-4) for role, each in found.items()}
+    assert panel["distance"]["positive"] < panel["distance"]["negative"]
+
+
+def test_numbers_go_through_json_and_are_short():
+    vectors, roles, numbers = made_up()
+    found = pca.coordinates(vectors.astype(np.float32), vectors.astype(np.float32) * 3, roles, np.array(numbers))
+    text = json.dumps(found, allow_nan=False)
+    assert json.loads(text) == found and "-0.0," not in text
+    assert set(found) == {"roles", "questions", "before", "after"}
+    for panel in ("before", "after"):
+        assert all(round(value, 4) == value for name in ("x", "y", "explained") for value in found[panel][name])
+    assert "after" not in pca.coordinates(vectors, None, roles, numbers)
+
+
+def test_vectors_that_are_all_the_same():
+    found = pca.coordinates(np.ones((6, 4)), None, ["question", "positive", "negative"] * 2, [0, 0, 0, 1, 1, 1])["before"]
+    assert (
+        found["explained"] == [0, 0] and set(found["x"]) == set(found["y"]) == {0} and found["distance"] == {"positive": 0, "negative": 0}
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"roles": ["question", "positive"]}, r"one vector, role and question a text expected, got \(3, 2\) .* 2 roles, 3 numbers"),
+        ({"after": np.ones((2, 2))}, r"got \(2, 2\) of vectors after training"),
+        ({"before": np.ones(3)}, r"got \(3,\) of vectors before training"),
+        ({"before": np.ones((3, 1))}, r"two texts and two dimensions at least, got \(3, 1\) before training"),
+        ({"before": np.array([[1, 2], [3, np.nan], [4, 5]])}, "got nan or infinity before training in row 1"),
+        ({"roles": ["question", "positive", "negativ"]}, "roles: question, positive, negative expected, got 'negativ'"),
+        ({"roles": ["question", "question", "positive"]}, "each question once, and candidates of both kinds expected; got 2 of 1"),
+        ({"roles": ["question", "positive", "positive"]}, "candidates of both kinds"),
+        ({"questions": [0, 0, 1]}, "each question once"),
+    ],
+)
+def test_what_is_refused(change, said):
+    given = {"before": np.eye(3, 2), "after": None, "roles": ["question", "positive", "negative"], "questions": [0, 0, 0]} | change
+    with pytest.raises(ValueError, match=said):
+        pca.coordinates(**given)
+
+
+# ------------------------------------------------------------------ which texts
+
+
+def question(number, labels):
+    candidates = (Candidate(f"q{number}-{n}", f"{number}, {n}", label, None, None) for n, label in enumerate(labels))
+    return Question(f"q{number}", f"question {number}", tuple(candidates))
+
+
+def test_texts_are_chosen_by_the_hash_of_their_ids():
+    asked = [question(n, labels) for n, labels in enumerate([[1, 0, 0, 1], [0, 0], [1], [0, 1], [0, 1, 0, 0, 0]] * 10)]
+    found = pca.chosen(asked, 12)
+    assert len(found) == 12 and len(set(found)) == 12
+    known = {one.text: one for one in asked}
+    for text, positive, negative in found:
+        labels = {candidate.text: candidate.label for candidate in known[text].candidates}
+        assert labels[positive] == 1 and labels[negative] == 0
+    assert pca.chosen(asked[::-1], 12) == found  # the order of the questions has no say
+    assert pca.chosen(asked, 12, seed=1) != found
+    assert pca.chosen(asked, 5) == found[:5]
+    assert len(pca.chosen(asked, 99)) == 30  # those without a candidate of both kinds are never shown
+    places = {int(positive.rpartition(" ")[2]) for text, positive, _ in pca.chosen(asked, 99) if len(known[text].candidates) == 4}
+    assert places == {0, 3}  # not always the first
+    assert pca.chosen([question(0, [0])]) == []
+
+
+# ------------------------------------------------------------------ the figure
+
+
+def contrast(one, other):
+    """The ratio of two colours' luminance as WCAG has it."""
+
+    def luminance(colour):
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in to_rgb(colour)]
+        return np.dot(linear, [0.2126, 0.7152, 0.0722])
+
+    low, high = sorted([luminance(one), luminance(other)])
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("trained", [True, False])
+def test_plot(trained):
+    vectors, roles, numbers = made_up()
+    found = json.loads(json.dumps(pca.coordinates(vectors, 4 * vectors[:, ::-1] if trained else None, roles, numbers)))
+    figure = pca.plot(found)
+    figure.canvas.draw()
+    assert [axis.get_title().split("\n")[0] for axis in figure.axes] == (
+        ["before training", "after training"] if trained else ["untrained"]
+    )
+    for axis, name in zip(figure.axes, ("before", "after")):
+        panel = found[name]
+        said = [f"component {n} ({round(100 * share)} % of the variance)" for n, share in enumerate(panel["explained"], 1)]
+        assert [axis.get_xlabel(), axis.get_ylabel()] == said
+        assert f"positive {panel['distance']['positive']:.2f}" in axis.get_title()
+        lines, points = axis.collections
+        np.testing.assert_allclose(points.get_offsets(), np.column_stack([panel["x"], panel["y"]]))
+        ends = np.array([segment.ravel() for segment in lines.get_segments()]).reshape(-1, 2, 2)
+        np.testing.assert_allclose(ends[:, 0], points.get_offsets()[0::3])  # from the question to its positive
+        np.testing.assert_allclose(ends[:, 1], points.get_offsets()[1::3])
+        kinds = {(tuple(colour), tuple(map(tuple, path.vertices))) for colour, path in zip(points.get_facecolors(), points.get_paths())}
+        assert len(kinds) == len({colour for colour, _ in kinds}) == len({mark for _, mark in kinds}) == 3
+        assert all(contrast(colour[:3], page) > 2 for colour, _ in kinds for page in ("white", "#14181e"))
+        assert axis.get_legend() is None
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.texts] == ["question", "positive", "negative"]
