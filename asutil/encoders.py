@@ -277,12 +277,15 @@ def load_ranker(name: str | Path, device: str | None = None):
     from . import embedding, nearest
     from .ranking import Ranker
 
-    if embedding.saved_settings(weights.source(name)):
+    path = weights.source(name)
+    if embedding.saved_settings(path):
         return nearest.Nearest(embedding.load(name, device))
+    if Path(path).name == "model" and not Path(path).is_dir():
+        raise ValueError(f"{Path(path).parent.name} holds an untrained encoder as it was given: it keeps no model of its own")
     model = load(name)
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
-    record = Path(weights.source(name)).parent / "record.json"
+    record = Path(path).parent / "record.json"
     record = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {"settings": {}}
     settings = record["settings"]
     if record.get("notebook") == "pretrain":
