@@ -167,3 +167,72 @@ def triplet(
     if reduction == "none":
         return losses
     return losses.sum() / (max(int(chosen.sum()), 1) if reduction == "mean" else 1)
+
+
+def question_evidence(
+    questions: torch.Tensor,
+    sentences: torch.Tensor,
+    evidence: torch.Tensor,
+    kind: int,
+    temperatures: torch.Tensor,
+    similarity: str = "cosine",
+    wrong_types: bool = True,
+    other_evidence: str = "exclude",
+    reduction: str = "mean",
+) -> torch.Tensor:
+    """The contrastive loss of one question: near its evidence, far from other sentences and from all that is seen as another type of question.
+
+    L = (1 / |E|) sum_{n in E} -log[ e_k(n) / (e_k(n) + sum_{j not in E} e_k(j) + sum_{k' != k} sum_j e_k'(j)) ]
+    e_k(j) = exp(sim(s_kj, q_k) / tau_k),  E the evidence, k the question's type
+    Paper: evidence_contrast, sections 3.1 and 3.2, equation 1.
+    Shapes: questions (Q, d), sentences (Q, N, d), evidence (N,) bool, temperatures (Q,) -> scalar; row k as projected for type k, one row
+        where nothing is projected or all types share a projection.
+    Args:
+        similarity: "cosine" (equation 3, of projected vectors) or "dot" (equation 2 where questions are W_k q).
+        wrong_types: whether the vectors of the other types count as negatives.
+        other_evidence: "exclude", or "include" the other evidence of the question among its negatives, as the released code does.
+        reduction: "mean" over the evidence, or "log_sum": -log of the sum of its shares, as equation 1 can be read.
+    Raises: ValueError where there is no evidence, the shapes do not fit, or a temperature is not above 0.
+    Deviation: D-28, D-88.
+
+    Example:
+        >>> sentences = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])  # the first is evidence: cosines 1 and 0 -> log(1 + exp(-1))
+        >>> question_evidence(torch.tensor([[2.0, 0.0]]), sentences, torch.tensor([True, False]), 0, torch.tensor([1.0])).item()
+        0.313...
+    """
+    _check_question(questions, sentences, evidence, kind, temperatures)
+    for what, value, known in (
+        ("similarity", similarity, ("cosine", "dot")),
+        ("other_evidence", other_evidence, ("exclude", "include")),
+        ("reduction", reduction, ("mean", "log_sum")),
+    ):
+        if value not in known:
+            raise ValueError(f"{what}: {' or '.join(known)} expected, got {value!r}")
+    questions, sentences = (vectors.to(torch.promote_types(vectors.dtype, torch.float32)) for vectors in (questions, sentences))
+    if similarity == "cosine":
+        questions, sentences = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (questions, sentences))
+    logits = (sentences * questions[:, None]).sum(-1) / temperatures.to(questions.dtype)[:, None]
+    right, wrong = logits[kind][evidence], logits[kind][~evidence]
+    if wrong_types:
+        others = torch.arange(len(logits), device=logits.device) != kind
+        wrong = torch.cat([wrong, logits[others].flatten()])
+    if reduction == "log_sum":
+        return torch.cat([right, wrong]).logsumexp(0) - right.logsumexp(0)
+    if other_evidence == "include":
+        return (torch.cat([right, wrong]).logsumexp(0) - right).mean()
+    return (torch.cat([right[:, None], wrong.expand(len(right), -1)], 1).logsumexp(1) - right).mean()
+
+
+def _check_question(questions, sentences, evidence, kind, temperatures) -> None:
+    types, size = questions.shape if questions.ndim == 2 else (None, None)
+    if sentences.ndim != 3 or (sentences.shape[0], sentences.shape[2]) != (types, size) or evidence.shape != sentences.shape[1:2]:
+        shapes = ", ".join(str(tuple(given.shape)) for given in (questions, sentences, evidence))
+        raise ValueError(f"questions (Q, d), sentences (Q, N, d) and evidence (N,) expected, got {shapes}")
+    if temperatures.shape != (types,) or not (temperatures > 0).all():
+        raise ValueError(f"a temperature above 0 for each of the {types} question types expected, got {temperatures.tolist()}")
+    if not 0 <= kind < types:
+        raise ValueError(f"kind: 0 to {types - 1} expected, got {kind}")
+    if evidence.dtype != torch.bool or not evidence.any():
+        raise ValueError(
+            "evidence: a bool for each sentence, one of them true, expected; questions without evidence have no contrastive loss"
+        )
