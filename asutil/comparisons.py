@@ -17,7 +17,10 @@ LOST = 20  # one question in so many that a better system loses: for the table o
 
 
 class Pair(NamedTuple):
-    """Two rows on one data set, from one source at one rung: the seeds that both have, and every record of that data set there."""
+    """Two rows on one data set, from one source at one rung: the seeds that both have, and every record of that data set there.
+
+    The one run of an untrained encoder stands for every seed: it has no spread.
+    """
 
     dataset: str
     source: str
@@ -29,15 +32,34 @@ class Pair(NamedTuple):
     def budget(self) -> str:
         return self.rung + (f", {HERE}" if self.source == HERE else "")
 
+    def of(self, row: str) -> pd.DataFrame:
+        """A row's records with the pair's seeds."""
+        lines = self.lines[self.lines.row == row]
+        return lines if no_spread(lines) else lines[lines.seed.isin(self.seeds)]
+
 
 def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, rungs=experiments.RUNGS[1:]):
     """Where two rows can be compared: the committed results first, of each source the largest rung first."""
+    known = found[found.dataset == dataset]
+    if not {row, other} <= set(known.row):
+        return
     for source in (COMMITTED, HERE):
         for rung in reversed(rungs):
-            lines = found[(found.dataset == dataset) & (found.source == source) & (found.rung == rung)]
-            seeds = sorted(set(lines.seed[lines.row == row]) & set(lines.seed[lines.row == other]))
+            lines = known[(known.source == source) & (known.rung == rung)]
+            seeds = _common_seeds([lines[lines.row == name] for name in (row, other)])
             if seeds:
                 yield Pair(dataset, source, rung, seeds, lines)
+
+
+def no_spread(lines: pd.DataFrame) -> bool:
+    """Whether records are those of an encoder that was taken as it is."""
+    return len(lines) > 0 and all(record.get("settings", {}).get("architecture") == "untrained" for record in lines.record)
+
+
+def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
+    each = [set(lines.seed) for lines in sides]
+    spread = [seeds for seeds, lines in zip(each, sides) if not no_spread(lines)]
+    return sorted(set.intersection(*(spread or each))) if all(each) else []
 
 
 def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.DataFrame]:
@@ -45,11 +67,15 @@ def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.Data
     return experiments.read(paper, folder), experiments.records(paper, folder=folder) if found is None else found
 
 
-def side(one) -> str:
-    """The side of its data set that a line is about: its column's, else the first that has figures of test, validation and dev."""
+def reported(one) -> str:
+    """The side that a run's record is about: the first that has figures of test, validation and dev."""
     measured = one.record.get("metrics", {})
-    first = next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
-    return SIDES[one.dataset][1] if one.dataset in SIDES else first
+    return next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
+
+
+def side(one) -> str:
+    """The side of its data set that a line is about: its column's, else the one that its record is about."""
+    return SIDES[one.dataset][1] if one.dataset in SIDES else reported(one)
 
 
 def figures(one, as_printed: bool = False) -> dict:
@@ -72,7 +98,8 @@ def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[f
 def per_question(one) -> pd.DataFrame:
     """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
-        return pd.read_parquet(one.folder / "per_question.parquet").set_index("question_id")
+        name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
+        return pd.read_parquet(one.folder / name).set_index("question_id")
     names = (PER_CLAIM if one.record.get("notebook") == "verify_claims" else PER_QUESTION).values()
     return pd.DataFrame(one.record["per_question"], columns=["question_id", *names]).set_index("question_id")
 
@@ -114,8 +141,7 @@ def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 1
     if column is None:
         return None
     for name in (row, other):
-        of_row = pair.lines[(pair.lines.row == name) & pair.lines.seed.isin(pair.seeds)]
-        sides.append(pd.concat([per_question(one)[column] for one in of_row.itertuples()], axis=1).mean(axis=1))
+        sides.append(pd.concat([per_question(one)[column] for one in pair.of(name).itertuples()], axis=1).mean(axis=1))
     return significance.paired_bootstrap(*sides, draws=draws)
 
 
@@ -195,7 +221,7 @@ def two_tests_table(paper: str, found: pd.DataFrame | None = None, draws: int = 
     body = []
     for name, budget, seeds, t, asked in own_tests(data, found, draws).itertuples(index=False):
         seen = [test for test, pair in (("seeds", t), ("questions", asked)) if pair and pair.sign]
-        figures = [_tested(t, "row B") if t else "one seed: no test", _tested(None, "row B", asked)]
+        figures = [_tested(t, "row B") if t else "no spread: no test" if seeds > 1 else "one seed: no test", _tested(None, "row B", asked)]
         body.append(markup.line([_head(name), *figures, seeds, budget, " and ".join(seen) or "neither"]))
     if not body:
         body = [markup.line(["no two rows of a claim", markup.word("not run"), *"––––"])]

@@ -15,6 +15,7 @@ import pandas as pd
 from . import comparisons, experiments, hub, markup, metrics, questions, runs
 from .experiments import HERE
 from .markup import NAMES, Html
+from .rows import SIDES
 
 FATES = ("rescued", "lost", "right by both", "wrong by both")
 TOP = 5
@@ -196,22 +197,26 @@ def moves_plot(moves: pd.DataFrame, before: str, after: str):
 
 
 def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
-    """Where two rows can be compared best, one pair a data set: the largest rung, there most seeds, this machine's runs among equals."""
+    """Where two rows can be compared best, one pair a data set: the largest rung, there most seeds, this machine's runs among equals.
+
+    Columns that are one side of a data set are left out: what is shown are test questions.
+    """
     for row in (before, after):
         if row not in data["rows"]:
             raise ValueError(f"{data['slug']} has no row {row!r}{runs.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})")
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *found.dataset]):
-        if dataset not in (experiments.TRANSFER, experiments.NOTEBOOKS["pretrain"]):
+        if dataset not in (experiments.TRANSFER, experiments.NOTEBOOKS["pretrain"], *SIDES):
             known = list(comparisons.pairs(found, after, before, dataset, experiments.RUNGS))
             best += sorted(known, key=lambda p: (experiments.RUNGS.index(p.rung), len(p.seeds), p.source == HERE))[-1:]
     return best
 
 
 def _sides(pair: comparisons.Pair, before: str, after: str, seed: int):
-    """The records of both rows with one seed."""
-    return [next(pair.lines[(pair.lines.row == row) & (pair.lines.seed == seed)].itertuples()) for row in (before, after)]
+    """The records of both rows with one seed, of an untrained encoder its only one."""
+    lines = [pair.of(row) for row in (before, after)]
+    return [next(one[(one.seed == seed) | comparisons.no_spread(one)].itertuples()) for one in lines]
 
 
 def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | None = None, folder=None) -> list[tuple]:

@@ -180,7 +180,7 @@ def question_evidence(
     other_evidence: str = "exclude",
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """The contrastive loss of one question: near its evidence, far from other sentences and from all that is seen as another type of question.
+    """The contrastive loss of one question: near its evidence, far from other sentences and from all that another type of question sees.
 
     L = (1 / |E|) sum_{n in E} -log[ e_k(n) / (e_k(n) + sum_{j not in E} e_k(j) + sum_{k' != k} sum_j e_k'(j)) ]
     e_k(j) = exp(sim(s_kj, q_k) / tau_k),  E the evidence, k the question's type

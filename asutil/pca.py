@@ -72,9 +72,8 @@ def _panel(vectors: np.ndarray, roles, questions) -> dict:
     from sklearn.decomposition import PCA
 
     spread = bool(np.ptp(vectors, axis=0).any())  # vectors that are all the same have no direction
-    fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))
-    signs = np.sign(fitted.components_[range(2), np.abs(fitted.components_).argmax(1)])  # else a matter of the library
-    places = (vectors - vectors.mean(0)) @ fitted.components_.T * signs
+    fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))  # its signs follow from the vectors alone
+    places = (vectors - vectors.mean(0)) @ fitted.components_.T
     explained = fitted.explained_variance_ratio_ * spread
     asked = {number: vector for vector, role, number in zip(vectors, roles, questions) if role == "question"}
     away = pd.Series([np.linalg.norm(vector - asked[number]) for vector, number in zip(vectors, questions)])

@@ -11,10 +11,12 @@ from . import comparisons, experiments, markup, runs
 from .comparisons import PER_CLAIM, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
+from .rows import untrained
 
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = ("differs", "close", "matches", "reduced budget", "private data", "not run", "not published")
 PRETRAINING = experiments.NOTEBOOKS["pretrain"]
+SEEDS = 3  # that a match asks for
 
 
 def sources(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> list[Path]:
@@ -41,15 +43,18 @@ def _groups(found: pd.DataFrame, row: str, dataset: str, rungs=experiments.RUNGS
                 break
 
 
-def verdict(published, ours: list[float], questions: int | None = None, at_paper_settings: bool = False, private: bool = False) -> str:
+def verdict(
+    published, ours: list[float], questions: int | None = None, at_paper_settings: bool = False, private: bool = False, seeds: int = SEEDS
+) -> str:
     """How one of our numbers stands to the printed one, in words.
 
-    t = min(2, max(2 std, 0.5, 100 / questions)) points; matches: |ours - published| <= t and 3 seeds or more; close: <= 2 t
+    t = min(2, max(2 std, 0.5, 100 / questions)) points; matches: |ours - published| <= t and as many seeds as asked; close: <= 2 t
     Args:
         published: (mean, std) or a mean, in points (0 to 100); None where there is no number to compare with.
         ours: one value a seed, 0 to 1.
         questions: of the test set; None where the metric is not a mean over questions.
         at_paper_settings: whether the runs' effective parameters and data are the paper's; if not, nothing is compared.
+        seeds: that a match asks for, 3, or 1 where nothing was trained and there is no spread.
     Example:
         >>> verdict((78.3, 2.8), [0.77, 0.78, 0.78], questions=237, at_paper_settings=True)
         'matches'
@@ -65,7 +70,7 @@ def verdict(published, ours: list[float], questions: int | None = None, at_paper
     mean, std = published if isinstance(published, tuple | list) else (published, 0.0)
     tolerance = min(2.0, max(2 * std, 0.5, 100 / questions if questions else 0.0))
     gap = round(abs(100 * float(np.mean(ours)) - mean), 9)
-    if gap <= tolerance and len(ours) >= 3:
+    if gap <= tolerance and len(ours) >= seeds:
         return "matches"
     return "close" if gap <= 2 * tolerance else "differs"
 
@@ -75,8 +80,8 @@ def _verdicts(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) 
     chains = [[*line.earlier, line.record] for line in lines.itertuples()]
     exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
-    ours, asked = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines)
-    return [verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private) for m in metrics]
+    ours, asked, seeds = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines), 1 if untrained(data, row) else SEEDS
+    return [verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics]
 
 
 def _questions(lines: pd.DataFrame) -> int | None:
@@ -137,8 +142,9 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
             origin = Html("ours" if source == COMMITTED else "ours, this machine" + _linked(lines, links))
             ours = [_ours(data, row, found, source, rung, lines, metric, as_printed=True) for metric in metrics]
             words = _verdicts(data, row, dataset, metrics, lines)
-            shown.append(([origin, *ours, len(lines), rung, _said(metrics, words)], "as2-from-ours"))
-        name = Html(escape(content["name"]) + (f"<small>{escape(content['system_of'])}</small>" if "system_of" in content else ""))
+            shown.append(([origin, *ours, _seeds(data, row, lines), rung, _said(metrics, words)], "as2-from-ours"))
+        notes = [content.get("system_of"), f"doubtful: {content['doubtful']}" if "doubtful" in content else None]
+        name = Html(escape(content["name"]) + "".join(f"<small>{escape(note)}</small>" for note in notes if note))
         head = markup.cell(name, "th", scope="row", rowspan=str(len(shown)))
         body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
@@ -163,9 +169,14 @@ def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lin
     return markup.marked(text, data["rows"][baseline]["name"], *tests)
 
 
+def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
+    return f"{len(lines)}, untrained" if untrained(data, row) else str(len(lines))
+
+
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
-    """Lines of the orders that no training made, from the records of models on the same test set."""
-    known = next((record["baselines"] for record in lines.record if record.get("baselines")), {})
+    """Lines of the orders that no training made, from the records of models on the same questions."""
+    same = (one for one in lines.itertuples() if comparisons.side(one) == comparisons.reported(one))
+    known = next((one.record["baselines"] for one in same if one.record.get("baselines")), {})
     body = []
     for name, figures in known.items():
         if not figures:  # an order that means nothing for this data set
@@ -209,7 +220,7 @@ def laptop_table(
         pair = other and next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
         gain = [] if tasks else [markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, gained)))]
         origin = Html("model" + _linked(own, links or {}))
-        words = [len(own), "laptop", *gain, markup.word("reduced budget")]
+        words = [_seeds(data, row, own), "laptop", *gain, markup.word("reduced budget")]
         body.append(markup.line([head, origin, *figures, *words], "as2-from-ours"))
     size = f" {_questions(lines):,} test {kind}." if not tasks and _questions(lines) else ""
     task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"

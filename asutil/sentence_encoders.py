@@ -186,7 +186,7 @@ def _shape(file: Path) -> tuple[int, int, int]:
     header = len(first) == 2 and all(piece.isdigit() for piece in first)
     said, dimensions = map(int, first) if header else (count, len(first) - 1)
     if dimensions < 1 or not count - header:
-        raise ValueError(f"{file}, line 1: a word and its numbers expected, got {'nothing' if not count else b' '.join(first)[:60]!r}")
+        raise ValueError(f"{file}, line 1: a word and its numbers expected, got {b' '.join(first)[:60] or 'nothing'}")
     if said != count - header:
         raise ValueError(f"{file}: {said:,} words expected by its first line, got {count - header:,}")
     return said, dimensions, int(header)

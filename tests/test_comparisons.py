@@ -52,7 +52,7 @@ def test_claims_pair_seeds(tmp_path):
 
 
 def test_a_paper_without_claims(results):
-    assert "nothing to show yet" in comparisons.claims_table("asbert", found(results), folder=FOLDER)
+    assert "nothing to show yet" in comparisons.claims_table("evidence_contrast", found(results), folder=FOLDER)
 
 
 # ------------------------------------------------------------------ both tests
@@ -97,7 +97,7 @@ def test_one_seed_has_no_t_test(tmp_path):
 def test_nothing_has_run(tmp_path):
     assert "not run" in comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
     assert comparisons.own_plot(PAPER, found(tmp_path), FOLDER) is None
-    assert comparisons.gains_plot("asbert", FOLDER) is None  # no row of it names a baseline
+    assert comparisons.gains_plot("asbert", FOLDER) is None  # it prints no deviations
     assert "nothing to show yet" in comparisons.printed_table("asbert", folder=FOLDER)
 
 

@@ -126,7 +126,7 @@ def edit(*path, value=None):
         (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
         (edit("rungs", "laptop", "rows", value=["two"]), "rung laptop: rows with stages: unknown value 'two'"),
         (edit("rungs", "labtop", value={}), "rungs: unknown value 'labtop'; did you mean 'laptop'"),
-        (edit("rungs", "laptop", value={"backbones": {}}), "rung laptop lacks corpus, datasets, seeds, rows"),
+        (edit("rungs", "laptop", value={"backbones": {}}), "rung laptop lacks datasets, seeds, rows"),
         (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
         (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
         (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
@@ -306,7 +306,7 @@ def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="unknown seed 9"):
         plan("laptop", seeds=[9])
     with pytest.raises(ValueError, match="unknown rung 'laptop'"):
-        experiments.jobs("asbert", "laptop", folder_for=stub, folder=FOLDER)
+        experiments.jobs("evidence_contrast", "laptop", folder_for=stub, folder=FOLDER)
 
 
 @pytest.mark.parametrize("notebook", list(experiments.NOTEBOOKS))
@@ -375,7 +375,7 @@ def test_at_paper_settings(changes, expected):
 
 
 def test_a_paper_without_settings_has_no_exact_run():
-    assert not experiments.at_paper_settings(experiments.read("asbert", FOLDER), "siamese_bert", "wikiqa", chain())
+    assert not experiments.at_paper_settings(experiments.read("evidence_contrast", FOLDER), "led_base", "qasper", chain())
 
 
 # ------------------------------------------------------------------ records
