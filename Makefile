@@ -33,7 +33,7 @@ test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a fo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 bench: $(READY)  ## every benchmark that a CPU can run, each beside its peer; figures into results/benchmarks/
-	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step latency
+	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step latency search encoding
 
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .

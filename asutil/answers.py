@@ -267,7 +267,7 @@ def evidence_at(question_ids, labels, scores, threshold: float) -> Measured:
         raise ValueError("threshold: a number expected, got nan")
     empty = metrics.ranking(question_ids, labels, scores, empty="zero").empty_questions  # it also says which row is wrong
     right, chosen = np.asarray(labels).astype(bool), np.asarray(scores) >= threshold
-    rows = pd.DataFrame({"question_id": np.asarray(pd.Series(question_ids)), "hit": right & chosen, "chosen": chosen, "right": right})
+    rows = pd.DataFrame({"question_id": pd.Series(question_ids), "hit": right & chosen, "chosen": chosen, "right": right})
     found = rows.groupby("question_id", sort=False)[["hit", "chosen", "right"]].sum()
     names = [f"evidence_{name}" for name in ("f1", "prec", "recall")]
     table = pd.DataFrame([_evidence_figures(*one) for one in found.itertuples(index=False)], columns=names)

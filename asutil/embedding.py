@@ -62,6 +62,8 @@ class Embedder(nn.Module):
 
     def __init__(self, backbone: nn.Module, tokenizer, settings: dict, fresh: tuple[str, ...] = ()):
         super().__init__()
+        if getattr(backbone, "pooler", None) is not None:
+            backbone.pooler = None  # the pooling is our own, and AutoModel draws a pooler that was not saved at random
         self.backbone, self.tokenizer, self.fresh = backbone, tokenizer, fresh
         self.backbone.config.embedding = settings
         self.siamese = Siamese(self.dimensions) if settings["architecture"] == "siamese" else None
@@ -87,10 +89,10 @@ class Embedder(nn.Module):
         config = {
             name: value for name, value in self.backbone.config.to_dict().items() if name not in ("_name_or_path", "transformers_version")
         }
-        return weights.fingerprint([config, corpus.tokenizer_hash(self.tokenizer), self._device.type], self.backbone)
+        return weights.fingerprint([config, corpus.tokenizer_hash(self.tokenizer)], self.backbone)
 
     @property
-    def _device(self) -> torch.device:
+    def device(self) -> torch.device:
         return next(self.backbone.parameters()).device
 
     # -------------------------------------------------------------- texts -> vectors
@@ -108,19 +110,24 @@ class Embedder(nn.Module):
         questions, others = (self.vectors(batch[part]) for part in ("questions", "candidates"))
         return questions, *others.split(len(questions))
 
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        """The parts of the loss: no masked language modelling is done."""
+        return {"objective": 1.0}
+
     def micro_loss(self, vectors, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
-        """A micro-batch's share of the loss of its optimiser batch, and its parts, [0, L]: no masked language modelling is done."""
+        """A micro-batch's share of the loss of its optimiser batch, and its only part."""
         if self.siamese is not None:
             loss = losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])
         else:
             squared = self.settings["distance"] == "squared"
             loss = losses.triplet(*vectors, margin=self.settings["margin"], squared=squared, selection=self.settings["selection"])
-        return loss, torch.stack([torch.zeros_like(loss), loss]).detach()
+        return loss, loss.detach()[None]
 
     @torch.no_grad()
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
-        device, training = self._device, self.training
+        device, training = self.device, self.training
         found = np.empty((len(texts), self.dimensions), np.float32)
         self.eval()
         with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:

@@ -169,6 +169,23 @@ def triplet(
     return losses.sum() / (max(int(chosen.sum()), 1) if reduction == "mean" else 1)
 
 
+def or_softmax(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Where an answer may stand in several places: minus the log of their probabilities' sum, a row at a time.
+
+    L = -log sum_{t right} exp(z_t) / sum_t exp(z_t)
+    Paper: evidence_contrast, appendix B.2, which takes the extraction of its backbones' authors.
+    Shapes: logits, right (B, T) -> (B,); a row without a right place gives 0, with a gradient of zeros.
+
+    Example:
+        >>> or_softmax(torch.zeros(2, 4), torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0]]).bool()).tolist()
+        [0.693..., 0.0]
+    """
+    logits, known = logits.to(torch.promote_types(logits.dtype, torch.float32)), right.any(-1)
+    logits = logits.where(known[:, None], 0)
+    places = right | ~known[:, None]
+    return (logits.logsumexp(-1) - logits.masked_fill(~places, -torch.inf).logsumexp(-1)).where(known, 0)
+
+
 def question_evidence(
     questions: torch.Tensor,
     sentences: torch.Tensor,

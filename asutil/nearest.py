@@ -98,4 +98,5 @@ class Nearest:
 
     def _identity(self) -> str:
         head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
-        return hashlib.sha256(json.dumps([self.encoder.identity, self.by, head]).encode()).hexdigest()
+        device = getattr(self.encoder, "device", "cpu")  # whose arithmetic it is
+        return hashlib.sha256(json.dumps([self.encoder.identity, str(device), self.by, head]).encode()).hexdigest()

@@ -27,8 +27,7 @@ from .weights import seeded, whole_folder
 
 MARKER = "complete.json"
 BEST = "best.safetensors"
-PARTS = ("mlm", "objective", "detection")  # of the loss; the last one is ELECTRA's alone
-LOGGED = ("loss", *(f"{part}_loss" for part in PARTS), "learning_rate", "grad_norm", "tokens", "seconds")
+LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")
 log = logging.getLogger(__name__)
 
 
@@ -60,7 +59,7 @@ def train(
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
-        model: a `heads.PairEncoder`, or one with a `micro_loss` of its own.
+        model: a `heads.PairEncoder`, or one with a `micro_loss` of its own and `loss_weights`, the weight of each of its parts.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
             "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated layout are packed, where the
             backbone can take that.
@@ -108,9 +107,8 @@ def train(
         disable_tqdm=not progress,
     )
     settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
-    settings |= {"mlm_weight": mlm_weight, "objective_weight": objective_weight, "bf16": bf16}
-    if hasattr(model, "detection"):
-        settings["detection_weight"] = detection_weight
+    usual = {"mlm": mlm_weight, "objective": objective_weight} | ({"detection": detection_weight} if hasattr(model, "detection") else {})
+    settings |= {f"{part}_weight": weight for part, weight in getattr(model, "loss_weights", usual).items()} | {"bf16": bf16}
     trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
     if packs and (gpu if compile is None else compile):
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
@@ -186,7 +184,7 @@ class StepTrainer(Trainer):
         self.folder, self.settings, self.dev = folder, settings, evaluation[0]
         self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
         self.step, self.tokens, self.seconds, self.waiting, self.rows = 0, 0, 0.0, 0.0, []
-        self.parts = [part for part in PARTS if f"{part}_weight" in settings]
+        self.parts = [name.removesuffix("_weight") for name in settings if name.endswith("_weight")]
         self.sums = torch.zeros(len(self.parts) + 1, device=self.args.device)  # of the loss's parts and steps since the last log
         self.started, self.board = time.monotonic(), None
 
@@ -235,7 +233,8 @@ class StepTrainer(Trainer):
             logs |= {"tokens": self.tokens, "seconds": round(self._seconds(), 2)}
             if not math.isfinite(logs["loss"]):
                 raise FloatingPointError(f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number")
-        row = {name: value for name, value in logs.items() if name in LOGGED or name.startswith("eval_")}
+        known = (*LOGGED, *(f"{part}_loss" for part in self.parts))
+        row = {name: value for name, value in logs.items() if name in known or name.startswith("eval_")}
         if row:
             super().log(logs, *rest)
             self._write({"step": self.state.global_step, **row})

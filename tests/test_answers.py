@@ -117,6 +117,7 @@ def slow_qasper(predictions, golds):
         ("  two\t\n words ", "two words"),
         ("two\u00a0words", "two words"),  # a space of any alphabet
         ("“The End”", "“ end”"),  # curly quotation marks stay, the article between one and a space goes
+        ("x“a”y", "x“ ”y"),  # an article leaves a space behind
         ("Ärger_über", "ärgerüber"),
         ("Yes.", "yes"),
     ],
@@ -134,6 +135,7 @@ def test_normalised_by_hand(text, expected):
         ("big house", "the red big house", False, (0.8, 1.0, 2 / 3), None),
         ("same", "Same.", True, (1.0, 1.0, 1.0), None),
         ("word word word", "word", False, (0.5, 1 / 3, 1.0), None),  # a word is shared as often as the rarer side has it
+        ("word x word", "word word", False, (0.8, 2 / 3, 1.0), None),
         ("b a", "a b", True, (1.0, 1.0, 1.0), None),  # the article is gone
         ("two one", "one two", False, (1.0, 1.0, 1.0), None),  # the order matters to EM alone
         ("left", "right", False, (0.0, 0.0, 0.0), None),
@@ -164,7 +166,7 @@ def test_equals_torchmetrics():
     text = pytest.importorskip("torchmetrics.text")
     rng = np.random.default_rng(3)
     words = ["the", "Red", "red,", "house", "a", "U.S.", "yes", "no", "1990s", "an"]
-    drawn = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(400)]
+    drawn = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(100)]
     agree = [
         t for t in drawn if answers.normalised(t) not in {"", *answers.WHOLE}
     ]  # it takes two empty answers as F1 1, and has no such rule
@@ -178,7 +180,7 @@ def test_equals_torchmetrics():
     whole = answers.hotpotqa({i: (p, set()) for i, p in enumerate(agree)}, {i: (str(g), set()) for i, g in enumerate(golds)})
     total = metric.compute()
     assert (whole.means["em"] * 100, whole.means["f1"] * 100) == pytest.approx([float(total[n]) for n in ("exact_match", "f1")], abs=1e-3)
-    assert 0.02 < whole.means["f1"] < 0.98 and len(agree) > 300
+    assert 0.02 < whole.means["f1"] < 0.98 and len(agree) > 70
 
 
 phrases = st.one_of(
@@ -192,7 +194,7 @@ phrases = st.one_of(
 @given(phrases, phrases)
 def test_laws_of_one_answer(one, other):
     assert answers.normalised(one).split() == slow_words(one)
-    assert answers.normalised(one).split() == answers.normalised(answers.normalised(one).upper().lower()).split() or not one.isascii()
+    assert answers.normalised(answers.normalised(one)) == answers.normalised(one)
     for measure in (answers.f1, answers.token_f1):
         (f1, precision, recall), swapped = measure(one, other), measure(other, one)
         assert swapped == pytest.approx((f1, recall, precision))
@@ -214,8 +216,8 @@ def test_hotpotqa_by_hand():
         "all": ("the Nile", {(0, 1), (2, 0)}),
         "part": ("red house", {(0, 0), (0, 1), (1, 0)}),
         "type": ("no one", {(4, 4)}),
-        "unsaid": ("yes", {(1, 1)}),
-        "no facts": ("yes", {(1, 1)}),
+        "unsaid": ("", {(1, 1)}),  # a missing answer is not an empty one
+        "no facts": ("yes", set()),  # nor are missing facts an empty set
         "nothing": ("no", {(1, 1)}),
         "without": ("", set()),
         "chose none": ("no", {(3, 3)}),
@@ -262,7 +264,7 @@ facts = st.frozensets(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=
 names = st.sampled_from("abcdef")
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(st.dictionaries(names, st.tuples(phrases, facts), min_size=1), st.dictionaries(names, phrases), st.dictionaries(names, facts))
 def test_hotpotqa_equals_a_slow_loop_and_its_laws(golds, said, chosen):
     predictions = {q: (said.get(q), chosen.get(q)) for q in {*said, *chosen}}
@@ -271,7 +273,7 @@ def test_hotpotqa_equals_a_slow_loop_and_its_laws(golds, said, chosen):
     assert found.counts["missing_answers"] == len(set(golds) - set(said))
     assert found.counts["missing_facts"] == len(set(golds) - set(chosen))
     table = found.per_question
-    assert table[list(answers.HOTPOTQA)].stack().between(0, 1 + 1e-12).all()
+    assert table[list(answers.HOTPOTQA)].min(axis=None) >= 0 and table[list(answers.HOTPOTQA)].max(axis=None) <= 1
     for name in ("em", "prec", "recall", "f1"):
         assert (table[f"joint_{name}"] <= table[[name, f"sp_{name}"]].min(axis=1) + 1e-12).all()
     backwards = answers.hotpotqa(dict(reversed(predictions.items())), dict(reversed(golds.items())))
@@ -328,7 +330,9 @@ def test_qasper_by_hand():
     assert list(table.index) == list(QASPER)
     for question, (of_answer, of_evidence, kind) in expected.items():
         row = table.loc[question]
-        assert (row.answer_f1, row.evidence_f1) == pytest.approx((of_answer, of_evidence)) and row.type == kind, question
+        assert (row.answer_f1, row.evidence_f1) == pytest.approx((of_answer, of_evidence)) and (
+            row.type == kind or (kind is None and pd.isna(row.type))
+        ), question
     assert found.means == pytest.approx(
         {
             "answer_f1": (2 / 3 + 0.5 + 1 + 1 + 0 + 1 + 0) / 7,
@@ -365,18 +369,17 @@ kinds = st.sampled_from(list(answers.TYPES))
 references = st.lists(st.tuples(phrases, kinds, units), min_size=1, max_size=3)
 
 
-@settings(max_examples=150)
+@settings(max_examples=40)
 @given(st.dictionaries(names, references, min_size=1), st.dictionaries(names, st.tuples(st.one_of(phrases, st.just("Yes")), units)))
 def test_qasper_equals_a_slow_loop_and_its_laws(golds, predictions):
     found = answers.qasper(predictions, golds)
     assert found.means == pytest.approx(slow_qasper(predictions, golds))
     assert found.counts["missing"] == len(set(golds) - set(predictions)) == int(found.per_question.type.isna().sum())
     shuffled = answers.qasper(predictions, {q: golds[q][::-1] for q in reversed(golds)})
-    for name in ("answer_f1", "evidence_f1"):
-        assert shuffled.means[name] == pytest.approx(found.means[name]) and 0 <= found.means[name] <= 1 + 1e-12
-    fewer = answers.qasper(predictions, {q: golds[q][:1] for q in golds}).per_question
-    for name in ("answer_f1", "evidence_f1"):  # another reference never hurts
-        assert (fewer[name] <= found.per_question[name] + 1e-12).all()
+    fewer = answers.qasper(predictions, {q: golds[q][:1] for q in golds})
+    for name in ("answer_f1", "evidence_f1"):  # the order of references says nothing, and another one never hurts
+        assert shuffled.means[name] == pytest.approx(found.means[name])
+        assert 0 <= fewer.means[name] <= found.means[name] + 1e-12 <= 1 + 1e-11
 
 
 # ------------------------------------------------------------------ evidence by scores
@@ -486,7 +489,7 @@ def test_no_torch():
 def test_gold_against_itself_on_real_data(mirror):
     table = pd.read_parquet(hub.mirror("hotpotqa/hotpot_qa") / "validation.parquet")
     facts = [set(zip(one["title"], one["sent_id"])) for one in table.supporting_facts]
-    golds = {i: (answer, chosen) for i, answer, chosen in zip(table.id, table.answer, facts)}
+    golds = dict(enumerate(zip(table.answer, facts)))
     assert set(answers.hotpotqa(golds, golds).per_question.drop(columns="question_id").stack()) == {1.0}
     guessed = answers.hotpotqa({i: ("yes", chosen) for i, (_, chosen) in golds.items()}, golds).means  # yes is right or worth nothing
     assert guessed["em"] == guessed["f1"] == guessed["joint_f1"] == (table.answer == "yes").mean()

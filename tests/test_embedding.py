@@ -160,11 +160,14 @@ def test_the_siamese_head_equals_its_formula():
         heads.Siamese(6, classes=3)
 
 
-def test_identity_is_of_the_weights_and_the_settings(folder):
+def test_identity_is_of_the_weights_and_the_settings(folder, tmp_path):
     tokenizer = encoders.load_tokenizer(folder)
     plain, other = (embedding.start_from(folder, tokenizer, settings_of(pooling=pooling)) for pooling in ("mean", "cls"))
     before = plain.identity
     assert before != other.identity and before == embedding.start_from(folder, tokenizer, settings_of()).identity
+    plain.save(tmp_path / "model")
+    loaded = [embedding.load(tmp_path / "model").identity for _ in range(2)]
+    assert loaded == [before, before], "a pooler that nothing uses is drawn at random whenever a model is loaded"
     with torch.no_grad():
         next(plain.backbone.parameters())[0, 0] += 1
     assert plain.identity != before
