@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from . import docstrings, document_order, hub, tables
 from .claims import load_claims as load_claims
+from .evidence import load_evidence as load_evidence
 
 SIDES = ("train", "dev", "test")
 # data set -> hub id, protocol -> side -> (file, which questions stay). TREC-QA's files are filtered already.
