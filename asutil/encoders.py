@@ -76,13 +76,14 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
     return _read_as_text(tokenizer)
 
 
-def tokenizer_for(model: str | Path, source: str, folder: str | Path, **form) -> PreTrainedTokenizerFast:
+def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: Iterable[str] = (), **form) -> PreTrainedTokenizerFast:
     """The tokenizer of a model; for those from scratch a BPE of 8,192 trained on the first documents of `source`, kept under `folder`.
 
     Args:
+        scratch: names of models from scratch, beside FROM_SCRATCH.
         form: what `corpus.documents` is told about the source (text_column, paragraph_separator, exclude_titles).
     """
-    if model not in FROM_SCRATCH:
+    if model not in (*FROM_SCRATCH, *scratch):
         return load_tokenizer(model)
     identity = json.dumps([sources.fingerprint(source), {name: value for name, value in form.items() if value}])
     kept = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"

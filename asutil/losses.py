@@ -210,7 +210,7 @@ def question_evidence(
         other_evidence: "exclude", or "include" the other evidence of the question among its negatives, as the released code does.
         reduction: "mean" over the evidence, or "log_sum": -log of the sum of its shares, as equation 1 can be read.
     Raises: ValueError where there is no evidence, the shapes do not fit, or a temperature is not above 0.
-    Deviation: D-28, D-88.
+    Deviation: D-28.
 
     Example:
         >>> sentences = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])  # the first is evidence: cosines 1 and 0 -> log(1 + exp(-1))

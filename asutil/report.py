@@ -143,7 +143,7 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
             ours = [_ours(data, row, found, source, rung, lines, metric, as_printed=True) for metric in metrics]
             words = _verdicts(data, row, dataset, metrics, lines)
             shown.append(([origin, *ours, _seeds(data, row, lines), rung, _said(metrics, words)], "as2-from-ours"))
-        notes = [content.get("system_of"), f"doubtful: {content['doubtful']}" if "doubtful" in content else None]
+        notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
         name = Html(escape(content["name"]) + "".join(f"<small>{escape(note)}</small>" for note in notes if note))
         head = markup.cell(name, "th", scope="row", rowspan=str(len(shown)))
         body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]

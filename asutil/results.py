@@ -56,18 +56,18 @@ def _published(data: dict, line, baseline) -> dict:
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
-            record["chosen"] = _chosen(table, baseline)
+            record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
     return record
 
 
-def _chosen(table: pd.DataFrame, baseline) -> list[dict]:
-    """Best candidates of some questions, chosen by a hash of their ids: the same for every row of a data set, so that rows can be compared.
+def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
+    """Best candidates of some questions: those that the paper prints, and others chosen by a hash of their ids, the same for every row.
 
     Where the baseline's run is on this machine, also some that the row rescues and one that it loses, with the baseline's ranking.
     """
-    chosen = [
-        {"question_id": name, "candidates": examples.best_of(table, name)} for name in examples.choose(set(table.question_id), SHARED)
-    ]
+    asked = set(table.question_id)
+    names = dict.fromkeys([*(name for name in printed if name in asked), *examples.choose(asked, SHARED)])
+    chosen = [{"question_id": name, "candidates": examples.best_of(table, name)} for name in names]
     if baseline is not None:
         before = pd.read_parquet(baseline.folder / "scores.parquet")
         fate = examples.fates(before, table)

@@ -36,7 +36,7 @@ SIDES = {
 KEYS = {
     "the file": (
         ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts"),
+        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts", "questions"),
     ),
     "rungs": (("backbones", "datasets", "seeds", "rows"), ("corpus", "claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
@@ -148,6 +148,7 @@ def _check(data, paper: str) -> None:
         one_of(claim["dataset"], datasets, place)
         one_of(claim["metric"], PAIRED, place)
         one_of(claim["sign"], ["+", "-"], place)
+    all_of(data.get("questions", ()), datasets, "questions")
     for dataset, sides in data.get("counts", {}).items():
         one_of(dataset, datasets, "counts")
         for side, counted in sides.items():

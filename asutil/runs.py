@@ -28,7 +28,7 @@ from .provenance import of_project
 
 NAMED_BY = {"embed": ("dataset", "architecture")}  # what a run's name always says
 USUALLY_NAMED_BY = ("objective", "data", "dataset")
-FROM_SCRATCH = ("tiny", "tiny_electra")  # models that start from random weights
+FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
@@ -161,9 +161,9 @@ def _depending(value, values: dict):
 
 
 def _fingerprints(notebook: str) -> dict:
-    from . import claims, questions, sources
+    from . import claims, evidence, questions, sources
 
-    dataset = (claims if notebook == "verify_claims" else questions).fingerprint
+    dataset = {"verify_claims": claims, "find_evidence": evidence}.get(notebook, questions).fingerprint
     return {"corpus": sources.fingerprint, "dataset": dataset, "exclude_titles": lambda path: hub.sha256(Path(path))}
 
 

@@ -351,7 +351,7 @@ class SentenceTransformerEncoder:
         try:
             from sentence_transformers import SentenceTransformer
         except ImportError as error:
-            raise ValueError('sentence-transformers is not installed: pip install "asutil[bench]"') from error
+            raise ValueError("sentence-transformers is not installed: pip install sentence-transformers") from error
         self.folder = _saved_modules(model)
         options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"dtype": torch.float32, "use_safetensors": True}}
         try:

@@ -184,6 +184,7 @@ def write(folder, **changes):
         ({"row": {"doubtful": True}}, "row one: doubtful says in words why its printed figures are; got True"),
         ({"counts": {"wikqa": {"train": [1, 2]}}}, "counts: unknown value 'wikqa'; did you mean 'wikiqa'"),
         ({"counts": {"wikiqa": {"trian": [1, 2]}}}, "counts, wikiqa: unknown value 'trian'; did you mean 'train'"),
+        ({"questions": {"wikiqua": ["Q1"]}}, "questions: unknown value 'wikiqua'; did you mean 'wikiqa'"),
         ({"counts": {"wikiqa": {"train": [1]}}}, r"counts, wikiqa, train: expected \[questions, candidates\], got \[1\]"),
         ({"counts": {"wikiqa": {"train": [1, 2.5]}}}, "counts, wikiqa, train: expected"),
     ],
@@ -281,7 +282,7 @@ def test_tables_of_both_sides(tmp_path):
         assert ours[2][-3:] == ["3", "small", "reduced budget"]
     assert test[1][:3] == ["BM25", "no training", "12.3"] and not any("BM25" in row for row in dev)  # of the test questions alone
     doubtful = [row[0] for row in test if "doubtful" in row[0]]
-    assert [name.split(" ")[0] for name in doubtful] == ["InferSentdoubtful:", "CLS-BERTdoubtful:"]
+    assert [name.split(" ")[0] for name in doubtful] == ["InferSentprinted", "CLS-BERTprinted"]
     assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
     laptop = tmp_path / "laptop"
     made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
@@ -350,6 +351,10 @@ def test_what_is_published(tmp_path):
         assert beside[f"siamese_bert/wikiqa-small-seed{seed}"] == {"mean_bert"}
         assert beside[f"triplet_bert/trecqa-small-seed{seed}"] == {"siamese_bert"}
     assert beside["mean_bert/wikiqa-small-seed0"] == set()
+    scores = pd.read_parquet(next((tmp_path / "runs").glob("*/scores.parquet")))
+    usual, printed = (results._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
+    names = [entry["question_id"] for entry in usual]
+    assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
     after = experiments.records(PAPER, tmp_path / "results", tmp_path / "no runs")
     for row, dataset in (("siamese_bert", "wikiqa_dev"), ("siamese_bert", "wikiqa"), ("mean_bert", "trecqa_dev")):
         one, other = (next(lines[(lines.row == row) & (lines.dataset == dataset)].itertuples()) for lines in (before, after))

@@ -14,9 +14,10 @@ from sphinx.util.docutils import SphinxDirective
 
 from asutil import comparisons, examples, experiments, hub, markup, pca, questions
 from asutil.experiments import COMMITTED, RUNGS
-from asutil.markup import NAMES
+from asutil.markup import NAMES, Html
 
 MARGIN = 5.0
+DIRECTIONS = {"shows": "show", "unclear": "are unclear", "opposite": "are opposite", "not run": "are not run"}
 TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
 
 
@@ -65,7 +66,7 @@ def triplet() -> str:
         shapes += arrow(between, 298, a + 2 * start, 336)
     shapes += box(a, 336, 250, f"max( |a − p|² − |a − n|² + {MARGIN:g}, 0 )")
     shapes += text(a, 384, "loss: 0 once the wrong one is farther by the margin", "l")
-    return panel("Triplet", "a question, a right and a wrong candidate", shapes)
+    return panel("Triplet", "a question, a right and a wrong one", shapes)
 
 
 def towers(names: dict[str, str], shared: str) -> tuple[str, list[float]]:
@@ -220,16 +221,46 @@ def read_with_quotes(lines) -> tuple[int, int]:
     return len(right), sum(row[0] in right for row in rows)
 
 
-class Doubtful(Shown):
-    """The rows whose printed figures are doubtful, and why."""
+# ------------------------------------------------------------------ orderings and ranked lists
+
+
+class Orderings(Shown):
+    """The paper's claims, those of one order side by side for its data sets."""
 
     def show(self, paper):
-        rows = experiments.read(paper)["rows"].values()
-        said = [f"<strong>{escape(row['name'])}</strong>: {escape(row['doubtful'])}." for row in rows if "doubtful" in row]
-        return f'<p class="as2-note">Doubtful figures of the paper. {" ".join(said)}</p>' if said else []
+        return boxed(ordering_table(*comparisons.given(paper, None, None)))
 
 
-# ------------------------------------------------------------------ what the paper asked
+def ordering_table(data: dict, found, draws: int = 10_000) -> str:
+    """A line two rows, and of each data set the printed difference, and ours below a word on its direction."""
+    lines, body, words = {}, [], []
+    for claim in data["claims"]:
+        lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
+    datasets = list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
+    for (row, sign, other), claims in lines.items():
+        names = [data["rows"][one]["name"] for one in (row, other)]
+        cells = [markup.cell(f" {'ahead of' if sign == '+' else 'behind'} ".join(names), "th", scope="row")]
+        for claim in map(claims.get, datasets):
+            printed, ours, word = compared(data, found, claim, draws) if claim else ("", "", "")
+            cells += [markup.number(printed), Html(f"{markup.word(word)}<small>{ours}</small>") if word else ""]
+            words += [word] * bool(word)
+        body.append(markup.line(cells))
+    counted = ", ".join(f"{words.count(word)} {said}" for word, said in DIRECTIONS.items())
+    caption = f"{len(words)} orderings of two rows that the paper names: {counted}. Differences in points, ours with the 95 % interval."
+    heads = [head for name in datasets for head in (f"{NAMES[name]}: paper", f"{NAMES[name]}: ours")]
+    return markup.table(caption, ["Said", *heads], body)
+
+
+def compared(data: dict, found, claim: dict, draws: int) -> tuple[Html, str, str]:
+    """The printed difference of a claim's two rows, ours over questions, and a word on ours: shows, unclear, opposite or not run."""
+    row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
+    printed = [comparisons.printed_points(data["rows"][one]["published"][dataset][metric], data["unit"]) for one in (row, other)]
+    where = next(comparisons.pairs(found, row, other, dataset), None)
+    pair = comparisons.over_questions(where, row, other, metric, draws) if where else None
+    word = "not run" if pair is None else ("unclear", "shows", "opposite")[pair.sign * (1 if claim["sign"] == "+" else -1)]
+    apart = printed[0][0] - printed[1][0]
+    theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
+    return theirs, markup.points(pair).replace(" ", "\u00a0"), word
 
 
 class Asked(Shown):
@@ -247,8 +278,7 @@ def asked(data: dict, found, before: str, after: str) -> str:
     parts, names = [], [data["rows"][row]["name"] for row in (before, after)]
     for pair in examples.best_pairs(data, found, before, after):
         wanted = data.get("questions", {}).get(pair.dataset, ())
-        seeds = pair.lines[pair.lines.seed == pair.seeds[0]]
-        sides = [next(seeds[seeds.row == row].itertuples()) for row in (before, after)]
+        sides = examples._sides(pair, before, after, pair.seeds[0])
         lists = {name: two for name in wanted if all(two := [ranked(side, name) for side in sides])}
         known = examples.at_hand(sides[1].record, pair.dataset, lists)
         if lists:
@@ -334,8 +364,8 @@ def command_of(data: dict, rung: str, row: str, dataset: str) -> str | None:
 DIRECTIVES = {
     "asked": Asked,
     "counts": Counts,
-    "doubtful": Doubtful,
     "networks": Networks,
+    "orderings": Orderings,
     "pca": Components,
     "triplet-counts": TripletCounts,
     "triplet-kinds": TripletKinds,
