@@ -1,0 +1,277 @@
+"""Models that find evidence in a long context: heads for evidence, answer and type of question, and the question-evidence loss."""
+
+import inspect
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
+
+from . import encoders, losses, weights
+from .heads import QuestionTypeProjection
+from .long_inputs import add_markers
+
+PROJECTIONS = ("none", "shared", "per_type")
+SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
+TEMPERATURE = 0.6
+log = logging.getLogger(__name__)
+
+
+def contrast_of(
+    projection: str,
+    similarity: str,
+    loss_weight: float,
+    temperatures: str | None,
+    kinds: Sequence[str],
+    projection_size: int | None = None,
+    projection_dropout: float = 0.1,
+    wrong_types: bool = True,
+    other_evidence: str = "exclude",
+    reduction: str = "mean",
+) -> dict:
+    """The contrastive loss of a run: what is compared how, and its weight lambda.
+
+    Args:
+        projection: none (raw vectors), shared, or per_type. similarity: of raw vectors dot or cosine; bilinear (equation 2) or projected
+            (equation 3) where there are projections.
+        temperatures: one for all, or one a question type in the order of `kinds`, joined by commas.
+    Raises: ValueError for values that do not go together.
+    Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
+    """
+    if projection not in PROJECTIONS:
+        raise ValueError(f"projection: one of {', '.join(PROJECTIONS)} expected, got {projection!r}")
+    if similarity not in SIMILARITIES[projection]:
+        known = " or ".join(SIMILARITIES[projection])
+        raise ValueError(f"similarity: {known} expected with projection={projection}, got {similarity!r}")
+    if not 0 <= loss_weight <= 1:
+        raise ValueError(f"loss_weight: 0 to 1 expected, got {loss_weight}")
+    if similarity != "projected" and projection_size is not None:
+        raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
+    given = [float(value) for value in str(temperatures).split(",")] if temperatures is not None else [TEMPERATURE]
+    if len(given) not in (1, len(kinds)) or min(given) <= 0:
+        raise ValueError(f"temperatures: one, or one for each of {', '.join(kinds)}, above 0, expected, got {temperatures}")
+    return {
+        "projection": projection,
+        "similarity": similarity,
+        "loss_weight": loss_weight,
+        "temperatures": given if len(given) > 1 else given * len(kinds),
+        "projection_size": projection_size,
+        "projection_dropout": projection_dropout,
+        "wrong_types": wrong_types,
+        "other_evidence": other_evidence,
+        "reduction": reduction,
+    }
+
+
+class EvidenceFinder(nn.Module):
+    """A long-context model that says which sentences are evidence, what the answer is, and of which type the question is.
+
+    Evidence: one linear layer on the vector of each sentence's marker; type: one on the question's; the answer: start and end of a span of
+    the context, or, of a model with a decoder, text.
+    Paper: evidence_contrast, section 2.
+    Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N) places of markers, -1 for none -> see `forward`
+    Args:
+        settings: {"kinds": names of question types, "form", "max_tokens", "contrast": what `contrast_of` gave}, kept in the config.
+    Deviation: D-90.
+    """
+
+    HEADS = ("evidence", "kind", "span", "projection")
+
+    def __init__(self, backbone: nn.Module, tokenizer, settings: dict):
+        super().__init__()
+        self.backbone, self.tokenizer = backbone, tokenizer
+        backbone.config.finding = settings
+        size, kinds, contrast = self.hidden_size, len(settings["kinds"]), settings["contrast"]
+        self.evidence, self.kind = nn.Linear(size, 1), nn.Linear(size, kinds)
+        self.span = None if self.generates else nn.Linear(size, 2)
+        for head in filter(None, (self.evidence, self.kind, self.span)):
+            nn.init.normal_(head.weight, std=0.02)
+            nn.init.zeros_(head.bias)
+        self.projection = None  # drawn last: what stands before it is the same without it
+        if contrast["projection"] != "none":
+            classes, form = kinds if contrast["projection"] == "per_type" else 1, contrast["similarity"]
+            self.projection = QuestionTypeProjection(size, classes, contrast["projection_size"], form, contrast["projection_dropout"])
+        self._reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
+
+    @property
+    def settings(self) -> dict:
+        return self.backbone.config.finding
+
+    @property
+    def generates(self) -> bool:
+        """Whether answers are written by a decoder."""
+        return bool(getattr(self.backbone.config, "is_encoder_decoder", False))
+
+    @property
+    def hidden_size(self) -> int:
+        return self.backbone.config.hidden_size
+
+    def forward(self, batch: dict) -> dict:
+        """The vectors questions (B, H), sentences (B, N, H); the logits evidence (B, N), kind (B, Q), span (B, T, 2) or text (B, A, V)."""
+        given = {"attention_mask": batch["attention_mask"]}
+        if self._reads_globally:
+            given["global_attention_mask"] = batch["is_global"]
+        encoder = self.backbone.get_encoder() if self.generates else self.backbone
+        encoded = encoder(input_ids=batch["input_ids"], **given)
+        hidden = encoded.last_hidden_state
+        rows = torch.arange(len(hidden), device=hidden.device)
+        with torch.autocast(hidden.device.type, enabled=False):
+            hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+            found = {"questions": hidden[rows, batch["question"]], "sentences": hidden[rows[:, None], batch["sentences"].clamp(min=0)]}
+            found["evidence"] = self.evidence(found["sentences"]).squeeze(-1)
+            found["kind"] = self.kind(found["questions"])
+            if self.span is not None:
+                found["span"] = self.span(hidden)
+        if self.generates and "answers" in batch:
+            found["text"] = self.backbone(encoder_outputs=encoded, labels=batch["answers"], **given).logits
+        return found
+
+    # -------------------------------------------------------------- losses
+
+    def qa_losses(self, found: dict, micro: dict) -> torch.Tensor:
+        """The loss of the task, an example a row: evidence + type + answer. Shapes: -> (B,)"""
+        real = micro["sentences"] >= 0
+        each = binary_cross_entropy_with_logits(found["evidence"], micro["evidence"].float(), reduction="none")
+        total = (each * real).sum(1) / real.sum(1).clamp(min=1) + cross_entropy(found["kind"], micro["kinds"], reduction="none")
+        if self.span is not None:
+            logits = found["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
+            sides = (losses.or_softmax(logits[..., side], micro[name]) for side, name in enumerate(("starts", "ends")))
+            return total + sum(sides)
+        text = cross_entropy(found["text"].float().transpose(1, 2), micro["answers"], ignore_index=losses.IGNORED, reduction="none")
+        return total + text.sum(1) / (micro["answers"] != losses.IGNORED).sum(1).clamp(min=1)
+
+    def contrast_losses(self, found: dict, micro: dict) -> torch.Tensor:
+        """The question-evidence loss of every question that has an answer and evidence, 0 of the others. Shapes: -> (B,)"""
+        contrast, terms = self.settings["contrast"], []
+        for row in range(len(found["questions"])):
+            real, kind = micro["sentences"][row] >= 0, int(micro["kinds"][row])
+            evidence = micro["evidence"][row, real]
+            if not micro["contrasted"][row]:
+                terms.append(found["questions"].new_zeros(()))
+                continue
+            questions, sentences = self.projected(found["questions"][row], found["sentences"][row, real])
+            temperatures = torch.tensor(contrast["temperatures"], device=questions.device)
+            if len(questions) == 1:
+                temperatures, kind = temperatures[kind : kind + 1], 0
+            similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast["similarity"], contrast["similarity"])
+            chosen = {name: contrast[name] for name in ("wrong_types", "other_evidence", "reduction")}
+            terms.append(losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **chosen))
+        return torch.stack(terms)
+
+    def projected(self, question: torch.Tensor, sentences: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """A question and its sentences as the loss compares them. Shapes: (H,), (N, H) -> (Q, d), (Q, N, d); Q is 1 but for per_type"""
+        if self.projection is None:
+            return question[None], sentences[None]
+        return self.projection(question, sentences)
+
+    @property
+    def loss_weights(self) -> dict[str, float]:
+        """The parts of the loss: 1 - lambda and lambda."""
+        weight = self.settings["contrast"]["loss_weight"]
+        return {"qa": 1 - weight, "contrast": weight}
+
+    def micro_loss(self, found: dict, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
+        """A micro-batch's share of the loss of its optimiser batch, and its parts: [L_QA, L_c].
+
+        L = (1 - lambda) L_QA + lambda L_c, each the mean over the examples of the batch, L_c over those that have evidence
+        Paper: evidence_contrast, section 3.1.
+        """
+        weight = self.settings["contrast"]["loss_weight"]
+        task = self.qa_losses(found, micro).sum() / batch["examples"]
+        if weight == 0:
+            return task, torch.stack([task, torch.zeros_like(task)]).detach()
+        contrast = self.contrast_losses(found, micro).sum() / max(batch["contrasted"], 1)
+        return (1 - weight) * task + weight * contrast, torch.stack([task, contrast]).detach()
+
+    # -------------------------------------------------------------- on disk
+
+    def save(self, folder: str | Path) -> Path:
+        """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
+        heads = {name: getattr(self, name) for name in self.HEADS}
+        named = {f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()}
+        with weights.whole_folder(folder) as part, weights.quiet():
+            self.backbone.save_pretrained(part)
+            save_file({name: parameter.detach().contiguous() for name, parameter in named.items()}, part / weights.HEAD)
+            self.tokenizer.save_pretrained(part)
+        return Path(folder)
+
+
+def tiny_longformer(tokenizer) -> nn.Module:
+    """A Longformer small enough for two CPU cores: 2 layers of 128, windows of 64, 1,024 positions."""
+    size = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
+    ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    places = {"attention_window": [64, 64], "max_position_embeddings": 1026, "type_vocab_size": 1}
+    config = LongformerConfig(vocab_size=len(tokenizer), **places, **size, **ids)
+    return AutoModel.from_config(config)
+
+
+def tiny_led(tokenizer) -> nn.Module:
+    """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
+    ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    size = {"d_model": 128, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    wide = {"encoder_ffn_dim": 512, "decoder_ffn_dim": 512, "attention_window": [64, 64]}
+    places = {"max_encoder_position_embeddings": 1024, "max_decoder_position_embeddings": 64}
+    ids["decoder_start_token_id"] = tokenizer.eos_token_id
+    return AutoModelForSeq2SeqLM.from_config(LEDConfig(vocab_size=len(tokenizer), **size, **wide, **places, **ids))
+
+
+FROM_SCRATCH = {
+    "tiny": lambda tokenizer: encoders.tiny(tokenizer, mlm=False).backbone,
+    "tiny_longformer": tiny_longformer,
+    "tiny_led": tiny_led,
+}
+
+
+def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> EvidenceFinder:
+    """What a run starts from: a backbone from scratch (`FROM_SCRATCH`), from a run, a folder or the hub, under fresh heads.
+
+    The markers of a long input are put into the tokenizer, and their embeddings drawn anew.
+    Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
+    """
+    fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
+    with weights.seeded(seed), weights.quiet():
+        if name in FROM_SCRATCH:
+            backbone = FROM_SCRATCH[name](tokenizer)
+        else:
+            backbone = _loaded(name)
+            if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
+                backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+    if fresh:
+        log.warning("%s: fresh embeddings (seed %d) of %d markers", name, seed, fresh)
+    places = ("max_encoder_position_embeddings", "max_position_embeddings")
+    offset = backbone.config.pad_token_id + 1 if backbone.config.model_type in ("roberta", "longformer", "xlm-roberta") else 0
+    longest = next((getattr(backbone.config, place) for place in places if getattr(backbone.config, place, None)), settings["max_tokens"])
+    if settings["max_tokens"] > longest - offset:
+        raise ValueError(f"max_tokens: at most {longest - offset} for {name}, got {settings['max_tokens']}")
+    with weights.seeded(seed):
+        return EvidenceFinder(backbone, tokenizer, settings)
+
+
+def _loaded(name) -> nn.Module:
+    path = weights.source(name)
+    config = weights.from_pretrained(AutoConfig, path, name)
+    backbone, _ = weights.with_head(AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel, path, name)
+    return backbone
+
+
+def load(name: str | Path) -> EvidenceFinder:
+    """A trained finder, of a finished run or a folder.
+
+    Raises: ValueError for a model that was not trained as one.
+    """
+    path = weights.source(name)
+    config = Path(path) / "config.json"
+    settings = json.loads(config.read_text(encoding="utf-8")).get("finding") if config.is_file() else None
+    if settings is None:
+        raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
+    model = start_from(name, encoders.load_tokenizer(name), settings)
+    saved = weights.saved_heads(path)
+    heads = {head: getattr(model, head) for head in model.HEADS}
+    named = {f"{head}.{key}": p for head, module in heads.items() if module is not None for key, p in module.named_parameters()}
+    weights.restore(named, saved, name)
+    return model.eval()

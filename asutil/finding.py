@@ -1,0 +1,226 @@
+"""Finding evidence in a long context: optimiser batches, and what a model says: evidence, its nearness to the question, an answer."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import torch
+from torch.nn.functional import normalize
+from tqdm.auto import tqdm
+
+from . import answers, examples, inputs
+from .evidence import KINDS
+from .evidence_models import EvidenceFinder
+from .long_inputs import Contexts
+
+LONGEST_ANSWER = 30  # tokens of a span that is read off its start and end, or written
+
+
+# ------------------------------------------------------------------ optimiser batches
+
+
+class Batches(inputs.FinetuningBatches):
+    """Optimiser batches of long questions, by step; every epoch visits each question once, in a keyed order.
+
+    Args:
+        contexts: the questions as token ids (`long_inputs.Contexts`).
+        with_answers: with the tokens of the answer, for a model with a decoder.
+    """
+
+    def __init__(
+        self, contexts: Contexts, epochs: int, batch_size: int, micro_tokens: int = 8192, seed: int = 0, with_answers: bool = False
+    ):
+        super().__init__(contexts, epochs, batch_size, contexts.max_tokens, micro_tokens, seed)
+        self.with_answers = with_answers
+
+    def __getitem__(self, step: int) -> dict:
+        numbers = self.examples(step)
+        micro = [padded(self.pairs, some, self.with_answers) for some in by_length(self.pairs, numbers, self.micro_tokens)]
+        counts = {"examples": len(numbers), "masked": 0, "tokens": sum(len(self.pairs.read[n].ids) for n in numbers)}
+        return {"micro": micro, **counts, "contrasted": sum(int(part["contrasted"].sum()) for part in micro)}
+
+
+def by_length(contexts: Contexts, numbers: Sequence[int], micro_tokens: int) -> list[np.ndarray]:
+    """Questions in parts of some padded tokens, the longest first."""
+    lengths = np.array([len(contexts.read[n].ids) for n in numbers])
+    order, parts = np.argsort(-lengths, kind="stable"), []
+    while len(order):
+        some, order = np.split(order, [max(1, micro_tokens // int(lengths[order[0]]))])
+        parts.append(np.asarray(numbers)[some])
+    return parts
+
+
+def padded(contexts: Contexts, numbers: Sequence[int], with_answers: bool = False) -> dict[str, torch.Tensor]:
+    """Some questions as tensors, padded to the longest.
+
+    Returns: input_ids, attention_mask, is_global, in_context, starts, ends (B, T); sentences (B, N) places, -1 for none; evidence (B, N);
+        question, kinds, contrasted (B,): whether the question has an answer and evidence; with `with_answers` the answer's ids (B, A), -100
+        where there is none.
+    """
+    read, tokenizer = [contexts.read[n] for n in numbers], contexts.tokenizer
+    width, count = max(len(one.ids) for one in read), max([len(one.sentences) for one in read] + [1])
+    table = {
+        "input_ids": _stacked([one.ids for one in read], width, tokenizer.pad_token_id),
+        "attention_mask": _stacked([np.ones(len(one.ids)) for one in read], width, 0),
+        "is_global": _stacked([one.is_global for one in read], width, 0),
+        "in_context": _stacked([one.pieces > 0 for one in read], width, 0).astype(bool),
+        "starts": _stacked([one.starts for one in read], width, 0).astype(bool),
+        "ends": _stacked([one.ends for one in read], width, 0).astype(bool),
+        "sentences": _stacked([one.sentences for one in read], count, -1),
+        "evidence": _stacked([one.evidence for one in read], count, 0).astype(bool),
+        "question": np.array([one.question for one in read]),
+        "kinds": np.array([one.kind for one in read]),
+        "contrasted": np.array([one.evidence.any() and contexts.kinds[one.kind] != "unanswerable" for one in read]),
+    }
+    if with_answers:
+        ids = [np.array(tokenizer(contexts.questions[n].answers[0].text)["input_ids"]) for n in numbers]
+        table["answers"] = _stacked(ids, max(map(len, ids)), inputs.IGNORED)
+    return {name: torch.from_numpy(array) for name, array in table.items()}
+
+
+def _stacked(rows: list[np.ndarray], width: int, filler: int) -> np.ndarray:
+    table = np.full((len(rows), width), filler, np.int64)
+    for row, values in zip(table, rows):
+        row[: len(values)] = values
+    return table
+
+
+# ------------------------------------------------------------------ answers and evidence
+
+
+@torch.no_grad()
+def predict(
+    model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096, progress: bool = True
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """What a model says of some questions: a line a sentence, and a line a question.
+
+    Returns: two DataFrames. A line a sentence: question_id, candidate_id ("passage-sentence"), label (1 for evidence), score (the logit of
+        the evidence head) and three similarities with the question: raw (cosine of the vectors as they are), gold and predicted (as the
+        loss compares them, by the question's gold type and by the predicted one). A line a question: question_id, kind, predicted_kind,
+        answer.
+    """
+    training, device = model.training, next(model.parameters()).device
+    model.eval()
+    lines, asked, numbers = {}, {}, np.arange(len(contexts))
+    with tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True) as bar:
+        for some in by_length(contexts, numbers, micro_tokens):
+            micro = {name: tensor.to(device) for name, tensor in padded(contexts, some).items()}
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                found = model(micro)
+            written = _written(model, micro) if model.generates else None
+            for row, number in enumerate(some):
+                lines[number], asked[number] = _said(model, contexts, number, found, row)
+                if written is not None:
+                    asked[number]["answer"] = written[row]
+            bar.update(len(some))
+    model.train(training)
+    return pd.concat([lines[n] for n in numbers], ignore_index=True), pd.DataFrame([asked[n] for n in numbers])
+
+
+def _said(model, contexts, number: int, found: dict, row: int) -> tuple[pd.DataFrame, dict]:
+    read, question = contexts.read[number], contexts.questions[number]
+    count, kinds = len(read.sentences), contexts.kinds
+    predicted = int(found["kind"][row].argmax())
+    vector, sentences = found["questions"][row], found["sentences"][row, :count]
+    seen_questions, seen = model.projected(vector, sentences)
+    similarity = {"raw": normalize(sentences, dim=-1) @ normalize(vector, dim=-1)}
+    for name, kind in (("gold", read.kind), ("predicted", predicted)):
+        place = kind if len(seen_questions) > 1 else 0
+        similarity[name] = normalize(seen[place], dim=-1) @ normalize(seen_questions[place], dim=-1)
+    table = {
+        "question_id": question.id,
+        "candidate_id": [f"{p}-{s}" for p, s in read.units.tolist()],
+        "label": read.evidence.astype(np.int8),
+    }
+    scores = {"score": found["evidence"][row, :count], **similarity}
+    table |= {name: values.float().cpu().numpy() for name, values in scores.items()}
+    answer = _answer(model, contexts, read, found, row, kinds[predicted])
+    return pd.DataFrame(table), {"question_id": question.id, "kind": kinds[read.kind], "predicted_kind": kinds[predicted], "answer": answer}
+
+
+def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
+    """The answer of a model without a decoder: its type's, or the likeliest span within one text."""
+    if kind in ("yes", "no", "unanswerable") or model.span is None:
+        return kind
+    starts, ends = found["span"][row, : len(read.ids)].float().cpu().unbind(-1)
+    length = torch.arange(len(starts))
+    apart = length[None] - length[:, None]
+    pieces = torch.from_numpy(read.pieces)
+    allowed = (apart >= 0) & (apart < LONGEST_ANSWER) & (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
+    if not allowed.any():
+        return ""
+    best = int((starts[:, None] + ends[None]).masked_fill(~allowed, -torch.inf).argmax())
+    return read.text(*divmod(best, len(starts)), contexts.encode)
+
+
+def _written(model, micro: dict) -> list[str]:
+    given = {"input_ids": micro["input_ids"], "attention_mask": micro["attention_mask"], "global_attention_mask": micro["is_global"]}
+    ids = model.backbone.generate(**given, max_new_tokens=LONGEST_ANSWER, num_beams=1, do_sample=False)
+    return [text.strip() for text in model.tokenizer.batch_decode(ids, skip_special_tokens=True)]
+
+
+# ------------------------------------------------------------------ figures
+
+
+SIMILARITIES = {"map_raw": "raw", "map_projected": "gold", "map_predicted_type": "predicted", "map_evidence_head": "score"}
+
+
+def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts) -> answers.Measured:
+    """Answer and evidence by the data set's own rules, and how well three similarities and the evidence head rank the evidence.
+
+    answer_f1, evidence_f1: of HotpotQA's and QASPER's evaluators, evidence being what the head gives more than even odds; map_raw,
+    map_projected, map_predicted_type: mean average precision of the evidence by `predict`'s similarities (table 1), over the questions that
+    have evidence; type_accuracy: of the question types.
+    Paper: evidence_contrast, sections 4.1 and 4.2.
+    Args:
+        sentences, questions: what `predict` gave for these contexts.
+    """
+    known = {question.id: question for question in contexts.questions}
+    chosen = {name: set() for name in known}
+    for name, unit in sentences.loc[sentences.score > 0, ["question_id", "candidate_id"]].itertuples(index=False):
+        chosen[name].add(tuple(map(int, unit.split("-"))))
+    said = {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}
+    if set(contexts.kinds) == set(KINDS["qasper"]):
+        golds = {name: [(one.text, one.kind, one.evidence) for one in question.answers] for name, question in known.items()}
+        official = answers.qasper(said, golds)
+        means, table = official.means, official.per_question
+    else:
+        official = answers.hotpotqa(
+            said, {name: (question.answers[0].text, question.answers[0].evidence) for name, question in known.items()}
+        )
+        names = {"f1": "answer_f1", "em": "answer_em", "sp_f1": "evidence_f1", "sp_em": "evidence_em", "joint_f1": "joint_f1"}
+        means = {new: official.means[old] for old, new in names.items()}
+        table = official.per_question.rename(columns=names)[["question_id", *names.values()]]
+    for name, column in SIMILARITIES.items():
+        ranked = answers.evidence_map(sentences.question_id, sentences.label, sentences[column])
+        means = means | {name: ranked.map}
+        table = table.merge(
+            ranked.per_question[["question_id", "average_precision"]].rename(columns={"average_precision": name}), how="left"
+        )
+    means["type_accuracy"] = float((questions.kind == questions.predicted_kind).mean())
+    return answers.Measured(means, {"questions": len(known)}, table)
+
+
+def markers(model: EvidenceFinder, contexts: Contexts, count: int = 40, seed: int = 0) -> dict:
+    """The normalised vectors of some questions' markers and of a piece of evidence and another sentence of each, chosen by hashes.
+
+    Paper: evidence_contrast, appendix A and figure 2.
+    Returns: {"vectors": (3 * count, H), "roles": question, positive or negative, "questions": the number of each one's question, "kinds":
+        its question's type}
+    """
+    both = {q.id: n for n, q in enumerate(contexts.questions) if contexts.read[n].evidence.any() and not contexts.read[n].evidence.all()}
+    found = {"vectors": [], "roles": [], "questions": [], "kinds": []}
+    training, device = model.training, next(model.parameters()).device
+    model.eval()
+    for place, name in enumerate(examples.choose(both, count, seed)):
+        read, micro = contexts.read[both[name]], padded(contexts, [both[name]])
+        with torch.no_grad():
+            said = model({key: tensor.to(device) for key, tensor in micro.items()})
+        sentences = dict(enumerate(normalize(said["sentences"][0], dim=-1).cpu().numpy()))
+        picked = [int(examples.choose(np.flatnonzero(read.evidence == wanted), 1, seed)[0]) for wanted in (True, False)]
+        found["vectors"] += [normalize(said["questions"][0], dim=-1).cpu().numpy(), *(sentences[number] for number in picked)]
+        found["roles"] += ["question", "positive", "negative"]
+        found["questions"] += [place] * 3
+        found["kinds"] += [contexts.kinds[read.kind]] * 3
+    model.train(training)
+    return found | {"vectors": np.stack(found["vectors"])}

@@ -1,0 +1,272 @@
+"""Finding evidence: losses against loops and against each other, models of three architectures, learning, spans, files."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from asutil import evidence_models, finding, losses, training, weights
+from asutil.evidence import KINDS as TYPES
+from asutil.evidence import Answer, LongQuestion
+from asutil.evidence_models import contrast_of
+from asutil.long_inputs import Contexts, add_markers
+
+from .test_long_inputs import KINDS, made_up
+
+USUAL = {"peak_lr": 2e-3, "warmup_steps": 4, "weight_decay": 0.0, "seed": 0, "save_every": 10_000, "log_every": 10, "progress": False}
+
+
+def contrast(projection="none", similarity=None, loss_weight=0.0, temperatures=None, **chosen):
+    usual = "cosine" if projection == "none" else "projected"
+    return contrast_of(projection, similarity or usual, loss_weight, temperatures, KINDS, **chosen)
+
+
+def new(tokenizer, name="tiny", max_tokens=200, form="marked", kinds=KINDS, seed=0, **chosen):
+    settings = {"kinds": list(kinds), "form": form, "max_tokens": max_tokens, "contrast": contrast(**chosen)}
+    return evidence_models.start_from(name, copy.deepcopy(tokenizer), settings, seed)
+
+
+def read(model, questions):
+    return Contexts(model.tokenizer, questions, model.settings["kinds"], model.settings["max_tokens"], model.settings["form"])
+
+
+@pytest.fixture(scope="module")
+def questions():
+    return [made_up(seed, kind=("span", "yes", "no")[seed % 3]) for seed in range(12)]
+
+
+def in_one(model, contexts, **chosen):
+    (batch,) = [finding.Batches(contexts, 1, len(contexts), 10**6, 0, **chosen)[0]]
+    return batch
+
+
+@pytest.mark.parametrize("name", evidence_models.FROM_SCRATCH)
+def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
+    model = new(tokenizer, name, 400).eval()
+    contexts = read(model, questions)
+    micro = finding.padded(contexts, range(len(contexts)), model.generates)
+    with torch.no_grad():
+        found = model(micro)
+        for row, one in enumerate(contexts.read):
+            alone = model(finding.padded(contexts, [row], model.generates))
+            count = len(one.sentences)
+            torch.testing.assert_close(found["sentences"][row, :count], alone["sentences"][0], atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(found["evidence"][row, :count], alone["evidence"][0], atol=2e-5, rtol=1e-4)
+            torch.testing.assert_close(found["questions"][row], alone["questions"][0], atol=2e-5, rtol=1e-4)
+
+
+def test_or_softmax_equals_a_loop():
+    logits = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
+    right = torch.rand(4, 9) < 0.4
+    right[2] = False
+    expected = []
+    for row, places in zip(logits.tolist(), right.tolist()):
+        powers = [2.718281828459045**z for z in row]
+        expected.append(-np.log(sum(p for p, r in zip(powers, places) if r) / sum(powers)) if any(places) else 0.0)
+    assert losses.or_softmax(logits, right).tolist() == pytest.approx(expected, rel=1e-9)
+    assert torch.autograd.gradcheck(lambda z: losses.or_softmax(z, right), logits)
+
+
+def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
+    model = new(tokenizer).eval()
+    contexts = read(model, questions)
+    micro = finding.padded(contexts, range(len(contexts)))
+    with torch.no_grad():
+        found, by_loop = model(micro), []
+        for row, one in enumerate(contexts.read):
+            parts, count = [], len(one.sentences)
+            logits, gold = found["evidence"][row, :count].double(), torch.from_numpy(one.evidence)
+            parts.append(torch.where(gold, -torch.log(torch.sigmoid(logits)), -torch.log(1 - torch.sigmoid(logits))).mean())
+            parts.append(-found["kind"][row].double().log_softmax(-1)[one.kind])
+            inside = torch.from_numpy(np.flatnonzero(one.pieces > 0))
+            for side, places in enumerate((one.starts, one.ends)):
+                if places.any():
+                    chances = found["span"][row, inside, side].double().softmax(-1)
+                    parts.append(-chances[torch.from_numpy(places)[inside]].sum().log())
+            by_loop.append(float(sum(parts)))
+        assert model.qa_losses(found, micro).tolist() == pytest.approx(by_loop, rel=1e-5)
+
+
+def test_without_weight_the_loss_of_the_task_is_untouched_to_the_last_bit(tokenizer, questions):
+    plain, projected = new(tokenizer), new(tokenizer, projection="per_type")
+    contexts, found = read(plain, questions), []
+    for model in (plain, projected):
+        with torch.random.fork_rng():
+            torch.manual_seed(1)
+            batch = in_one(model, contexts)
+            loss = sum(model.micro_loss(model.train()(micro), micro, batch)[0] for micro in batch["micro"])
+            loss.backward()
+        found.append((loss.item(), [p.grad for p in model.backbone.parameters()]))
+    assert found[0][0] == found[1][0]
+    assert all((a is None and b is None) or torch.equal(a, b) for a, b in zip(found[0][1], found[1][1]))
+
+
+@pytest.mark.parametrize(
+    ("projection", "similarity"), [("none", "dot"), ("none", "cosine"), ("shared", "bilinear"), ("per_type", "projected")]
+)
+def test_the_whole_loss_mixes_both(tokenizer, questions, projection, similarity):
+    model = new(tokenizer, projection=projection, similarity=similarity, loss_weight=0.4, temperatures="0.5,0.7,0.9").eval()
+    contexts = read(model, questions)
+    batch = in_one(model, contexts)
+    (micro,) = batch["micro"]
+    found = model(micro)
+    loss, parts = model.micro_loss(found, micro, batch)
+    terms = []
+    for row in range(len(micro["kinds"])):
+        real, kind = micro["sentences"][row] >= 0, int(micro["kinds"][row])
+        q, s = model.projected(found["questions"][row], found["sentences"][row, real])
+        place = kind if len(q) > 1 else 0
+        temperatures = torch.tensor([0.5, 0.7, 0.9])[: len(q)] if len(q) > 1 else torch.tensor([[0.5, 0.7, 0.9][kind]])
+        sim = "cosine" if similarity in ("cosine", "projected") else "dot"
+        terms.append(losses.question_evidence(q, s, micro["evidence"][row, real], place, temperatures, sim))
+    assert parts[1].item() == pytest.approx(sum(terms).item() / 12, rel=1e-5)
+    assert loss.item() == pytest.approx(0.6 * parts[0].item() + 0.4 * parts[1].item(), rel=1e-5)
+
+
+def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
+    kinds = TYPES["qasper"]
+    with_evidence, none = made_up(1, kind="yes"), made_up(2, kind="no")
+    none = LongQuestion("none", none.text, none.passages, (Answer("no", "no", frozenset()),))
+    unanswerable = LongQuestion("un", "what?", with_evidence.passages, (Answer("", "unanswerable", frozenset({(0, 0)})),))
+    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300}
+    settings["contrast"] = contrast_of("per_type", "projected", 1.0, None, kinds)
+    model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
+    contexts = read(model, [with_evidence, none, unanswerable])
+    batch = in_one(model, contexts)
+    assert batch["contrasted"] == 1 and batch["examples"] == 3
+    (micro,) = batch["micro"]
+    assert (model.contrast_losses(model(micro), micro) > 0).tolist() == micro["contrasted"].tolist()
+
+
+def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
+    model = new(tokenizer, projection="per_type", loss_weight=0.5).double().eval()
+    contexts, found = read(model, questions), []
+    for micro_tokens in (1, 10**6):
+        batch = finding.Batches(contexts, 1, 12, micro_tokens, 0)[0]
+        model.zero_grad()
+        parts = [model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"]]
+        sum(parts).backward()
+        found.append((sum(parts).item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]), len(parts)))
+    assert (found[0][2], found[1][2]) == (12, 1) and found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny_led"])
+def test_training_brings_evidence_to_the_front_and_near_the_question(tokenizer, tmp_path, name):
+    """On the questions that it was trained on: a tiny model from scratch has nothing to generalise from."""
+    model = new(tokenizer, name, 300, projection="shared", loss_weight=0.5)
+    contexts = read(model, [made_up(seed, passages=2, kind="yes") for seed in range(6)])
+    before = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
+    training.train(model, finding.Batches(contexts, 20, 6, 4096, 0, model.generates), tmp_path, **USUAL)
+    after = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
+    for figure in ("map_evidence_head", "map_projected"):
+        assert before[figure] < 0.8 and after[figure] > 0.9
+    assert after["evidence_f1"] > 0.9 > before["evidence_f1"] and after["type_accuracy"] == 1 and after["questions"] == 6
+
+
+def test_figures_follow_the_data_sets_own_rules(tokenizer):
+    kinds = TYPES["qasper"]
+    passages = made_up(1).passages
+    first, second = (Answer(text, "extractive", frozenset({unit})) for text, unit in (("river", (0, 0)), ("stone bridge", (1, 0))))
+    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300, "contrast": contrast_of("none", "cosine", 0.0, None, kinds)}
+    model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings)
+    contexts = read(model, [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))])
+    sentences, questions = finding.predict(model, contexts, progress=False)
+    sentences["score"] = [1.0 if unit == "0-0" else -1.0 for unit in sentences.candidate_id]
+    questions["answer"], questions["predicted_kind"] = ["a stone bridge", "river"], ["extractive", "abstractive"]
+    measured = finding.measure(sentences, questions, contexts)
+    assert (
+        measured.record()["answer_f1"] == 0.5 and measured.record()["evidence_f1"] == 0.5
+    )  # best of two annotators: 1 and 1; then 0 and 0
+    assert measured.record()["type_accuracy"] == 0.5 and measured.per_question.question_id.tolist() == ["a", "b"]
+    assert 0 < measured.record()["map_raw"] <= 1
+
+
+def test_markers_are_unit_vectors_of_evidence_and_of_another_sentence(tokenizer, questions):
+    model = new(tokenizer)
+    contexts = read(model, questions)
+    shown = finding.markers(model, contexts, count=5)
+    assert shown["vectors"].shape == (15, 128) and np.linalg.norm(shown["vectors"], axis=1) == pytest.approx(np.ones(15), abs=1e-5)
+    assert shown["roles"] == ["question", "positive", "negative"] * 5 and shown["questions"] == sorted([*range(5)] * 3)
+    sentences, _ = finding.predict(model, contexts, progress=False)
+    near = (shown["vectors"][0::3] * shown["vectors"][1::3]).sum(1), (shown["vectors"][0::3] * shown["vectors"][2::3]).sum(1)
+    for label, cosines in zip((1, 0), near):
+        known = sentences.loc[sentences.label == label, "raw"].to_numpy()
+        assert all(np.abs(known - cosine).min() < 1e-5 for cosine in cosines)
+
+
+def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
+    model = new(tokenizer).eval()
+    contexts = read(model, questions)
+    with torch.no_grad():
+        found = model(finding.padded(contexts, [0]))
+    one, best, chosen = contexts.read[0], -np.inf, None
+    starts, ends = found["span"][0].unbind(-1)
+    for start in range(len(one.ids)):
+        for end in range(start, min(start + finding.LONGEST_ANSWER, len(one.ids))):
+            if one.pieces[start] == one.pieces[end] > 0 and float(starts[start] + ends[end]) > best:
+                best, chosen = float(starts[start] + ends[end]), (start, end)
+    assert finding._answer(model, contexts, one, found, 0, "span") == one.text(*chosen, contexts.encode)
+    assert finding._answer(model, contexts, one, found, 0, "yes") == "yes"
+
+
+@pytest.mark.parametrize("name", ["tiny", "tiny_longformer", "tiny_led"])
+def test_what_was_saved_is_loaded(tokenizer, questions, tmp_path, name):
+    model = new(tokenizer, name, 300, projection="per_type", loss_weight=0.2)
+    model.save(tmp_path / "model")
+    again = evidence_models.load(tmp_path / "model")
+    assert again.settings == model.settings
+    ours, theirs = (finding.predict(one, read(one, questions[:3]), progress=False) for one in (model, again))
+    assert ours[0].equals(theirs[0]) and ours[1].equals(theirs[1])
+
+
+def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_path):
+    from .conftest import Stopping
+
+    make = lambda: new(tokenizer, projection="per_type", loss_weight=0.4)
+    batches = finding.Batches(read(make(), questions), 3, 5, 500, 0)
+    whole, stopped, again = make(), make(), make()
+    usual = USUAL | {"save_every": 2}
+    training.train(whole, batches, tmp_path / "whole", **usual)
+    with pytest.raises(KeyboardInterrupt):
+        training.train(stopped, Stopping(batches, 5), tmp_path / "stopped", **usual)
+    training.train(again, batches, tmp_path / "stopped", **usual)
+    assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), again.state_dict().values()))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"projection": "each"}, "projection: one of none, shared, per_type expected, got 'each'"),
+        ({"projection": "none", "similarity": "projected"}, "similarity: dot or cosine expected with projection=none"),
+        ({"projection": "shared", "similarity": "cosine"}, "similarity: bilinear or projected expected with projection=shared"),
+        ({"loss_weight": 1.5}, "loss_weight: 0 to 1 expected, got 1.5"),
+        ({"temperatures": "0.5,0.5"}, "temperatures: one, or one for each of span, yes, no"),
+        ({"temperatures": "0"}, "above 0, expected, got 0"),
+        ({"projection": "none", "projection_size": 4}, "only projected vectors have one"),
+    ],
+)
+def test_contrasts_that_do_not_go_together_are_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        contrast(**given)
+
+
+def test_a_context_longer_than_the_model_reads_is_refused(tokenizer):
+    with pytest.raises(ValueError, match="max_tokens: at most 512 for tiny, got 513"):
+        new(tokenizer, max_tokens=513)
+
+
+def test_the_markers_are_drawn_by_the_seed(tokenizer, tmp_path):
+    from asutil import encoders
+
+    with weights.seeded(0):
+        encoders.tiny(tokenizer, mlm=False).backbone.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    rows = []
+    for seed in (0, 0, 1):
+        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 100, "contrast": contrast()}
+        model = evidence_models.start_from(tmp_path, encoders.load_tokenizer(tmp_path), settings, seed)
+        rows.append(model.backbone.get_input_embeddings().weight[-8:].tolist())
+        assert len(model.tokenizer) == len(tokenizer) + 8 and add_markers(model.tokenizer) == 0
+    assert rows[0] == rows[1] != rows[2]
