@@ -26,8 +26,7 @@ import yaml
 from . import hub
 from .provenance import of_project
 
-NAMED_BY = {"embed": ("dataset", "architecture")}  # what a run's name always says
-USUALLY_NAMED_BY = ("objective", "data", "dataset")
+NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
@@ -48,9 +47,14 @@ class Parameter:
 
 def root() -> Path:
     """The project's folder: `ASUTIL_PROJECT`, else the checkout that the package lies in, else the working folder or one above it."""
-    if os.environ.get("ASUTIL_PROJECT"):
-        return Path(os.environ["ASUTIL_PROJECT"]).resolve()
-    for folder in (Path(__file__).resolve().parents[1], Path.cwd(), *Path.cwd().parents):
+    return _root(os.environ.get("ASUTIL_PROJECT"), Path.cwd())
+
+
+@cache  # a plan of all rows asks some 50,000 times
+def _root(named: str | None, working: Path) -> Path:
+    if named:
+        return Path(named).resolve()
+    for folder in (Path(__file__).resolve().parents[1], working, *working.parents):
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return folder
     raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")
@@ -66,9 +70,8 @@ def parameters(notebook: str) -> dict[str, Parameter]:
     """
     path = root() / "notebooks" / f"{notebook}.ipynb"
     if not path.is_file():
-        raise FileNotFoundError(
-            f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, [p.stem for p in path.parent.glob('*.ipynb')])}"
-        )
+        known = [other.stem for other in path.parent.glob("*.ipynb")]
+        raise FileNotFoundError(f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, known)}")
     return _parameters_of(path, path.stat().st_mtime_ns)
 
 
@@ -125,9 +128,8 @@ def check(notebook: str, given: dict) -> None:
         if parameter.at_least is not None and value < parameter.at_least:
             raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
-            raise ValueError(
-                f"{name} of {notebook} is one of {', '.join(parameter.choices)}; got {value!r}{nearest(value, parameter.choices)}"
-            )
+            known = ", ".join(parameter.choices)
+            raise ValueError(f"{name} of {notebook} is one of {known}; got {value!r}{nearest(value, parameter.choices)}")
 
 
 @cache
@@ -262,7 +264,7 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
         if (
             name != "runs_dir"
             and effective[name] is not None
-            and (name in NAMED_BY.get(notebook, USUALLY_NAMED_BY) or effective[name] != without[name])
+            and ({name, f"{notebook}.{name}"} & {*NAMED_BY} or effective[name] != without[name])
         ):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
@@ -364,9 +366,6 @@ def atomically(path: Path, write) -> Path:
 def provenance() -> dict:
     """Versions, hardware, commit and sources, without any path, user or host name."""
     return of_project(root())
-
-
-# ------------------------------------------------------------------ all runs
 
 
 def read_record(folder: str | Path) -> dict:

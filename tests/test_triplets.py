@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import os
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import embedding, losses, nearest, questions, training, triplets, weights
+from asutil import embedding, hub, losses, nearest, questions, training, triplets, weights
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS, Stopping
@@ -73,6 +74,7 @@ def test_a_limit_takes_some_of_them_whatever_the_order_asked():
 
 
 @pytest.mark.mirror
+@pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
 @pytest.mark.parametrize(("dataset", "protocol"), triplets.COUNTS)
 def test_the_number_of_triplets_of_the_papers_data(tokenizer, dataset, protocol):
     split = questions.load(dataset, protocol)["train"]
