@@ -80,7 +80,7 @@ def train(
         raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
     folder, gpu = Path(folder), torch.cuda.is_available()
     bf16 = precision == "bf16" or (precision == "auto" and gpu and torch.cuda.is_bf16_supported())
-    packs = hasattr(model, "backbone") and packing.fits(model.backbone)
+    packs = hasattr(model, "compiled") and packing.fits(model.backbone)
     if gpu and packs and getattr(batches, "layout", "stated") is None:
         batches.layout = "packed"
     arguments = TrainingArguments(

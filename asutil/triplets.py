@@ -1,10 +1,9 @@
 """What siamese and triplet networks are trained on: labelled pairs, and all triplets of a question, a right and a wrong candidate."""
 
 import numpy as np
-import pandas as pd
 import torch
 
-from . import inputs, losses
+from . import inputs
 from .draws import keyed
 from .ragged import Ragged
 from .template import Template
@@ -84,6 +83,9 @@ class Batches(inputs.FinetuningBatches):
     their longest text.
     """
 
+    def __init__(self, examples: LabelledPairs, epochs: int, batch_size: int, max_tokens: int, micro_tokens: int = 8192, seed: int = 0):
+        super().__init__(examples, epochs, batch_size, max_tokens, micro_tokens, seed)
+
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
         questions, candidates = self.pairs.join(numbers, self.max_tokens)
@@ -121,24 +123,3 @@ def examples_for(architecture: str, tokenizer, questions, limit: int | None = No
     if limit is not None:
         raise ValueError(f"triplet_limit: only the triplet network has triplets, got architecture={architecture}")
     return LabelledPairs(tokenizer, questions)
-
-
-def kinds(vectors, questions, margin: float = 5.0, squared: bool = True) -> pd.Series:
-    """How many triplets of some questions are easy, semi-hard and hard, and how many in all.
-
-    Args:
-        vectors: text -> its vector (H,).
-    Paper: asbert, section 3.2.
-    """
-    found = {"easy": 0, "semi_hard": 0, "hard": 0, "triplets": 0}
-    for question in questions:
-        texts = {label: [c.text for c in question.candidates if c.label == label] for label in (1, 0)}
-        if not texts[1] or not texts[0]:
-            continue
-        asked = torch.from_numpy(vectors[question.text])
-        right, wrong = (losses.distance(torch.from_numpy(np.stack([vectors[t] for t in texts[label]])), asked, squared) for label in (1, 0))
-        near, far = right[:, None].expand(-1, len(wrong)), wrong.expand(len(right), -1)
-        for kind, those in losses.triplet_kinds(near, far, margin).items():
-            found[kind] += int(those.sum())
-        found["triplets"] += near.numel()
-    return pd.Series(found)

@@ -2,7 +2,6 @@
 
 import copy
 import itertools
-import os
 
 import numpy as np
 import pytest
@@ -10,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import embedding, hub, losses, nearest, questions, training, triplets, weights
+from asutil import embedding, losses, nearest, questions, training, triplets, weights
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS, Stopping
@@ -74,9 +73,8 @@ def test_a_limit_takes_some_of_them_whatever_the_order_asked():
 
 
 @pytest.mark.mirror
-@pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
 @pytest.mark.parametrize(("dataset", "protocol"), triplets.COUNTS)
-def test_the_number_of_triplets_of_the_papers_data(tokenizer, dataset, protocol):
+def test_the_number_of_triplets_of_the_papers_data(mirror, tokenizer, dataset, protocol):
     split = questions.load(dataset, protocol)["train"]
     found = triplets.examples_for("triplet", tokenizer, split, expected=triplets.COUNTS[dataset, protocol])
     slow = sum(sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split)
@@ -139,6 +137,14 @@ def trained(tokenizer, architecture, made, folder, epochs=60, **chosen):
     return start, model
 
 
+def apart(model, tokenizer, made):
+    """How far the right and the wrong candidate of every triplet are from the question."""
+    texts = [(question.text, candidate.text) for question in made for candidate in question.candidates]
+    right, wrong = triplets.Triplets(tokenizer, made).candidates(np.arange(triplets.Triplets(tokenizer, made).all)).T
+    asked, answers = (torch.from_numpy(model.encode(list(side))) for side in zip(*texts))
+    return losses.distance(asked[right], answers[right]), losses.distance(asked[wrong], answers[wrong])
+
+
 @pytest.mark.parametrize("architecture", ["siamese", "triplet"])
 def test_training_brings_right_candidates_nearer_than_wrong_ones(tokenizer, separable, tmp_path, architecture):
     train, test = separable
@@ -150,10 +156,10 @@ def test_training_brings_right_candidates_nearer_than_wrong_ones(tokenizer, sepa
         return best["label"].mean()
 
     assert share(model) >= 0.8 > 0.6 > share(start), "chance: 0.25"
-    texts = [text for question in test for text in (question.text, *(c.text for c in question.candidates))]
     if architecture == "triplet":
-        before, after = (triplets.kinds(dict(zip(texts, one.encode(texts))), test) for one in (start, model))
-        assert before["triplets"] == after["triplets"] == 60 and after["easy"] > before["easy"] and after["hard"] < before["hard"]
+        kinds = [[int(kind.sum()) for kind in losses.triplet_kinds(*apart(one, tokenizer, test)).values()] for one in (start, model)]
+        (easy, _, hard), (easy_after, _, hard_after) = kinds
+        assert easy_after > easy and hard_after < hard
 
 
 @pytest.mark.parametrize("chosen", [{"selection": "hard"}, {"distance": "plain"}, {"margin": 0.5}, {"selection": "semi_hard"}])
@@ -212,19 +218,3 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, tmp_path, architec
     again, _ = new()
     training.train(again, batches, tmp_path / "stopped", **USUAL)
     assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), again.state_dict().values()))
-
-
-def test_kinds_are_counted_as_a_loop_counts_them():
-    draw = np.random.default_rng(1)
-    made = asked([[1, 0, 0, 1], [0, 0], [0, 1, 0]])
-    texts = {text for q in made for text in (q.text, *(c.text for c in q.candidates))}
-    vectors = {text: draw.normal(size=3).astype(np.float32) * 2 for text in texts}
-    expected = dict.fromkeys(("easy", "semi_hard", "hard", "triplets"), 0)
-    for question in made:
-        for right, wrong in itertools.product(*([c for c in question.candidates if c.label == label] for label in (1, 0))):
-            near, far = (((vectors[question.text].astype(float) - vectors[c.text]) ** 2).sum() for c in (right, wrong))
-            expected["triplets"] += 1
-            expected["easy"] += near + 5 < far
-            expected["hard"] += far < near
-            expected["semi_hard"] += near < far < near + 5
-    assert triplets.kinds(vectors, made).to_dict() == expected
