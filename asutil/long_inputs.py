@@ -1,5 +1,6 @@
 """Long contexts as token ids: a question, its passages and their sentences with a marker each, and where the answer stands."""
 
+import hashlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -7,7 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .draws import keyed
 from .evidence import KINDS, LongQuestion
 from .template import Template
 from .tokenizing import tokenized
@@ -105,7 +105,7 @@ class Contexts:
         texts = [question.text, *(passage.title for passage in question.passages)]
         texts += [question.passages[p].sentences[s] for p, s in units]
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
-        pieces = dict(zip(range(len(texts)), np.split(tokens, lengths.cumsum()[:-1])))
+        pieces = np.split(tokens, lengths.cumsum()[:-1])
         unit_piece = {unit: 1 + len(question.passages) + n for n, unit in enumerate(units)}
         kept = self._kept(question, lengths, unit_piece, answer.evidence)
         if kept is None:
@@ -116,9 +116,9 @@ class Contexts:
 
     def _kept(self, question, lengths, unit_piece, evidence) -> set | None:
         """The units that are read: all with evidence, others while they fit; None where the evidence alone is too long."""
-        around, single = self._template.added, 2 if self.form == "marked" else 1
-        room = self.max_tokens - around - int(lengths[0]) - (2 if self.form == "marked" else 1)
-        cost = {unit: int(lengths[piece]) + single for unit, piece in unit_piece.items()}
+        marks = 2 if self.form == "marked" else 1  # around the question, and around each unit
+        room = self.max_tokens - self._template.added - int(lengths[0]) - marks
+        cost = {unit: int(lengths[piece]) + marks for unit, piece in unit_piece.items()}
         if self.form == "marked":  # whole passages, with their title and four markers
             groups = {p: [unit for unit in unit_piece if unit[0] == p] for p in range(len(question.passages))}
             costs = {p: sum(cost[unit] for unit in groups[p]) + int(lengths[1 + p]) + 4 for p in groups}
@@ -128,9 +128,8 @@ class Contexts:
         room -= sum(costs[group] for group in gold)
         if room < 0:
             return None
-        kept, number = set(gold), {group: n for n, group in enumerate(groups)}
-        of_question = int.from_bytes(question.id.encode()[-8:].rjust(8, b"\0"))
-        for group in sorted(groups, key=lambda group: int(keyed(0xC0E7, of_question & 0xFFFFFFFF, number[group]))):
+        kept = set(gold)
+        for group in sorted(groups, key=lambda group: hashlib.blake2b(f"{question.id} {group}".encode(), digest_size=8).digest()):
             if group not in kept and costs[group] <= room:
                 kept.add(group)
                 room -= costs[group]

@@ -1,8 +1,6 @@
 """Long inputs: markers and sentences against the tokenizer, what is kept and what is counted, where answers stand."""
 
 import copy
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,7 +14,6 @@ from asutil.long_inputs import Contexts, add_markers
 from .conftest import WORDS
 
 KINDS = ("span", "yes", "no")
-MIRROR = os.environ.get("ASUTIL_MIRROR")
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +144,7 @@ def test_unknown_forms_are_refused(tokenizer):
 
 
 @pytest.mark.mirror
-@pytest.mark.skipif(not MIRROR or not (Path(MIRROR) / "hotpotqa/hotpot_qa").is_dir(), reason="ASUTIL_MIRROR has no HotpotQA")
-def test_every_supporting_fact_of_the_mirrored_examples_survives():
+def test_every_supporting_fact_of_the_mirrored_examples_survives(mirror):
     from asutil import encoders
 
     tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
