@@ -181,16 +181,19 @@ def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) ->
 
 
 def settings_of(
-    architecture: str, pooling: str | None, max_tokens: int, margin=None, distance=None, selection=None, encoder: str = "transformer"
+    architecture: str, pooling: str | None, max_tokens: int, margin=None, distance=None, selection=None, encoder="transformer", **training
 ) -> dict:
     """What makes an embedder: its network, pooling and longest input, and of a triplet network margin, distance and selection.
 
     Args:
         encoder: what makes the vectors; only a transformer is trained and has a pooling to choose.
+        training: parameters of the training by name, which an untrained encoder has none of.
     Raises: ValueError for a value that is not one of those known, or that another network or encoder has.
     """
     if encoder != "transformer" and (architecture, pooling) != ("untrained", None):
         raise ValueError(f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}")
+    if architecture == "untrained" and (given := [name for name, value in training.items() if value is not None]):
+        raise ValueError(f"{', '.join(given)}: nothing is trained (architecture=untrained)")
     triplet = {"margin": margin, "distance": distance, "selection": selection}
     known = {"architecture": (architecture, ARCHITECTURES)} | ({"pooling": (pooling, POOLINGS)} if encoder == "transformer" else {})
     if architecture == "triplet":
@@ -251,8 +254,6 @@ def saved_settings(path: str | Path) -> dict | None:
 
 
 def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:
-    longest = [tokenizer.model_max_length, getattr(backbone.config, "max_position_embeddings", None)]
-    longest = min(length for length in longest if length and length > 0)
-    shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
+    shortest, longest = tokenizer.num_special_tokens_to_add(pair=False) + 1, encoders.longest_input(backbone, tokenizer)
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")

@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import cleaning, electra, heads, joints, sources, weights
+from . import cleaning, electra, heads, joints, packing, sources, weights
 from .heads import PairEncoder, widen_types
 
 CLASSES = 2
@@ -252,10 +252,17 @@ def usual_length(model: PairEncoder) -> int:
     return {2: 128, 3: 256}[model.parts]
 
 
+def longest_input(backbone: nn.Module, tokenizer) -> int:
+    """How many tokens a backbone reads at most: as many as it has positions for, and as its tokenizer says."""
+    places = (getattr(backbone.config, f"max_{of}position_embeddings", None) for of in ("encoder_", ""))
+    known = [place - packing.first_position(backbone) for place in places if place and place > 0]
+    return min([tokenizer.model_max_length, *known[:1]])
+
+
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
     readers = (model.backbone, getattr(model, "generator", model.backbone))
-    longest = min(model.tokenizer.model_max_length, *(reader.config.max_position_embeddings for reader in readers))
+    longest = min(longest_input(reader, model.tokenizer) for reader in readers)
     alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=several) for several in (False, True))
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
     joint = getattr(model.backbone.config, "joint", None)

@@ -18,7 +18,6 @@ from .long_inputs import add_markers
 
 PROJECTIONS = ("none", "shared", "per_type")
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
-TEMPERATURE = 0.6
 log = logging.getLogger(__name__)
 
 
@@ -26,7 +25,7 @@ def contrast_of(
     projection: str,
     similarity: str,
     loss_weight: float,
-    temperatures: str | None,
+    temperatures: str,
     kinds: Sequence[str],
     projection_size: int | None = None,
     projection_dropout: float = 0.1,
@@ -52,7 +51,7 @@ def contrast_of(
         raise ValueError(f"loss_weight: 0 to 1 expected, got {loss_weight}")
     if similarity != "projected" and projection_size is not None:
         raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
-    given = [float(value) for value in str(temperatures).split(",")] if temperatures is not None else [TEMPERATURE]
+    given = [float(value) for value in temperatures.split(",")]
     if len(given) not in (1, len(kinds)) or min(given) <= 0:
         raise ValueError(f"temperatures: one, or one for each of {', '.join(kinds)}, above 0, expected, got {temperatures}")
     return {
@@ -243,11 +242,9 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Ev
                 backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     if fresh:
         log.warning("%s: fresh embeddings (seed %d) of %d markers", name, seed, fresh)
-    places = ("max_encoder_position_embeddings", "max_position_embeddings")
-    offset = backbone.config.pad_token_id + 1 if backbone.config.model_type in ("roberta", "longformer", "xlm-roberta") else 0
-    longest = next((getattr(backbone.config, place) for place in places if getattr(backbone.config, place, None)), settings["max_tokens"])
-    if settings["max_tokens"] > longest - offset:
-        raise ValueError(f"max_tokens: at most {longest - offset} for {name}, got {settings['max_tokens']}")
+    longest = encoders.longest_input(backbone, tokenizer)
+    if settings["max_tokens"] > longest:
+        raise ValueError(f"max_tokens: at most {longest} for {name}, got {settings['max_tokens']}")
     with weights.seeded(seed):
         return EvidenceFinder(backbone, tokenizer, settings)
 

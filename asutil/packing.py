@@ -87,7 +87,7 @@ def fits(backbone) -> bool:
 
 def first_position(backbone) -> int:
     """The number of an input's first position: RoBERTa counts from its padding on."""
-    positions = getattr(backbone.embeddings, "position_embeddings", None)
+    positions = getattr(getattr(backbone, "embeddings", None), "position_embeddings", None)
     return 0 if positions is None or positions.padding_idx is None else positions.padding_idx + 1
 
 

@@ -343,15 +343,13 @@ class SentenceTransformerEncoder:
     Args:
         model: a folder, a run, or a hub id; the mirror is looked in first.
         max_tokens: the longest text, special tokens included, where the model has a longest one.
-    Raises: FileNotFoundError for an unknown name; ValueError where the library is absent, for pickled or damaged weights, for modules that
-        are not the library's own, and for texts longer than the model reads.
+    Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, for modules that are not the library's own,
+        and for texts longer than the model reads.
     """
 
     def __init__(self, model: str | Path, max_tokens: int = 128, device: str | None = None):
-        try:
-            from sentence_transformers import SentenceTransformer
-        except ImportError as error:
-            raise ValueError("sentence-transformers is not installed: pip install sentence-transformers") from error
+        from sentence_transformers import SentenceTransformer
+
         self.folder = _saved_modules(model)
         options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"dtype": torch.float32, "use_safetensors": True}}
         try:

@@ -182,6 +182,7 @@ def test_identity_is_of_the_weights_and_the_settings(folder, tmp_path):
         ({"architecture": "triplet", "selection": "easy"}, "selection: one of all, semi_hard, hard"),
         ({"architecture": "triplet", "distance": "cosine"}, "distance: one of squared, plain"),
         ({"architecture": "siamese", "margin": 5.0}, "margin: only the triplet network has one"),
+        ({"epochs": 3, "peak_lr": None, "patience": 2}, "epochs, patience: nothing is trained"),
         ({"encoder": "use", "pooling": "mean"}, "use is taken as it is"),
         ({"encoder": "word_vectors", "pooling": None, "architecture": "siamese"}, "architecture=untrained and no pooling expected"),
     ],
@@ -191,10 +192,16 @@ def test_settings_that_do_not_go_together_are_refused(given, message):
         settings_of(**given)
 
 
-@pytest.mark.parametrize("max_tokens", [2, 67])
+@pytest.mark.parametrize("max_tokens", [2, 65])
 def test_texts_longer_than_the_model_reads_are_refused(folder, max_tokens):
-    with pytest.raises(ValueError, match=f"max_tokens: 3 to 66 for this model, got {max_tokens}"):
+    with pytest.raises(ValueError, match=f"max_tokens: 3 to 64 for this model, got {max_tokens}"):
         embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(max_tokens=max_tokens))
+
+
+def test_the_longest_text_is_as_long_as_there_are_positions(folder):
+    model = embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(max_tokens=64))
+    texts = [" ".join(WORDS * 4), "river"]
+    np.testing.assert_allclose(model.encode(texts), by_transformers(folder, texts, "mean", 64), atol=2e-6)
 
 
 def test_a_checkpoint_that_lacks_a_layer_is_refused(folder, tmp_path, tokenizer):
