@@ -205,11 +205,10 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 40, seed: in
     """The normalised vectors of some questions' markers and of a piece of evidence and another sentence of each, chosen by hashes.
 
     Paper: evidence_contrast, appendix A and figure 2.
-    Returns: {"vectors": (3 * count, H), "roles": question, positive or negative, "questions": the number of each one's question, "kinds":
-        its question's type}
+    Returns: {"vectors": (3 * count, H), "roles": question, positive or negative, "questions": the number of each one's question}
     """
     both = {q.id: n for n, q in enumerate(contexts.questions) if contexts.read[n].evidence.any() and not contexts.read[n].evidence.all()}
-    found = {"vectors": [], "roles": [], "questions": [], "kinds": []}
+    found = {"vectors": [], "roles": [], "questions": []}
     training, device = model.training, next(model.parameters()).device
     model.eval()
     for place, name in enumerate(examples.choose(both, count, seed)):
@@ -221,6 +220,5 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 40, seed: in
         found["vectors"] += [normalize(said["questions"][0], dim=-1).cpu().numpy(), *(sentences[number] for number in picked)]
         found["roles"] += ["question", "positive", "negative"]
         found["questions"] += [place] * 3
-        found["kinds"] += [contexts.kinds[read.kind]] * 3
     model.train(training)
     return found | {"vectors": np.stack(found["vectors"])}

@@ -69,6 +69,14 @@ def corpus(documents, tokenizer, tmp_path_factory):
     return corpus.build(documents, tokenizer, tmp_path_factory.mktemp("corpus") / "index", source="made up")
 
 
+@pytest.fixture(scope="session")
+def entries():
+    """The entries of pydocs, read once."""
+    from asutil import docstrings
+
+    return list(docstrings.entries())
+
+
 @pytest.fixture
 def mirror():
     """The folder of real data; a test that needs it is skipped where there is none."""

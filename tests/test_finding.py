@@ -17,7 +17,7 @@ from .test_long_inputs import KINDS, made_up
 USUAL = {"peak_lr": 2e-3, "warmup_steps": 4, "weight_decay": 0.0, "seed": 0, "save_every": 10_000, "log_every": 10, "progress": False}
 
 
-def contrast(projection="none", similarity=None, loss_weight=0.0, temperatures=None, **chosen):
+def contrast(projection="none", similarity=None, loss_weight=0.0, temperatures="0.6", **chosen):
     usual = "cosine" if projection == "none" else "projected"
     return contrast_of(projection, similarity or usual, loss_weight, temperatures, KINDS, **chosen)
 
@@ -130,7 +130,7 @@ def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
     none = LongQuestion("none", none.text, none.passages, (Answer("no", "no", frozenset()),))
     unanswerable = LongQuestion("un", "what?", with_evidence.passages, (Answer("", "unanswerable", frozenset({(0, 0)})),))
     settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300}
-    settings["contrast"] = contrast_of("per_type", "projected", 1.0, None, kinds)
+    settings["contrast"] = contrast_of("per_type", "projected", 1.0, "0.6", kinds)
     model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
     contexts = read(model, [with_evidence, none, unanswerable])
     batch = in_one(model, contexts)
@@ -169,7 +169,7 @@ def test_figures_follow_the_data_sets_own_rules(tokenizer):
     kinds = TYPES["qasper"]
     passages = made_up(1).passages
     first, second = (Answer(text, "extractive", frozenset({unit})) for text, unit in (("river", (0, 0)), ("stone bridge", (1, 0))))
-    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300, "contrast": contrast_of("none", "cosine", 0.0, None, kinds)}
+    settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300, "contrast": contrast_of("none", "cosine", 0.0, "0.6", kinds)}
     model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings)
     contexts = read(model, [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))])
     sentences, questions = finding.predict(model, contexts, progress=False)

@@ -14,11 +14,6 @@ CARD = Path(__file__).parents[1] / "data_cards" / "pydocs_claims.md"
 
 
 @pytest.fixture(scope="module")
-def entries():
-    return list(docstrings.entries())
-
-
-@pytest.fixture(scope="module")
 def pydocs(entries):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(docstrings, "entries", lambda: entries)  # read once

@@ -19,11 +19,6 @@ def pointed(question):
 
 
 @pytest.fixture(scope="module")
-def entries():
-    return list(docstrings.entries())
-
-
-@pytest.fixture(scope="module")
 def pydocs(entries):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(docstrings, "entries", lambda: entries)  # read once
