@@ -8,11 +8,12 @@ import pandas as pd
 from . import experiments, markup, questions, significance
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
-from .rows import SIDES
+from .rows import FOUND, SIDES
 from .significance import Comparison
 
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 PER_CLAIM = {"label_accuracy": "label_accuracy"}
+PER_CONTEXT = {name: name for name in FOUND}
 LOST = 20  # one question in so many that a better system loses: for the table of what can be seen
 
 
@@ -95,13 +96,18 @@ def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[f
     return [found[metric] for found in measured if found.get(metric) is not None]
 
 
+def columns(record: dict) -> dict[str, str]:
+    """The metrics of a record that have one value a question or claim, and the names of their columns."""
+    return {"verify_claims": PER_CLAIM, "find_evidence": PER_CONTEXT}.get(record.get("notebook"), PER_QUESTION)
+
+
 def per_question(one) -> pd.DataFrame:
     """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
         name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
         return pd.read_parquet(one.folder / name).set_index("question_id")
-    names = (PER_CLAIM if one.record.get("notebook") == "verify_claims" else PER_QUESTION).values()
-    return pd.DataFrame(one.record["per_question"], columns=["question_id", *names]).set_index("question_id")
+    table = pd.DataFrame(one.record["per_question"], columns=["question_id", *columns(one.record).values()])
+    return table.set_index("question_id")
 
 
 # ------------------------------------------------------------------ the two tests
@@ -136,12 +142,16 @@ def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Compar
 
 
 def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000) -> Comparison | None:
-    """Paired bootstrap of two rows, each question's value the mean over the seeds that both have; None for other metrics."""
-    column, sides = (PER_QUESTION | PER_CLAIM).get(metric), []
+    """Paired bootstrap of two rows, each question's value the mean over the seeds that both have; None for other metrics.
+
+    A question without evidence has no average precision, and is not drawn where that is compared.
+    """
+    column, sides = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric), []
     if column is None:
         return None
     for name in (row, other):
-        sides.append(pd.concat([per_question(one)[column] for one in pair.of(name).itertuples()], axis=1).mean(axis=1))
+        values = pd.concat([per_question(one)[column] for one in pair.of(name).itertuples()], axis=1).mean(axis=1)
+        sides.append(values.dropna() if metric in PER_CONTEXT else values)
     return significance.paired_bootstrap(*sides, draws=draws)
 
 

@@ -9,7 +9,7 @@ import hashlib
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -82,6 +82,14 @@ class LongQuestions(list):
         beyond = [question for i, question in enumerate(self) if i not in chosen]
         dropped = self.report["dropped"] | ({"beyond the limit": _count(beyond)} if beyond else {})
         return LongQuestions([self[i] for i in sorted(chosen)], dropped, self.report["note"])
+
+
+def an_answer_each(questions: Iterable[LongQuestion]) -> list[LongQuestion]:
+    """Questions with one answer each: one that several annotators answered comes once for every answer, as QASPER's authors train.
+
+    Paper: evidence_contrast, section 4.1, which replicates them.
+    """
+    return [replace(question, answers=(answer,)) for question in questions for answer in dict.fromkeys(question.answers)]
 
 
 def _count(questions) -> dict:

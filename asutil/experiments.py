@@ -1,5 +1,6 @@
 """From the rows of a paper's YAML to runs, and back: the notebook runs that a rung of budget needs, and the records that a row has."""
 
+import hashlib
 import itertools
 import json
 import shlex
@@ -9,6 +10,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import runs
+from .evidence import KINDS
 from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
 from .rows import PAPERS as PAPERS
 from .rows import RUNGS as RUNGS
@@ -75,7 +77,7 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
 
     Only the last run of a row is made with every seed, and the one that it re-ranks with; those before are made once, with seed 0.
     An untrained encoder is run once, with the rung's first seed, whichever are asked for. Where the rung searches settings, the tries
-    come first; the seeds follow once all tries have a record, with the settings of the best MAP on dev.
+    come first; the seeds follow once all tries have a record, with the settings that do best on dev.
 
     Args:
         rows: some of the rung's rows; all by default. seeds: the same for seeds.
@@ -137,11 +139,14 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
         for stage in before:
             yield (one := job(row, stage, dataset, 0, needs, TRANSFER))
             needs = (one.folder,)
-        if ranks and dataset in budget.get("search", {}).get("datasets", ()):
+        search = budget.get("search", {}) | data["rows"][row].get("search", {})
+        if ranks and dataset in search.get("datasets", ()):
             name = f"{paper}-{rung}-{row}-{dataset}"
-            tries = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(budget["search"])]
-            yield from tries
-            best = _best(tries, budget["search"])
+            every = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)]
+            tries = list({one.folder: one for one in every}.values())  # a row may give some of the searched settings itself
+            if len(tries) > 1:
+                yield from tries
+                best = _best(tries, search)
         for seed in () if best is None else seeds_of(data, row, rung, seeds):
             yield (one := job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best))
             if seed in first:
@@ -152,23 +157,41 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
             yield from of_row(row, dataset)
 
 
-def _grid(search: dict) -> list[dict]:
-    """Every combination of the searched settings."""
-    tried = {name: values for name, values in search.items() if name != "datasets"}
-    return [dict(zip(tried, values)) for values in itertools.product(*tried.values())]
+def _grid(search: dict, name: str, dataset: str) -> list[dict]:
+    """The combinations of the searched settings: every one, or as many as the search's `limit`, picked by a hash with its name.
+
+    {each: values} is one of the values for each question type of the data set, joined by commas.
+    """
+    tried = {}
+    for setting in _searched(search):
+        values = search[setting]
+        if isinstance(values, dict):
+            values = [",".join(map(str, some)) for some in itertools.product(values["each"], repeat=len(KINDS[dataset]))]
+        tried[setting] = values
+    grid = [dict(zip(tried, values)) for values in itertools.product(*tried.values())]
+    if len(grid) <= search.get("limit", len(grid)):
+        return grid
+    hashed = [hashlib.blake2b(f"{name} {json.dumps(one)}".encode(), digest_size=8).digest() for one in grid]
+    picked = sorted(range(len(grid)), key=hashed.__getitem__)[: search["limit"]]
+    return [grid[place] for place in sorted(picked)]
+
+
+def _searched(search: dict) -> list[str]:
+    """The settings that a search tries."""
+    return [name for name in search if name not in ("datasets", "limit")]
 
 
 def _best(tries: list[Job], search: dict) -> dict | None:
-    """The settings with the best MAP on dev, the first of equals; None while a try has no record."""
+    """The settings that do best on dev, the first of equals; None while a try has no record."""
     if not all((runs.root() / job.folder / "record.json").is_file() for job in tries):
         return None
-    best = max(tries, key=dev_map)
-    return {name: best.parameters[name] for name in search if name != "datasets"}
+    best = max(tries, key=dev_figure)
+    return {name: best.parameters[name] for name in _searched(search)}
 
 
-def dev_map(job: Job) -> float:
-    """MAP on dev of a finished run."""
-    return runs.read_record(runs.root() / job.folder)["metrics"]["dev"]["map"]
+def dev_figure(job: Job) -> float:
+    """What a search goes by: MAP on dev of a finished run, of evidence in a long context its F1."""
+    return runs.read_record(runs.root() / job.folder)["metrics"]["dev"]["evidence_f1" if job.notebook == "find_evidence" else "map"]
 
 
 def gpu_hours(job: Job) -> int:
@@ -213,10 +236,18 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
         allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted)
         found = record["settings"]
-        if record["notebook"] != stage["notebook"] or any(found.get(n) not in values for n, values in allowed.items() if n not in FREE):
+        if record["notebook"] != stage["notebook"] or any(not _among(found.get(n), of) for n, of in allowed.items() if n not in FREE):
             return False
         model = record["name"]
     return True
+
+
+def _among(value, allowed: list) -> bool:
+    """Whether a setting is one of the allowed values; {each: values} allows several numbers joined by commas, all of them values."""
+    for one in allowed:
+        if isinstance(one, dict) and {float(part) for part in str(value).split(",")} <= set(one["each"]):
+            return True
+    return value in allowed
 
 
 def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:

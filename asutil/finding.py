@@ -201,18 +201,20 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     return answers.Measured(means, {"questions": len(known)}, table)
 
 
-def markers(model: EvidenceFinder, contexts: Contexts, count: int = 40, seed: int = 0) -> dict:
+def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: int = 0) -> dict:
     """The normalised vectors of some questions' markers and of a piece of evidence and another sentence of each, chosen by hashes.
 
     Paper: evidence_contrast, appendix A and figure 2.
-    Returns: {"vectors": (3 * count, H), "roles": question, positive or negative, "questions": the number of each one's question}
+    Args:
+        count: at most so many questions of each type.
+    Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each one's question,
+        "kinds": its type}
     """
-    both = {q.id: n for n, q in enumerate(contexts.questions) if contexts.read[n].evidence.any() and not contexts.read[n].evidence.all()}
-    found = {"vectors": [], "roles": [], "questions": []}
+    found = {"vectors": [], "roles": [], "questions": [], "kinds": []}
     training, device = model.training, next(model.parameters()).device
     model.eval()
-    for place, name in enumerate(examples.choose(both, count, seed)):
-        read, micro = contexts.read[both[name]], padded(contexts, [both[name]])
+    for place, number in enumerate(_of_each_type(contexts, count, seed)):
+        read, micro = contexts.read[number], padded(contexts, [number])
         with torch.no_grad():
             said = model({key: tensor.to(device) for key, tensor in micro.items()})
         sentences = dict(enumerate(normalize(said["sentences"][0], dim=-1).cpu().numpy()))
@@ -220,5 +222,13 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 40, seed: in
         found["vectors"] += [normalize(said["questions"][0], dim=-1).cpu().numpy(), *(sentences[number] for number in picked)]
         found["roles"] += ["question", "positive", "negative"]
         found["questions"] += [place] * 3
+        found["kinds"] += [contexts.kinds[read.kind]] * 3
     model.train(training)
     return found | {"vectors": np.stack(found["vectors"])}
+
+
+def _of_each_type(contexts: Contexts, count: int, seed: int) -> list[int]:
+    """The numbers of some questions that have both evidence and other sentences, type by type."""
+    both = [n for n, read in enumerate(contexts.read) if read.evidence.any() and not read.evidence.all()]
+    of_type = {kind: {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind} for kind in range(len(contexts.kinds))}
+    return [known[name] for known in of_type.values() for name in examples.choose(known, count, seed)]

@@ -27,18 +27,21 @@ def chosen(questions: Iterable[Question], count: int = 40, seed: int = 0) -> lis
     return found
 
 
-def coordinates(before: np.ndarray, after: np.ndarray | None, roles: list[str], questions: list[int]) -> dict:
+def coordinates(
+    before: np.ndarray, after: np.ndarray | None, roles: list[str], questions: list[int], kinds: list[str] | None = None
+) -> dict:
     """The first two principal components of some texts' vectors, before and after training, as numbers for a record.
 
     (x, y) = (v - mean) W, W the two directions of the largest variance, each with its largest entry positive
     Each panel is fitted on the vectors that it shows and on nothing else; both show the same texts.
-    Paper: asbert has no such figure.
+    Paper: evidence_contrast, appendix A and figure 2; asbert has no such figure.
     Shapes: before, after (N, H)
     Args:
         after: None for an encoder that was not trained.
         roles: what each text is: question, positive or negative. questions: the number of the question that it belongs to.
-    Returns: roles, questions, and of each panel ("before", "after") x, y, explained (share of the variance of each component) and
-        distance (mean Euclidean distance of a question to its positives and to its negatives, in all H dimensions).
+        kinds: the type of that question, one a text; a plot gives each type a colour.
+    Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained (share of the variance of
+        each component) and distance (mean Euclidean distance of a question to its positives and to its negatives, in all H dimensions).
     Raises: ValueError for vectors, roles and numbers that do not belong together, or a value that is not finite.
 
     Example:
@@ -50,6 +53,10 @@ def coordinates(before: np.ndarray, after: np.ndarray | None, roles: list[str], 
     for name, vectors in panels.items():
         _check(name, vectors, roles, questions)
     shown = {"roles": list(roles), "questions": [int(number) for number in questions]}
+    if kinds is not None:
+        if len(kinds) != len(roles):
+            raise ValueError(f"one question type a text expected, got {len(kinds)} for {len(roles)} texts")
+        shown["kinds"] = list(kinds)
     return shown | {name: _panel(np.asarray(vectors, np.float64), roles, questions) for name, vectors in panels.items()}
 
 
@@ -91,22 +98,28 @@ def _rounded(values: np.ndarray) -> list[float]:
 
 
 def plot(coordinates: dict):
-    """What `coordinates` gave, as a matplotlib Figure: a panel before and one after training, thin lines from questions to positives."""
+    """What `coordinates` gave, as a matplotlib Figure: a panel before and one after training, thin lines from questions to positives.
+
+    Marks tell what a text is; colours tell it too, or, where question types are given, the type.
+    """
     import seaborn
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
 
     panels = [name for name in PANELS if name in coordinates]
-    figure = Figure(figsize=(1.2 + 3.6 * len(panels), 4.6), layout="constrained")
+    colour = "type" if "kinds" in coordinates else "role"
+    hues = list(dict.fromkeys(coordinates["kinds"])) if colour == "type" else list(ROLES)
+    figure = Figure(figsize=(1.2 + 3.6 * len(panels), 4.8), layout="constrained")
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, name in zip(axes, panels):
         panel = coordinates[name]
         points = pd.DataFrame({"x": panel["x"], "y": panel["y"], "role": coordinates["roles"], "question": coordinates["questions"]})
+        points["type"] = coordinates.get("kinds", "")
         asked = points[points.role == "question"].set_index("question")
         lines = [(asked.loc[one.question, ["x", "y"]], (one.x, one.y)) for one in points[points.role == "positive"].itertuples()]
         axis.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.4, zorder=1))
-        order = {f"{look}_order": list(ROLES) for look in ("hue", "style")}
-        looks = {"hue": "role", "style": "role", "markers": ROLES, "palette": "colorblind", "s": 45, "zorder": 2, **order}
+        looks = {"hue": colour, "hue_order": hues, "style": "role", "style_order": list(ROLES), "markers": ROLES}
+        looks |= {"palette": "colorblind", "s": 45, "zorder": 2}
         seaborn.scatterplot(points, x="x", y="y", ax=axis, legend="full" if axis is axes[-1] else False, **looks)
         labels = [f"component {n} ({100 * share:.0f} % of the variance)" for n, share in enumerate(panel["explained"], 1)]
         near = ", ".join(f"{role} {mean:.2f}" for role, mean in panel["distance"].items())
@@ -116,6 +129,8 @@ def plot(coordinates: dict):
         axis.set_aspect("equal", adjustable="datalim")  # a distance is the same in every direction
         axis.grid(alpha=0.3)
     legend = axes[-1].get_legend()
-    figure.legend(legend.legend_handles, list(ROLES), loc="outside lower center", ncols=len(ROLES), frameon=False)
+    known = [(handle, text.get_text()) for handle, text in zip(legend.legend_handles, legend.texts) if text.get_text() in (*hues, *ROLES)]
+    columns = len(hues) if colour == "type" and len(hues) > len(ROLES) else len(ROLES)
+    figure.legend(*zip(*known), loc="outside lower center", ncols=columns if len(known) > 4 else len(known), frameon=False)
     legend.remove()
     return figure

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from . import comparisons, experiments, markup, runs
-from .comparisons import PER_CLAIM, PER_QUESTION, given, printed_points, values
+from .comparisons import PER_CLAIM, PER_CONTEXT, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
 from .rows import untrained
@@ -192,22 +192,22 @@ def laptop_table(
 ) -> str:
     """Rung laptop as HTML: our own data and the embedded corpus, models beside orders that no training made. Not the paper's numbers.
 
-    The difference in MAP is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper that has no laptop
-    rung yet shows all its rows as not run.
+    The difference in MAP (in evidence F1 where the table is about evidence) is that to the row's baseline, paired by question, with its
+    95 % bootstrap interval. A paper that has no laptop rung yet shows all its rows as not run.
 
     Args:
-        table: the rows of this table of the paper alone; where it is about pre-training tasks, accuracy and F1 on them, and where it is
-            about claims, label accuracy on the rung's own.
+        table: the rows of this table of the paper alone; where it is about pre-training tasks, accuracy and F1 on them, where it is about
+            claims, label accuracy on the rung's own, and where it is about evidence in long contexts, the table's own figures.
     """
     data, found = given(paper, found, folder)
     rung = data.get("rungs", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
     shown = data["tables"][table] if table else {"datasets": [], "metrics": [], "rows": rung["rows"]}
     rows, tasks = [row for row in shown["rows"] if row in rung["rows"]], shown["datasets"] == [PRETRAINING]
-    claims = shown["metrics"] == [*PER_CLAIM]
-    dataset = PRETRAINING if tasks else rung["claims"][0] if claims else dataset
+    claims, evidence = shown["metrics"] == [*PER_CLAIM], set(shown["metrics"]) & set(PER_CONTEXT)
+    dataset = PRETRAINING if tasks else rung["claims"][0] if claims else rung["datasets"][0] if evidence else dataset
     lines = found[(found.rung == "laptop") & (found.dataset == dataset)]
-    metrics = ["accuracy", "f1"] if tasks else list(PER_CLAIM if claims else PER_QUESTION)
-    gained, kind = ("label_accuracy", "claims") if claims else ("map", "questions")
+    metrics = ["accuracy", "f1"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
+    gained, kind = ("label_accuracy", "claims") if claims else ("evidence_f1" if evidence else "map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
     for row in rows:
         own = lines[lines.row == row]
@@ -318,7 +318,7 @@ def training_curves(logs: dict):
     steps, seen = [], set()
     for run, (name, _, log) in enumerate(named):
         lines = log if isinstance(log, list) else _read_log(Path(log))
-        metric = next((m for m in ("map", "accuracy", "label_accuracy") if any(f"eval_{m}" in line for line in lines)), None)
+        metric = next((m for m in ("map", "accuracy", "label_accuracy", "evidence_f1") if any(f"eval_{m}" in line for line in lines)), None)
         seen |= {NAMES[metric]} if metric else set()
         for line in lines:
             reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None

@@ -51,6 +51,10 @@ def _published(data: dict, line, baseline) -> dict:
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
         record["per_question"] = [[claim, int(right)] for claim, right in comparisons.per_question(line)["label_accuracy"].items()]
+    elif record.get("notebook") == "find_evidence":
+        known = comparisons.per_question(line)[list(comparisons.columns(record).values())].round(6)
+        record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
+        record["chosen"] = _chosen(_ranked(scores), baseline)
     elif scores.is_file():
         table = pd.read_parquet(scores)
         per_question = metrics.of(table).per_question
@@ -58,6 +62,12 @@ def _published(data: dict, line, baseline) -> dict:
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
     return record
+
+
+def _ranked(scores: Path) -> pd.DataFrame:
+    """A run's scores; of evidence in a long context how near each sentence is to its question, as the loss compares them."""
+    table = pd.read_parquet(scores)
+    return table.assign(score=table["gold"]) if "gold" in table else table
 
 
 def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
@@ -69,7 +79,7 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
     names = dict.fromkeys([*(name for name in printed if name in asked), *examples.choose(asked, SHARED)])
     chosen = [{"question_id": name, "candidates": examples.best_of(table, name)} for name in names]
     if baseline is not None:
-        before = pd.read_parquet(baseline.folder / "scores.parquet")
+        before = _ranked(baseline.folder / "scores.parquet")
         fate = examples.fates(before, table)
         for name in [
             name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in examples.choose(fate.index[fate == one], limit)

@@ -12,9 +12,10 @@ from . import runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 RUNGS = ("laptop", "small", "gpu", "paper")
-METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", "answer_f1", "evidence_f1")
+FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")  # of evidence in a long context
+METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", *FOUND)
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
-PAIRED = (*METRICS[:3], "label_accuracy")  # those that have one value a question or claim
+PAIRED = (*METRICS[:3], "label_accuracy", *FOUND)  # those that have one value a question or claim
 # what a stage is scored on; None: the rung's data sets
 NOTEBOOKS = {
     "pretrain": "pretraining",
@@ -23,6 +24,7 @@ NOTEBOOKS = {
     "embed": None,
     "rerank": None,
     "verify_claims": None,
+    "find_evidence": None,
 }
 # a column -> the data set of its runs, and which side of it; without a column of its own, the test side has its data set's name
 SIDES = {
@@ -41,7 +43,7 @@ KEYS = {
     "rungs": (("backbones", "datasets", "seeds", "rows"), ("corpus", "claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful")),
+    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search")),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }

@@ -101,4 +101,4 @@ def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
     made = sorted((r["seed"], r["given"]["epochs"]) for r in (json.loads(p.read_text()) for p in tmp_path.glob("runs/*/record.json")))
     assert made == [(0, 1), (0, 2), (0, 3), (1, 3)]
     tries = json.loads((tmp_path / "runs" / "searches" / "sentence_objectives-laptop-roberta_base-pydocs.json").read_text())
-    assert [(one["parameters"]["epochs"], one["dev_map"]) for one in tries] == [(3, 0.3), (2, 0.2), (1, 0.1)]
+    assert [(one["parameters"]["epochs"], one["dev_figure"]) for one in tries] == [(3, 0.3), (2, 0.2), (1, 0.1)]
