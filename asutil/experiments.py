@@ -232,21 +232,25 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         first = others[-1]["name"]
     if not chain or len(chain) != len(records):
         return False
+    searched = {name: of for name, of in data["rows"][row].get("search", {}).items() if name not in ("datasets", "limit")}
     for stage, record in zip(chain, records):
         wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
-        allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted)
+        allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted) | searched
         found = record["settings"]
-        if record["notebook"] != stage["notebook"] or any(not _among(found.get(n), of) for n, of in allowed.items() if n not in FREE):
+        if record["notebook"] != stage["notebook"] or any(
+            not _among(found.get(n), of, dataset) for n, of in allowed.items() if n not in FREE
+        ):
             return False
         model = record["name"]
     return True
 
 
-def _among(value, allowed: list) -> bool:
-    """Whether a setting is one of the allowed values; {each: values} allows several numbers joined by commas, all of them values."""
+def _among(value, allowed: list, dataset: str) -> bool:
+    """Whether a setting is one of the allowed values; {each: values} allows one of them for each question type, joined by commas."""
     for one in allowed:
-        if isinstance(one, dict) and {float(part) for part in str(value).split(",")} <= set(one["each"]):
-            return True
+        if isinstance(one, dict):
+            parts = [float(part) for part in str(value).split(",")]
+            return len(parts) == len(KINDS[dataset]) and set(parts) <= set(one["each"])
     return value in allowed
 
 

@@ -1,6 +1,7 @@
 """Questions with a right and a wrong candidate in two dimensions, before and after training: principal components, as numbers and drawn."""
 
 from collections.abc import Iterable
+from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
@@ -105,6 +106,7 @@ def plot(coordinates: dict):
     import seaborn
     from matplotlib.collections import LineCollection
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     panels = [name for name in PANELS if name in coordinates]
     colour = "type" if "kinds" in coordinates else "role"
@@ -129,8 +131,11 @@ def plot(coordinates: dict):
         axis.set_aspect("equal", adjustable="datalim")  # a distance is the same in every direction
         axis.grid(alpha=0.3)
     legend = axes[-1].get_legend()
-    known = [(handle, text.get_text()) for handle, text in zip(legend.legend_handles, legend.texts) if text.get_text() in (*hues, *ROLES)]
-    columns = len(hues) if colour == "type" and len(hues) > len(ROLES) else len(ROLES)
-    figure.legend(*zip(*known), loc="outside lower center", ncols=columns if len(known) > 4 else len(known), frameon=False)
+    known = {text.get_text(): handle for handle, text in zip(legend.legend_handles, legend.texts)}
+    rows = [ROLES] if colour == "role" else [hues, ROLES]  # a line of types, a line of roles; a legend is filled column by column
+    blank = Line2D([], [], linestyle="")
+    names = [name or "" for column in zip_longest(*rows) for name in column]
+    handles, columns = [known.get(name, blank) for name in names], max(map(len, rows))
+    figure.legend(handles, names, loc="outside lower center", ncols=columns, frameon=False)
     legend.remove()
     return figure

@@ -125,11 +125,14 @@ def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, 
 
 def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links: dict) -> str:
     rows = {name: data["rows"][name] for name in table["rows"] if dataset in data["rows"][name]["published"]}
-    metrics = [m for m in table["metrics"] if any(m in row["published"][dataset] for row in rows.values())] or table["metrics"]
+    cells = [row["published"][dataset] for row in rows.values()]
+    lost = any(None in one.values() for one in cells)  # then every column is shown: nobody knows which were printed
+    metrics = [m for m in table["metrics"] if lost or any(m in one for one in cells)] or table["metrics"]
     body = _baselines(found[(found.dataset == dataset) & (found.rung != "laptop")], metrics, 3)
     single = dataset == PRETRAINING  # one model a row, pre-trained once
     for row, content in rows.items():
-        groups, printed, shown = list(_groups(found, row, dataset)), content["published"][dataset], []
+        groups, shown = list(_groups(found, row, dataset)), []
+        printed = any(metric in content["published"][dataset] for metric in metrics)
         if printed or not groups:
             compared = not groups and "system_of" not in content
             words = _verdicts(data, row, dataset, metrics, found.iloc[:0]) if compared else []
@@ -176,6 +179,7 @@ def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """Lines of the orders that no training made, from the records of models on the same questions."""
     same = (one for one in lines.itertuples() if comparisons.side(one) == comparisons.reported(one))
+    same = (one for one in same if one.record.get("notebook") != "find_evidence")  # its baseline is each model before its own training
     known = next((one.record["baselines"] for one in same if one.record.get("baselines")), {})
     body = []
     for name, figures in known.items():

@@ -45,7 +45,7 @@ def _published(data: dict, line, baseline) -> dict:
     record["earlier"] = [
         {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")} for before in line.earlier
     ]
-    dev = comparisons.side(line) == "dev"
+    dev = comparisons.side(line) != comparisons.reported(line)
     if dev or line.seed != data["rungs"][line.rung]["seeds"][0]:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"

@@ -430,6 +430,37 @@ def test_a_folder_round_trip(tmp_path, data):
     assert [len(texts) for texts in pointed(read)] == [len(answer.evidence) for question in made for answer in question.answers]
 
 
+GIVEN = st.builds(
+    Answer, st.sampled_from("ab"), st.sampled_from(["yes", "extractive"]), st.sets(st.tuples(st.just(0), st.integers(0, 1))).map(frozenset)
+)
+ASKED = st.lists(st.lists(GIVEN, min_size=1, max_size=4).map(tuple), max_size=5)
+
+
+@given(ASKED)
+def test_a_question_comes_once_for_every_answer(answers):
+    """By a slow loop; annotators who say the same count once, in the order of the data, and nothing else changes."""
+    passages = (Passage("T", ("A.", "B.")),)
+    asked = [LongQuestion(f"q{n}", "Which?", passages, given) for n, given in enumerate(answers)]
+    before, made, expected = list(asked), evidence.an_answer_each(iter(asked)), []
+    for question in asked:
+        seen = []
+        for answer in question.answers:
+            if answer not in seen:
+                seen.append(answer)
+                expected.append((question.id, answer))
+    assert [(question.id, *question.answers) for question in made] == expected and asked == before
+    assert all(question.text == "Which?" and question.passages is passages for question in made)
+    alone = [question for question in asked if len(question.answers) == 1]
+    assert evidence.an_answer_each(alone) == alone and evidence.an_answer_each(made) == made
+
+
+def test_every_answer_of_qasper_is_trained_on(release):
+    sides = load_evidence(release)
+    made = evidence.an_answer_each(sides["train"])
+    assert [question.id for question in made] == ["q1"] * 5 + ["q2"]
+    assert [question.answers[0].kind for question in made] == ["extractive", "abstractive", "yes", "no", "unanswerable", "extractive"]
+
+
 FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integers(-1, 4)), max_size=6)
 
 

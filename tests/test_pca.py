@@ -128,6 +128,22 @@ def test_what_is_refused(change, said):
         pca.coordinates(**given)
 
 
+@pytest.mark.parametrize("count", [0, 2, 4])
+def test_a_question_type_for_each_text(count):
+    given = {"before": np.eye(3), "after": None, "roles": ["question", "positive", "negative"], "questions": [0, 0, 0]}
+    with pytest.raises(ValueError, match=f"one question type a text expected, got {count} for 3 texts"):
+        pca.coordinates(**given, kinds=["span"] * count)
+
+
+def test_types_are_kept_and_change_nothing_else():
+    vectors, roles, numbers = made_up()
+    kinds = [("span", "yes", "no")[number % 3] for number in numbers]
+    found = pca.coordinates(vectors, 2 * vectors, roles, numbers, kinds)
+    assert found.pop("kinds") == kinds and found == pca.coordinates(vectors, 2 * vectors, roles, numbers)
+    text = json.dumps(pca.coordinates(vectors, None, roles, numbers, tuple(kinds)))
+    assert json.loads(text)["kinds"] == kinds
+
+
 # ------------------------------------------------------------------ which texts
 
 
@@ -192,3 +208,28 @@ def test_plot(trained):
         assert axis.get_legend() is None
     (legend,) = figure.legends
     assert [text.get_text() for text in legend.texts] == ["question", "positive", "negative"]
+
+
+@pytest.mark.parametrize("types", [("span",), ("no", "span", "yes"), ("extractive", "abstractive", "yes", "no", "unanswerable")])
+def test_a_colour_a_type_and_a_mark_a_role(types):
+    vectors, roles, numbers = made_up()
+    kinds = [types[number % len(types)] for number in numbers]
+    found = json.loads(json.dumps(pca.coordinates(vectors, 4 * vectors[:, ::-1], roles, numbers, kinds)))
+    figure = pca.plot(found)
+    figure.canvas.draw()
+    colours, marks = {}, {}
+    for axis in figure.axes:
+        _, points = axis.collections
+        for kind, role, colour, path in zip(kinds, roles, points.get_facecolors(), points.get_paths(), strict=True):
+            colours.setdefault(kind, set()).add(tuple(colour))
+            marks.setdefault(role, set()).add(tuple(map(tuple, path.vertices)))
+    for looks, count in ((colours, len(types)), (marks, 3)):
+        assert len(looks) == count == len(set.union(*looks.values())) and {len(one) for one in looks.values()} == {1}
+    (legend,) = figure.legends
+    names = [text.get_text() for text in legend.texts]  # column by column: a line of types above a line of roles
+    lines = [[name for name in names[place::2] if name] for place in (0, 1)]
+    assert lines == [list(dict.fromkeys(kinds)), ["question", "positive", "negative"]]
+    for handle, text in zip(legend.legend_handles, legend.texts):
+        if text.get_text() in types:
+            assert {to_rgb(handle.get_color())} == {to_rgb(colour[:3]) for colour in colours[text.get_text()]}
+    assert all(axis.get_legend() is None for axis in figure.axes)

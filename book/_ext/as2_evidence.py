@@ -107,8 +107,7 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
     """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by the evidence head."""
     body = []
     for row in rows:
-        if row not in data["rows"]:
-            raise ValueError(f"{data['slug']} has no row {row!r} (it has: {', '.join(data['rows'])})")
+        known(data, row)
         head, lines = markup.cell(data["rows"][row]["name"], "th", scope="row"), best(found, row, dataset)
         if lines is None:
             body.append(markup.line([head, markup.word("not run"), *["–"] * (len(SEEN) + 2)]))
@@ -122,6 +121,12 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
     return markup.table(
         f"{NAMES.get(dataset, dataset)}. Mean average precision of the evidence, in points, mean ± std over seeds.", heads, body
     )
+
+
+def known(data: dict, row: str) -> None:
+    """Raises: ValueError for a row that the paper lacks."""
+    if row not in data["rows"]:
+        raise ValueError(f"{data['slug']} has no row {row!r} (it has: {', '.join(data['rows'])})")
 
 
 def best(found, row: str, dataset: str):
@@ -155,6 +160,7 @@ class LeftOut(Shown):
 
 def left_out_table(data: dict, found, row: str, datasets) -> str:
     """A line a data set and side, from the record of the row that is `best`."""
+    known(data, row)
     body = []
     for dataset in datasets:
         lines = best(found, row, dataset)
@@ -196,18 +202,19 @@ class Nearest(Shown):
 
 def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
     """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where they are at hand."""
-    parts, names = [], [data["rows"][row]["name"] for row in (before, after)]
-    for pair in examples.best_pairs(data, found, before, after):
+    pairs, parts = examples.best_pairs(data, found, before, after), []
+    names = [data["rows"][row]["name"] for row in (before, after)]
+    for pair in pairs:
         sides = examples._sides(pair, before, after, pair.seeds[0])
         held = [lists(side) for side in sides]
         shared = examples.choose(set(held[0]) & set(held[1]), limit)
         if not shared:
             continue
-        known = texts(pair.dataset, shared)
+        at_hand = texts(pair.dataset, shared)
         where = f"{NAMES.get(pair.dataset, pair.dataset)}, rung {pair.budget}, seed {pair.seeds[0]}."
-        parts.append(f"<p><strong>{escape(where)}</strong>{'' if known else ' The texts are not at hand: ids stand for them.'}</p>")
+        parts.append(f"<p><strong>{escape(where)}</strong>{'' if at_hand else ' The texts are not at hand: ids stand for them.'}</p>")
         for name in shared:
-            said, of = known.get(name, (name, {}))
+            said, of = at_hand.get(name, (name, {}))
             parts.append(examples.side_by_side(said, {title: side[name] for title, side in zip(names, held)}, of))
     return "".join(parts)
 
@@ -227,8 +234,8 @@ def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
     if dataset in evidence.HUB and hub.mirror(evidence.HUB[dataset]) is None:
         return {}
     sides = evidence.load_evidence(dataset)
-    known = {question.id: question for question in sides["test"] or sides["dev"]}
-    return {name: (known[name].text, numbered(known[name])) for name in names if name in known}
+    held = {question.id: question for question in sides["test"] or sides["dev"]}
+    return {name: (held[name].text, numbered(held[name])) for name in names if name in held}
 
 
 def numbered(question) -> dict[str, str]:
