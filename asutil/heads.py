@@ -66,7 +66,8 @@ def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor | None) -
     hidden = outputs.last_hidden_state
     pooled = getattr(outputs, "pooler_output", None)
     with torch.autocast(hidden.device.type, enabled=False):
-        outputs = BaseModelOutputWithPooling(hidden.float(), None if pooled is None else pooled.float())
+        wide = torch.promote_types(hidden.dtype, torch.float32)
+        outputs = BaseModelOutputWithPooling(hidden.to(wide), None if pooled is None else pooled.to(wide))
         return head(inputs_embeds=outputs, attention_mask=attention_mask).logits
 
 

@@ -1,8 +1,8 @@
 """A run folder: parameters in, record out.
 
-`runs/<notebook>-<slug>-<hash>/` holds the executed notebook, `log.jsonl`, `checkpoints/`, `model/`, `scores.parquet` and, written
-last, `record.json`: a run is finished exactly when its record exists. The hash covers every effective parameter and every input's
-fingerprint, so the same command finds its own run, and a changed parameter or changed data is another run.
+`runs/<notebook>-<slug>-<hash>/` holds `run.json` (what was asked for), the executed notebook, `log.jsonl`, `checkpoints/`, `model/`,
+`scores.parquet` and, written last, `record.json`: a run is finished exactly when its record exists. The hash covers every effective
+parameter and every input's fingerprint, so the same command finds its own run, and a changed parameter or changed data is another run.
 """
 
 import ast
@@ -341,6 +341,8 @@ def start(notebook: str, values: dict) -> Run:
     who = identity(notebook, given)
     folder = runs_folder(given.get("runs_dir")) / who["name"]
     folder.mkdir(parents=True, exist_ok=True)
+    plan = json.dumps({"notebook": notebook, "given": given}, indent=1)
+    atomically(folder / "run.json", lambda path: path.write_text(plan + "\n", encoding="utf-8"))
     effective = settings(notebook, given)
     found = {name: find(effective[name], effective["runs_dir"]) for name in (*STARTS, *STAGES) if effective.get(name)}
     run = Run(notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}))

@@ -3,9 +3,11 @@
 Trainer gives the optimiser, schedule, clipping, precision, devices and progress bars. Ours is what it lacks: one item of its loader
 is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; and a checkpoint is complete or does not
 exist. So a run that is killed at any moment and started again ends in the same weights, byte for byte, as one that was not.
+
+Under torchrun every process takes some micro-batches of each optimiser batch, and their gradients are added: the weights of one process,
+but for the order of the sums. A checkpoint says nothing of the number of processes, and any number goes on from it.
 """
 
-import contextlib
 import hashlib
 import json
 import logging
@@ -16,16 +18,20 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from accelerate.utils import broadcast_object_list
 from safetensors.torch import load_file, load_model, save_file, save_model
+from torch import distributed
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
 from tqdm.auto import tqdm
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 
-from . import hub, inputs, losses, metrics, packing, runs
+from . import hub, inputs, losses, metrics, packing, ranks, runs
 from .weights import seeded, whole_folder
 
 MARKER = "complete.json"
+WAIT = 24 * 3600  # seconds that processes wait for one another: as long as the first one evaluates
 BEST = "best.safetensors"
 LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")
 log = logging.getLogger(__name__)
@@ -62,7 +68,8 @@ def train(
         model: a `heads.PairEncoder`, or one with a `micro_loss` of its own and `loss_weights`, the weight of each of its parts.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
             "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated layout are packed, where the
-            backbone can take that.
+            backbone can take that. `batches.micro_tokens` is lowered where there are fewer micro-batches than processes, and where a GPU's
+            memory does not hold one.
         folder: of the run: `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best) go below it.
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
         compile: whether the backbone is compiled for packed micro-batches; on a GPU it is, where this is left out.
@@ -70,8 +77,14 @@ def train(
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
     Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step",
         best_metric} or None, "log": [one dict a line of log.jsonl]}.
-    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path.
+    Several GPUs train together: in the run folder of a notebook their processes are started here (`ranks.launch`), elsewhere by torchrun.
+
+    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
+        RuntimeError for processes that were started without knowing of each other.
     """
+    ranks.check()
+    if ranks.wanted(folder):
+        ranks.launch(folder)  # what they leave is a checkpoint of the last step, taken up below
     if precision not in ("auto", "fp32", "bf16"):
         raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {precision!r}')
     if not len(batches):
@@ -97,14 +110,16 @@ def train(
         adam_epsilon=1e-8,
         max_grad_norm=1.0,
         bf16=bf16,
-        use_cpu=bf16 and not gpu,
+        use_cpu=not gpu,
+        ddp_backend="gloo" if ranks.count() > 1 and not gpu else None,
+        ddp_timeout=WAIT,
         dataloader_num_workers=2 if gpu else 0,
         seed=seed,
         logging_steps=log_every,
         logging_nan_inf_filter=False,
         save_steps=save_every,
         report_to="none",
-        disable_tqdm=not progress,
+        disable_tqdm=not (progress and ranks.first()),
     )
     settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
     usual = {"mlm": mlm_weight, "objective": objective_weight} | ({"detection": detection_weight} if hasattr(model, "detection") else {})
@@ -112,8 +127,11 @@ def train(
     trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
     if packs and (gpu if compile is None else compile):
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
-    checkpoint = newest_checkpoint(folder / "checkpoints")
-    trainer.continue_from(checkpoint)
+    if trainer.args.world_size > 1 and hasattr(batches, "micro_tokens"):
+        batches.micro_tokens = ranks.share(batches[0]["micro"], batches.micro_tokens, trainer.args.world_size)
+    with trainer.args.main_process_first(desc="taking up the newest checkpoint"):
+        checkpoint = newest_checkpoint(folder / "checkpoints")
+        trainer.continue_from(checkpoint)
     try:
         if not trainer.ended():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
@@ -169,21 +187,22 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     return {**found, "loss": means[1], "mlm_loss": means[0]} | dict(zip(["detection_loss"], means[2:]))
 
 
-def step_seed(seed: int, step: int) -> int:
-    """The seed of a step's dropout, and of what ELECTRA's generator puts in."""
-    return int.from_bytes(hashlib.blake2b(f"{seed} {step}".encode(), digest_size=7).digest())
+def step_seed(seed: int, step: int, micro: int = 0) -> int:
+    """The seed of the dropout of a step's micro-batch, and of what ELECTRA's generator puts in."""
+    named = f"{seed} {step}" + (f" {micro}" if micro else "")
+    return int.from_bytes(hashlib.blake2b(named.encode(), digest_size=7).digest())
 
 
 class StepTrainer(Trainer):
     """Trainer whose loader gives whole optimiser batches, and whose checkpoints are complete or absent."""
 
     def __init__(self, model, arguments, batches, folder, settings, evaluation, stopping):
-        arguments._n_gpu = min(arguments.n_gpu, 1)  # DataParallel would cut our batches by row; many GPUs are torchrun's
+        arguments._n_gpu = min(arguments.n_gpu, 1)  # DataParallel would cut our batches by row; many GPUs have a process each
         super().__init__(model, arguments, train_dataset=batches, callbacks=[_Schedule(evaluation[1] if evaluation[0] else 0)])
         self.remove_callback(PrinterCallback)
         self.folder, self.settings, self.dev = folder, settings, evaluation[0]
         self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
-        self.step, self.tokens, self.seconds, self.waiting, self.rows = 0, 0, 0.0, 0.0, []
+        self.step, self.tokens, self.seconds, self.waiting, self.rows, self.cut = 0, 0, 0.0, 0.0, [], False
         self.parts = [name.removesuffix("_weight") for name in settings if name.endswith("_weight")]
         self.sums = torch.zeros(len(self.parts) + 1, device=self.args.device)  # of the loss's parts and steps since the last log
         self.started, self.board = time.monotonic(), None
@@ -207,26 +226,64 @@ class StepTrainer(Trainer):
         return value.to(self.args.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def training_step(self, model, inputs, num_items_in_batch=None):
-        model.train()
-        # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
-        torch.manual_seed(step_seed(self.args.seed, self.state.global_step))
-        total, parts = 0, 0
+        self.model.train()
+        if self.cut:
+            inputs = self.train_dataset[self.state.global_step]  # the loader's workers still make larger micro-batches
+        try:
+            total, parts = self._gradients(inputs)
+        except torch.OutOfMemoryError as error:
+            self._halve(inputs, error)
+            return self.training_step(model, inputs)
+        if self.args.world_size > 1:
+            self._add_gradients()
         self.tokens += inputs["tokens"]
-        for left, micro in zip(reversed(range(len(inputs["micro"]))), inputs["micro"]):
-            with self.accelerator.no_sync(model) if left else contextlib.nullcontext():
-                micro = {name: self._moved(value) for name, value in micro.items()}
-                weights = [self.settings[f"{part}_weight"] for part in self.parts]
-                loss, part = getattr(self.model, "micro_loss", micro_loss)(model(micro), micro, inputs, *weights)
-                self.accelerator.backward(loss)
-            total, parts = total + loss.detach(), parts + part
-        self.sums += torch.cat([parts, parts.new_ones(1)])
+        self.sums += torch.cat([parts, parts.new_full([1], float(self.is_world_process_zero()))])
         return total
+
+    def _gradients(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
+        """Those of this process' micro-batches; the loss and its parts, each a share of the whole batch's.
+
+        Not through DistributedDataParallel's own forward: losses use heads outside of it, and a micro-batch may lack a head altogether.
+        """
+        weights = [self.settings[f"{part}_weight"] for part in self.parts]
+        total, parts = torch.zeros((), device=self.args.device), self.sums.new_zeros(len(self.parts))
+        for number in ranks.assigned(batch["micro"], self.args.world_size)[self.args.process_index]:
+            # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
+            torch.manual_seed(step_seed(self.args.seed, self.state.global_step, number))
+            micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
+            loss, part = getattr(self.model, "micro_loss", micro_loss)(self.model(micro), micro, batch, *weights)
+            self.accelerator.backward(loss)
+            total, parts = total + loss.detach(), parts + part
+        return total, parts
+
+    def _add_gradients(self) -> None:
+        """The sum over all processes; what has no gradient in any of them is left without, as one process would leave it."""
+        parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
+        has = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8, device=self.args.device)
+        distributed.all_reduce(has, distributed.ReduceOp.MAX)
+        found = [parameter for parameter, known in zip(parameters, has.tolist()) if known]
+        for parameter in found:
+            parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+        gradients = [parameter.grad for parameter in found]
+        summed = parameters_to_vector(gradients)
+        distributed.all_reduce(summed)
+        vector_to_parameters(summed, gradients)
+
+    def _halve(self, batch: dict, error: Exception) -> None:
+        """Half as large micro-batches from here on; the step is begun again, and its examples stay the same."""
+        self.model.zero_grad()
+        torch.cuda.empty_cache()
+        tokens = getattr(self.train_dataset, "micro_tokens", max(map(ranks.size, batch["micro"])))
+        if self.args.world_size > 1 or all(len(micro["input_ids"]) == 1 for micro in batch["micro"]):
+            raise torch.OutOfMemoryError(f"micro-batches of {tokens} tokens do not fit into memory: give a smaller micro_tokens") from error
+        self.train_dataset.micro_tokens, self.cut = tokens // 2, True
+        log.warning("out of memory with micro-batches of %d tokens: going on with %d", tokens, tokens // 2)
 
     # -------------------------------------------------------------- what is logged
 
     def log(self, logs: dict, *rest) -> None:
         if "loss" in logs:
-            *sums, steps = self.sums.tolist()
+            *sums, steps = self._all_sums()
             self.sums.zero_()
             logs |= {f"{part}_loss": summed / steps for part, summed in zip(self.parts, sums)}
             logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in self.parts)
@@ -239,8 +296,17 @@ class StepTrainer(Trainer):
             super().log(logs, *rest)
             self._write({"step": self.state.global_step, **row})
 
+    def _all_sums(self) -> list[float]:
+        """Of the loss's parts and the steps since the last log, over all processes."""
+        summed = self.sums.clone()
+        if self.args.world_size > 1:
+            distributed.all_reduce(summed)
+        return summed.tolist()
+
     def _write(self, row: dict) -> None:
         self.rows.append(row)
+        if not self.is_world_process_zero():
+            return
         with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
         self.board = self.board or SummaryWriter(self.folder / "tensorboard", purge_step=self.step + 1)
@@ -255,12 +321,15 @@ class StepTrainer(Trainer):
 
     def evaluate(self, *_, **__) -> dict:
         self.model.eval()
-        metrics = {f"eval_{name}": float(value) for name, value in self.dev(self.model).items()}
+        found = [self.dev(self.model) if self.is_world_process_zero() else None]
+        if self.args.world_size > 1:  # one measures, so that all stop at the same step
+            broadcast_object_list(found)
+        metrics = {f"eval_{name}": float(value) for name, value in found[0].items()}
         if self.patience is not None and self.metric not in metrics:
             raise ValueError(f"evaluate should give {self.metric[5:]}, to stop by; it gave {', '.join(m[5:] for m in metrics)}")
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        if self.patience is not None and self.best() is self.rows[-1]:
+        if self.patience is not None and self.best() is self.rows[-1] and self.is_world_process_zero():
             with whole_folder(self.folder / "checkpoints" / "best") as part:
                 save_model(self.model, str(part / "model.safetensors"))
         if self.ended():
@@ -280,6 +349,7 @@ class StepTrainer(Trainer):
 
     def finish(self) -> dict:
         best = self.best() if self.patience is not None else None
+        self.accelerator.wait_for_everyone()
         if best is not None:
             load_model(self.model, self.folder / "checkpoints" / "best" / "model.safetensors")
         self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)  # forward without autocast again
@@ -292,7 +362,7 @@ class StepTrainer(Trainer):
     # -------------------------------------------------------------- checkpoints: safetensors and JSON, never a pickle
 
     def _save_checkpoint(self, *_) -> None:
-        checkpoints = self.folder / "checkpoints"
+        checkpoints, summed = self.folder / "checkpoints", self._all_sums()
         if not self.args.should_save:
             return
         with whole_folder(checkpoints / f"checkpoint-{self.state.global_step}") as part:
@@ -302,7 +372,7 @@ class StepTrainer(Trainer):
             save_file(tensors, part / "optimizer.safetensors")
             self.state.save_to_json(str(part / "trainer_state.json"))
             progress = {"step": self.state.global_step, "tokens": self.tokens, "seconds": self._seconds(), "rows": self.rows}
-            progress |= {"settings": self.settings, "sums": self.sums.tolist(), "scheduler": self.lr_scheduler.state_dict()}
+            progress |= {"settings": self.settings, "sums": summed, "scheduler": self.lr_scheduler.state_dict()}
             (part / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
             sums = {path.name: hub.sha256(path) for path in sorted(part.iterdir())}
             (part / MARKER).write_text(json.dumps(sums, indent=1), encoding="utf-8")
@@ -316,8 +386,11 @@ class StepTrainer(Trainer):
             if progress["settings"] != self.settings:
                 raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
             self.step, self.tokens, self.seconds, self.rows = (progress[key] for key in ("step", "tokens", "seconds", "rows"))
-            self.sums.copy_(torch.tensor(progress["sums"]))
+            if self.is_world_process_zero():
+                self.sums.copy_(torch.tensor(progress["sums"]))
             self._load_from_checkpoint(checkpoint)
+        if not self.is_world_process_zero():
+            return
         lines = "".join(json.dumps(row) + "\n" for row in self.rows)
         runs.atomically(self.folder / "log.jsonl", lambda path: path.write_text(lines, encoding="utf-8"))
 

@@ -289,8 +289,8 @@ def test_dropout_is_seeded_by_the_step(tmp_path, monkeypatch):
     used, seed = [], torch.manual_seed
     monkeypatch.setattr(torch, "manual_seed", lambda value: used.append(value) or seed(value))
     run(tmp_path)
-    assert used[-18:] == [training.step_seed(3, step) for step in range(18)]
-    assert len({training.step_seed(a, b) for a in range(12) for b in range(112)}) == 12 * 112
+    assert used[-54:] == [training.step_seed(3, step, micro) for step in range(18) for micro in range(3)]
+    assert len({training.step_seed(a, b, c) for a in range(12) for b in range(112) for c in range(3)}) == 12 * 112 * 3
 
 
 def test_early_stopping_survives_kills(kills, tmp_path):

@@ -1,0 +1,189 @@
+"""Several processes that train together: who takes which micro-batches, and how a notebook starts them.
+
+`torchrun --nproc_per_node 4 -m asutil.ranks notebooks/pretrain.ipynb -p objective psd` runs a notebook's cells up to its training in
+every process, on one machine or, with torchrun's own options, on several. A notebook that finds more than one GPU does that by itself;
+the number of processes is that of the GPUs, or what ASUTIL_PROCESSES says. Its own process trains nothing: it shows the first one's
+output, and goes on from the checkpoint that they leave.
+"""
+
+import argparse
+import codecs
+import contextlib
+import heapq
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+PLAN = "run.json"  # in a run folder: what is needed to run its cells again
+TRAINING = "training.train("
+PROCESSES = "ASUTIL_PROCESSES"
+
+
+# ------------------------------------------------------------------ which process is this
+
+
+def count() -> int:
+    """How many processes train together, as torchrun says."""
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+def first() -> bool:
+    """Whether this is the process that writes and shows."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
+def check() -> None:
+    """Refuse a process that was meant to be one of several and does not know of the others.
+
+    `accelerate launch --cpu --num_processes 2` starts one process without a word; what it leaves behind is where the others would meet it.
+    Raises: RuntimeError with the command that starts them.
+    """
+    alone = "RANK" not in os.environ
+    if alone and {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys():
+        raise RuntimeError(
+            "several processes were asked for and one was started (accelerate launch --cpu does that, whatever --num_processes says): "
+            "use torchrun --nproc_per_node <processes> -m asutil.ranks notebooks/<notebook>.ipynb -p <name> <value>"
+        )
+    if alone and count() > 1:
+        raise RuntimeError(f"WORLD_SIZE is {count()} but RANK is not set: start the processes with torchrun")
+
+
+# ------------------------------------------------------------------ who takes what
+
+
+def size(micro: dict) -> int:
+    """Padded tokens of a micro-batch."""
+    return micro["input_ids"].numel() if "input_ids" in micro else max(tensor.numel() for tensor in micro.values())
+
+
+def assigned(micros: Sequence[dict], processes: int) -> list[list[int]]:
+    """The numbers of the micro-batches that each process takes: each in turn, largest first, to who has the fewest tokens.
+
+    Example:
+        >>> import torch
+        >>> assigned([{"input_ids": torch.zeros(1, n)} for n in (8, 5, 4, 1)], 2)
+        [[0, 3], [1, 2]]
+    """
+    found, loads = [[] for _ in range(processes)], [(0, process) for process in range(processes)]
+    for number in sorted(range(len(micros)), key=lambda number: -size(micros[number])):
+        load, process = heapq.heappop(loads)
+        found[process].append(number)
+        heapq.heappush(loads, (load + size(micros[number]), process))
+    return [sorted(numbers) for numbers in found]
+
+
+def share(micros: Sequence[dict], micro_tokens: int, processes: int) -> int:
+    """The tokens of a micro-batch with which every process has one at least, given one optimiser batch; never more than before.
+
+    Example:
+        >>> import torch
+        >>> share([{"input_ids": torch.zeros(10, 100)}], 4096, 4)
+        250
+    """
+    return max(1, min(micro_tokens, math.ceil(sum(map(size, micros)) / processes)))
+
+
+# ------------------------------------------------------------------ started from a notebook
+
+
+def wanted(folder: str | Path) -> bool:
+    """Whether processes are to be started for a run: it is a notebook's, not finished, and there are several GPUs (or ASUTIL_PROCESSES)."""
+    import torch
+
+    processes = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
+    return "RANK" not in os.environ and processes > 1 and (Path(folder) / PLAN).is_file()
+
+
+def launch(folder: str | Path) -> None:
+    """Train a notebook's run in a process a GPU by torchrun, with the first one's output shown here; ends when all have ended.
+
+    Raises: RuntimeError where a process failed; what it said stands above.
+    """
+    import torch
+
+    processes = os.environ.get(PROCESSES, str(torch.cuda.device_count()))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}", "--local-ranks-filter=0"]
+    started = subprocess.Popen(
+        [*command, "-m", "asutil.ranks", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"}
+    )
+    try:
+        _shown(started.stdout)
+    except BaseException:  # an interrupted cell leaves no process behind
+        started.terminate()
+        raise
+    finally:
+        status = started.wait()
+    if status:
+        raise RuntimeError(
+            f"training in {processes} processes failed (exit status {status}); the checkpoints are kept, see the output above"
+        )
+
+
+def _shown(stream) -> None:
+    """What another process says, at once and as it says it: progress bars return to the start of their line."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while chunk := stream.read1(4096):
+        sys.stdout.write(decoder.decode(chunk))
+        sys.stdout.flush()
+
+
+# ------------------------------------------------------------------ one of the processes
+
+
+def cells(path: Path) -> list[tuple[str, bool]]:
+    """The source of a notebook's code cells up to its training, and whether each has the parameters.
+
+    Raises: ValueError for a notebook that does not train.
+    """
+    found = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        if cell["cell_type"] == "code":
+            source = "".join(cell["source"])
+            found.append((source, "parameters" in cell["metadata"].get("tags", [])))
+            if TRAINING in source:
+                return found
+    raise ValueError(f"{path.name} does not train: it has no cell with {TRAINING}...)")
+
+
+def run(path: Path, given: dict) -> None:
+    """Run a notebook's cells up to and with its training, with some parameters; only the first process shows what they print."""
+    names = {"__name__": "__main__"}
+    with contextlib.ExitStack() as stack:
+        if not first():
+            stack.enter_context(contextlib.redirect_stdout(stack.enter_context(Path(os.devnull).open("w"))))
+        for number, (source, has_parameters) in enumerate(cells(path)):
+            exec(compile(source, f"{path.name}, code cell {number + 1}", "exec"), names)
+            if has_parameters:
+                names.update(given)
+
+
+def main() -> None:
+    from . import runs
+
+    parser = argparse.ArgumentParser(prog="torchrun ... -m asutil.ranks", description=run.__doc__.splitlines()[0])
+    parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
+    parser.add_argument("-p", "--parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="as papermill has them")
+    asked = parser.parse_args()
+    path = Path(asked.run)
+    if path.suffix == ".ipynb":
+        from papermill.cli import _resolve_type
+
+        notebook, given = path.stem, {name: _resolve_type(value) for name, value in asked.parameters}
+        runs.check(notebook, given)
+    elif asked.parameters:
+        parser.error("a run that was begun has its parameters already")
+    elif not (path / PLAN).is_file():
+        parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {PLAN})")
+    else:
+        notebook, given = (json.loads((path / PLAN).read_text(encoding="utf-8"))[key] for key in ("notebook", "given"))
+    run(runs.root() / "notebooks" / f"{notebook}.ipynb", given)
+
+
+if __name__ == "__main__":
+    from torch.distributed.elastic.multiprocessing.errors import record
+
+    record(main)()
