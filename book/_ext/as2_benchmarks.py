@@ -164,4 +164,53 @@ def latency_table(result: dict) -> str:
     )
 
 
-DIRECTIVES = {"benchmarks": Benchmarks, "latency": Latency}
+# ------------------------------------------------------------------ growth
+
+MEMORY = {"peak_memory_mib": "peak of memory, MiB"}
+RATE = {"tokens_a_second": "tokens a second, training"}
+AXES = {  # of benchmarks/growth.py: what grows, its label, and what is drawn over it
+    "corpus": ("megabytes", "corpus, MB of text", {"build_seconds": "seconds to build the index"} | MEMORY),
+    "candidates": ("candidates", "candidates a question", {"milliseconds_a_question": "milliseconds a question"} | MEMORY),
+    "lengths": ("length", "tokens of an input", RATE | MEMORY),
+    "processes": ("processes", "processes", RATE | {"peak_memory_mib": "peak of memory of one, MiB"}),
+}
+
+
+class Growth(Shown):
+    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a figure a machine."""
+
+    kind = "benchmarks"
+    required_arguments = 0
+
+    def show(self):
+        made = [json.loads(path.read_text("utf-8")) for path in SOURCES["benchmarks"]("") if path.stem in ("growth", "growth-gpu")]
+        return "".join(map(growth, made)) or note("Growth: not run. python benchmarks/record.py growth measures it.")
+
+
+def growth(result: dict) -> str:
+    model = result["model"]
+    caption = (
+        f"How time (above) and memory (below) grow, each point in a process of its own, on {machine(result['machine'])}; text of "
+        f"{result['source']}, a model of {model['layers']} layers of {model['hidden']}, one thread a process. "
+        f"Two processes train on {result['ratio']:.2f} times the tokens of one."
+    )
+    return drawn(growth_plot(result), caption)
+
+
+def growth_plot(result: dict):
+    """A column an axis of growth, a line of points each, as a matplotlib Figure."""
+    from matplotlib.figure import Figure
+
+    shown = {name: axes for name, axes in AXES.items() if result.get(name)}
+    figure = Figure(figsize=(2.9 * len(shown), 5), layout="constrained")
+    for column, (name, (key, label, drawn_over)) in zip(figure.subplots(2, len(shown), squeeze=False).T, shown.items()):
+        for axis, (figure_name, title) in zip(column, drawn_over.items()):
+            points = [(one[key], one[figure_name]) for one in result[name] if one[figure_name] is not None]
+            axis.plot(*zip(*points), color="black", marker="o")
+            axis.set(title=title, xlabel=label, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-3:]])
+            axis.title.set_fontsize("small")
+            axis.grid(alpha=0.3)
+    return figure
+
+
+DIRECTIVES = {"benchmarks": Benchmarks, "growth": Growth, "latency": Latency}
