@@ -1,0 +1,254 @@
+"""What the papers' rows cost, before anything is run: steps, tokens, operations, hours and disk, from `experiments/` and `rungs.yml`.
+
+Tokens are the most there can be: every example as long as it may be, every epoch done. So the papers count, too.
+"""
+
+import ast
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from . import claims, evidence, experiments, questions, runs
+from .rows import papers, read, seeds
+
+# What is assumed; the page of the book shows each.
+PEAK = 989e12  # operations a second of an H200 in bf16, dense, by its data sheet
+USED = 0.3  # share of the peak that training reaches
+MASKED = 0.15  # tokens that the language-model head sees
+KEPT = 2  # checkpoints of a run, besides the best one
+NUMBERS = 3  # of each parameter in a checkpoint: itself and AdamW's two moments
+BYTES = 4  # of each number
+READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
+
+
+@dataclass(frozen=True)
+class Backbone:
+    """An encoder's sizes. `parameters`: of all of it; `head`: those that only a masked token meets; `window`: tokens that a token sees."""
+
+    layers: int
+    hidden: int
+    inner: int
+    parameters: int
+    head: int = 0
+    window: int | None = None
+    generator: "Backbone | None" = None
+
+    @property
+    def read(self) -> int:
+        """Parameters that every token meets: those of the layers, without embeddings.
+
+        L (4 H^2 + 4 H + 2 H F + F + H + 4 H)
+        """
+        return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.inner + 9 * self.hidden + self.inner)
+
+    @property
+    def kept(self) -> int:
+        """Parameters that a checkpoint holds."""
+        return self.parameters + (self.generator.parameters if self.generator else 0)
+
+
+ROBERTA = Backbone(12, 768, 3072, 124_055_040, head=768**2 + 768 * 50_265)
+BERT = Backbone(12, 768, 3072, 108_891_648, head=768**2 + 768 * 30_522)
+# Its generator's embeddings are its own.
+ELECTRA = Backbone(12, 768, 3072, 108_891_648, generator=Backbone(12, 256, 1024, 9_904_954, head=256 * 768 + 768 * 30_522))
+LONGFORMER = Backbone(12, 768, 3072, 148_068_864, window=512)
+BACKBONES = {  # by how a model's name starts
+    "FacebookAI/roberta-base": ROBERTA,
+    "released/roberta-base": ROBERTA,
+    "released/tanda-roberta-base": ROBERTA,
+    "google/electra-base": ELECTRA,
+    "released/electra-base": ELECTRA,
+    "released/tanda-electra-base": ELECTRA,
+    "google-bert/bert-base": BERT,
+    "xlnet/xlnet-base": Backbone(12, 768, 3072, 116_718_336),
+    "allenai/longformer-base": LONGFORMER,
+    "biu-nlp/cdlm": LONGFORMER,
+    "allenai/longformer-large": Backbone(24, 1024, 4096, 433_551_360, window=512),
+    "allenai/led-base": Backbone(6, 768, 3072, 161_844_480, window=1024),  # the layers that read; the decoder sees an answer alone
+}
+
+
+def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
+    """Operations of training on one token, forward and backward: two each for the products, thrice.
+
+    6 (N + m N_head) + 12 L H min(T, window), and the same of ELECTRA's generator
+    Args:
+        length: T, tokens that are read together. masked: m, the share of tokens that the language-model head sees.
+
+    Example:
+        >>> operations(Backbone(layers=1, hidden=2, inner=4, parameters=0), length=10)
+        564.0
+    """
+    seen = min(length, backbone.window or length)
+    own = 6 * (backbone.read + masked * backbone.head) + 12 * backbone.layers * backbone.hidden * seen
+    return float(own + (operations(backbone.generator, length, masked) if backbone.generator else 0))
+
+
+# ------------------------------------------------------------------ the runs of a paper
+
+
+def after(tries: list) -> list:
+    """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
+    first = tries[0]
+    wanted = seeds(read(first.paper), first.row, first.rung)
+    return [replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed]
+
+
+def planned(paper: str, rung: str = "paper", folder=None) -> list:
+    """Every run of a paper's rung: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
+    jobs, tried = experiments.jobs(paper, rung, folder_for=_place, folder=folder), {}
+    for job in jobs:
+        if job.search:
+            tried.setdefault(job.search, []).append(job)
+    return jobs + [job for tries in tried.values() for job in after(tries)]
+
+
+def _place(notebook: str, parameters: dict) -> Path:
+    """A folder of a run that is only reckoned with: no file is asked for its fingerprint."""
+    digest = hashlib.sha256(json.dumps([notebook, parameters], sort_keys=True, default=str).encode()).hexdigest()
+    return Path("runs") / f"{notebook}-{digest[:12]}"
+
+
+def table(paper: str, rung: str = "paper", folder=None) -> pd.DataFrame:
+    """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk and model (bytes).
+
+    Args:
+        rung: one whose models are in `BACKBONES`.
+        folder: where the YAML files are; the project's experiments/ by default.
+    Raises: ValueError for a model or a data set whose size is not known.
+    """
+    jobs = planned(paper, rung, folder)
+    models = {job.folder: job.parameters.get("model", "") for job in jobs}
+    lines = []
+    for job in jobs:
+        model = job.parameters.get("model", "")
+        while Path(model) in models:  # where the chain starts
+            model = models[Path(model)]
+        settings = runs.settings(job.notebook, job.parameters)
+        steps, tokens, length = work(job.notebook, settings)
+        backbone = backbone_of(model) if steps else None
+        each = operations(backbone, length, MASKED if job.notebook == "pretrain" else 0.0) if steps else 0.0
+        hours = read(paper, folder)["rungs"][rung].get("gpu_hours", {}).get(job.notebook, 0)
+        line = {"paper": paper, "notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed, "steps": steps}
+        line |= {"tokens": tokens, "operations": tokens * each, "gpu_hours": hours}
+        line["disk"] = disk(backbone, settings.get("patience") is not None) if steps else 0
+        lines.append(line | {"model": BYTES * backbone.kept if steps else 0})
+    return pd.DataFrame(lines)
+
+
+def backbone_of(model: str) -> Backbone:
+    """The sizes of a model by its name."""
+    for name, backbone in BACKBONES.items():
+        if model.startswith(name):
+            return backbone
+    raise ValueError(f"sizes of {model!r} are not known (known: {', '.join(BACKBONES)})")
+
+
+def disk(backbone: Backbone, patient: bool) -> int:
+    """Bytes of a finished run's weights: the checkpoints that are kept, the best one where a run may stop early, and the model."""
+    return BYTES * backbone.kept * (KEPT * NUMBERS + patient + 1)
+
+
+def work(notebook: str, settings: dict) -> tuple[int, int, int]:
+    """Steps, tokens at most, and how many tokens are read together, of one run; 0 steps where nothing is trained.
+
+    Example:
+        >>> work("pretrain", {"steps": 100, "batch_size": 8, "max_tokens": 128})
+        (100, 102400, 128)
+    """
+    length = settings.get("max_tokens") or 0
+    if notebook == "pretrain":
+        return settings["steps"], settings["steps"] * settings["batch_size"] * length, length
+    if notebook in ("task_difficulty", "rerank") or settings.get("architecture") == "untrained":
+        return 0, 0, length
+    examples, texts = examples_of(notebook, settings)
+    steps = settings["epochs"] * -(-examples // settings["batch_size"])
+    return steps, settings["epochs"] * examples * texts * length, length
+
+
+def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
+    """Training examples of one epoch, and the texts of each; of groups of k candidates with half of a question's last group empty."""
+    dataset, architecture = settings["dataset"], settings.get("architecture")
+    try:
+        if notebook == "verify_claims":
+            return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
+        if notebook == "find_evidence":
+            return evidence.COUNTS[dataset]["train"]["questions"], 1
+        asked, candidates = questions.COUNTS[dataset][settings["protocol"]]["train"]
+        if architecture == "triplet":
+            candidates = _triplets()[dataset, settings["protocol"]]
+    except KeyError:
+        raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
+    if architecture == "joint":
+        return round((candidates + asked * (settings["k"] - 1) / 2) / settings["k"]), 1
+    return candidates, READ_TOGETHER.get(architecture, 1)
+
+
+@cache
+def _triplets() -> dict:
+    """`triplets.COUNTS`, read without torch."""
+    tree = ast.parse((Path(__file__).parent / "triplets.py").read_text(encoding="utf-8"))
+    return next(ast.literal_eval(one.value) for one in tree.body if isinstance(one, ast.Assign) and one.targets[0].id == "COUNTS")
+
+
+def by_notebook(paper: str, rung: str = "paper") -> pd.DataFrame:
+    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by operations)."""
+    lines = table(paper, rung)
+    summed = lines.groupby("notebook", sort=False)[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
+    summed.insert(0, "runs", lines.groupby("notebook", sort=False).size())
+    return summed.assign(reckoned=summed["operations"].map(gpu_hours))
+
+
+def gpu_hours(done: float) -> float:
+    """Hours of one GPU for so many operations, as assumed: done / (peak x share that is used)."""
+    return done / (PEAK * USED) / 3600
+
+
+def rungs() -> pd.DataFrame:
+    """One line a paper and rung: the number of runs and the GPU-hours that the paper's file expects of them."""
+    lines = []
+    for paper in papers():
+        for rung in read(paper).get("rungs", {}):
+            jobs = planned(paper, rung)
+            lines.append({"paper": paper, "rung": rung, "runs": len(jobs), "gpu_hours": sum(map(experiments.gpu_hours, jobs))})
+    return pd.DataFrame(lines)
+
+
+# ------------------------------------------------------------------ what was measured
+
+
+def reached(result: dict) -> float:
+    """Operations a second of a committed `benchmarks/training_step.py`: its tokens a second times what each of them takes."""
+    model = result["model"]
+    layers, hidden = model["layers"], model["hidden"]
+    backbone = Backbone(layers, hidden, 4 * hidden, 0, head=hidden**2 + hidden * model["vocabulary"])
+    return result["tokens_a_second"]["ours"] * operations(backbone, round(result["tokens_a_pair"]), MASKED)
+
+
+def trained(folder: str | Path = "results") -> pd.DataFrame:
+    """Committed runs that trained, one line a kind: notebook, what it learns, data, longest input, tokens an example and a second, hours.
+
+    Columns: notebook, kind, dataset, longest, runs, tokens (an example), speed (tokens a second), hours (of a whole run); medians.
+    """
+    found = {}
+    for path in sorted((runs.root() / folder).glob("*/*/*.json")):
+        record = json.loads(path.read_text(encoding="utf-8"))
+        if record.get("figures", {}).get("examples"):
+            found[record["name"]] = record
+    columns = ["notebook", "kind", "dataset", "longest", "tokens", "speed", "hours"]
+    lines = pd.DataFrame([_measured(record) for record in found.values()], columns=columns)
+    by = lines.groupby(columns[:4])
+    return by[columns[4:]].median().assign(runs=by.size()).reset_index()
+
+
+def _measured(record: dict) -> tuple:
+    settings, figures = record["settings"], record["figures"]
+    kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
+    kind = f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind
+    tokens, seconds = figures["tokens"], figures["training_seconds"]
+    where = settings.get("dataset") or settings.get("corpus")
+    return record["notebook"], kind, where, settings["max_tokens"], tokens / figures["examples"], tokens / seconds, record["seconds"] / 3600
