@@ -24,13 +24,21 @@ from filelock import FileLock
 from . import hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
+from .shards import ARRAYS, joined, opened
 from .sources import documents, fingerprint, shown
 from .tokenizing import tokenized
 
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
-VERIFIED_BYTES = 2 << 30  # arrays up to this size are checked by hash whenever they are opened
-ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes")
+
+
+class EmptyCorpus(ValueError):
+    """No document was kept of `read`."""
+
+    def __init__(self, read: int):
+        needs = f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
+        super().__init__(f"empty corpus: {read} documents read, none kept {needs}")
+        self.read = read
 
 
 # ------------------------------------------------------------------ building
@@ -86,13 +94,15 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
 
 
 def prepare(source, tokenizer, folder, **options) -> "Corpus":
-    """The index of a named source under `folder`, built at the first call and opened afterwards.
+    """The index of a named source under `folder`, built at the first call and opened afterwards; an index itself is only opened.
 
     Its name has a hash of the source's fingerprint, the tokenizer and the options, so that changed data is another index.
     """
     chosen = {name: options.pop(name, None) for name in ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")}
     chosen = {name: value for name, value in chosen.items() if value}
     named = {name: value for name, value in options.items() if name not in {"workers", "progress"}}
+    if (Path(source) / "corpus.json").is_file():
+        return _as_built(Corpus.open(source, tokenizer), chosen | named)
     identity = json.dumps([fingerprint(source), tokenizer_hash(tokenizer), chosen, named], sort_keys=True)
     slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
     out = Path(folder) / f"{slug}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
@@ -101,6 +111,13 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
         if not out.is_dir():
             build(documents(source, **chosen), tokenizer, out, source=shown(source), **options)
     return Corpus.open(out, tokenizer)
+
+
+def _as_built(index, options):
+    for name, value in options.items():
+        if index.info.get(name) != value:
+            raise ValueError(f"{name}: the index {index.folder.name} was built with {index.info.get(name)!r}, got {value!r}")
+    return index
 
 
 def _build_shards(documents, tokenizer, parts, settings, workers, progress):
@@ -264,10 +281,7 @@ def _merge(shards, parts) -> dict:
     read = sum(counts["read"] for counts in counted)
     totals = {name: sum(counts[name] for counts in counted) for name in ARRAYS}
     if not totals["documents"]:
-        raise ValueError(
-            f"empty corpus: {read} documents read, none kept "
-            f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
-        )
+        raise EmptyCorpus(read)
     for name in ARRAYS:
         offsets = name not in {"tokens", "hashes"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
@@ -298,7 +312,10 @@ def tokenizer_hash(tokenizer) -> str:
 
 
 class Corpus:
-    """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes`, and `.info` (corpus.json)."""
+    """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes`, and `.info` (corpus.json).
+
+    Of several shards (`asutil.pipeline`) all but the tokens are held in memory, and `.tokens` is a `shards.Pieces`.
+    """
 
     def __init__(self, folder: Path, info: dict, arrays: dict):
         self.folder, self.info = folder, info
@@ -317,7 +334,7 @@ class Corpus:
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
         try:
             info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-            info["tokenizer_sha256"], info["sha256"]["tokens"]
+            info["tokenizer_sha256"], info.get("shards") or info["sha256"]["tokens"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error
         if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
@@ -325,15 +342,7 @@ class Corpus:
                 f"{folder.name} was made with tokenizer {info['tokenizer']} ({info['tokenizer_sha256'][:16]}), "
                 f"got {tokenizer.name_or_path} ({tokenizer_hash(tokenizer)[:16]})"
             )
-        arrays = {}
-        for name in ARRAYS:
-            path = folder / f"{name}.npy"
-            try:
-                arrays[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-            except (OSError, ValueError, EOFError) as error:
-                raise ValueError(f"{path} is damaged or cut short: {error}") from error
-            if path.stat().st_size <= VERIFIED_BYTES and hub.sha256(path) != info["sha256"][name]:
-                raise ValueError(f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {info['sha256'][name][:16]}")
+        arrays = joined(folder, info["shards"]) if "shards" in info else opened(folder, info["sha256"])
         return cls(folder, info, arrays)
 
     def __repr__(self):

@@ -85,6 +85,8 @@ def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: I
     """
     if model not in (*FROM_SCRATCH, *scratch):
         return load_tokenizer(model)
+    if (Path(source) / "corpus.json").is_file():  # an index has its own
+        return load_tokenizer(Path(source) / "tokenizer")
     identity = json.dumps([sources.fingerprint(source), {name: value for name, value in form.items() if value}])
     kept = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     kept.parent.mkdir(parents=True, exist_ok=True)

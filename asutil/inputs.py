@@ -15,8 +15,10 @@ from .draws import keyed, permuted
 from .masking import mask
 from .ragged import Batch as Batch
 from .ragged import Ragged, concatenated
+from .shards import taken
 from .template import Template
-from .tokenizing import gathered, last_first, longest_first, tokenized
+from .tokenizing import gathered as gathered
+from .tokenizing import last_first, longest_first, tokenized
 
 IGNORED = -100
 WINDOW = 1 << 16  # different texts that are tokenised together
@@ -89,7 +91,7 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     starts[:, :, 0] -= around[:-1]
     lengths[:, :, 0] += around[:-1]
     lengths[:, -1, -1] += around[-1]
-    ids = np.asarray(tokens).take(gathered(starts.ravel(), lengths.ravel()), mode="wrap")
+    ids = taken(tokens, starts.ravel(), lengths.ravel())
     types = np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel()) if template.has_types else None
     for place, special, kinds in zip(places, template.special, template.types):
         for shift, (token, kind) in enumerate(zip(special, kinds)):

@@ -157,6 +157,8 @@ def fingerprint(source: str) -> str:
             prints.append(docstrings.fingerprint())
         elif held := hub.mirror(hub_id):
             prints.append(hub.sha256(held))
+        elif (Path(one) / "corpus.json").is_file():  # an index, which says what it was made of
+            prints.append(hub.sha256(Path(one) / "corpus.json"))
         elif is_hub_id(one):
             prints.append(one)
         else:
