@@ -2,7 +2,7 @@
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, takes out what
 would load scripts from elsewhere, and gives the pages their directives (`as2_code`, `as2_results`, `as2_figures`,
-`as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`).
+`as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`, `as2_costs`).
 """
 
 import json
@@ -12,6 +12,7 @@ from pathlib import Path
 import as2_benchmarks
 import as2_code
 import as2_contexts
+import as2_costs
 import as2_evidence
 import as2_figures
 import as2_joint
@@ -92,7 +93,7 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    for module in (as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks):
+    for module in (as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks, as2_costs):
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
