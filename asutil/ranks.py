@@ -56,8 +56,10 @@ def check() -> None:
 
 
 def size(micro: dict) -> int:
-    """Padded tokens of a micro-batch."""
-    return micro["input_ids"].numel() if "input_ids" in micro else max(tensor.numel() for tensor in micro.values())
+    """Padded tokens of a micro-batch, of all texts of one that reads several apart."""
+    if "input_ids" in micro:
+        return micro["input_ids"].numel()
+    return sum(size(part) for part in micro.values() if isinstance(part, dict))
 
 
 def assigned(micros: Sequence[dict], processes: int) -> list[list[int]]:

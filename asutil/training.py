@@ -273,11 +273,15 @@ class StepTrainer(Trainer):
         """Half as large micro-batches from here on; the step is begun again, and its examples stay the same."""
         self.model.zero_grad()
         torch.cuda.empty_cache()
-        tokens = getattr(self.train_dataset, "micro_tokens", max(map(ranks.size, batch["micro"])))
-        if self.args.world_size > 1 or all(len(micro["input_ids"]) == 1 for micro in batch["micro"]):
-            raise torch.OutOfMemoryError(f"micro-batches of {tokens} tokens do not fit into memory: give a smaller micro_tokens") from error
-        self.train_dataset.micro_tokens, self.cut = tokens // 2, True
-        log.warning("out of memory with micro-batches of %d tokens: going on with %d", tokens, tokens // 2)
+        largest, self.cut = max(map(ranks.size, batch["micro"])), True
+        before = tokens = getattr(self.train_dataset, "micro_tokens", largest)
+        found = largest
+        while self.args.world_size == 1 and tokens > 1 and found == largest:
+            tokens = self.train_dataset.micro_tokens = tokens // 2
+            found = max(map(ranks.size, self.train_dataset[self.state.global_step]["micro"]))
+        if found == largest:
+            raise torch.OutOfMemoryError(f"micro-batches of {before} tokens do not fit into memory: give a smaller micro_tokens") from error
+        log.warning("out of memory with micro-batches of %d tokens: going on with %d", before, tokens)
 
     # -------------------------------------------------------------- what is logged
 
