@@ -33,7 +33,7 @@ GOAL = 1.6
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
 MEGABYTES, CANDIDATES, LENGTHS = (10, 50, 155), (10, 50, 100, 500, 1000), (64, 128, 256, 512)
-EXAMPLES, STEPS, PAIRS = 100_000, 24, 64
+EXAMPLES, STEPS, PAIRS = 100_000, 12, 64
 ROUNDS = 3
 
 
