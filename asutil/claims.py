@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import docstrings, hub, runs, sources
+from . import disk, docstrings, hub, runs, sources
 from .metrics import VERDICTS
 
 LABELS = VERDICTS  # a label is a number: 0, 1, 2
@@ -122,7 +122,7 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
         evidence = [[piece.title, piece.sentence] for piece in claim.evidence[:MOST]]
         line = {"id": int(claim.id), "predicted_label": LABELS[int(predicted)], "predicted_evidence": evidence}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
-    return runs.atomically(Path(path), lambda part: part.write_text("".join(lines), encoding="utf-8"))
+    return disk.atomically(Path(path), lambda part: part.write_text("".join(lines), encoding="utf-8"))
 
 
 # ------------------------------------------------------------------------------------------------------------ the files

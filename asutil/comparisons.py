@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, questions, significance
+from . import experiments, markup, questions, runs, significance
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
 from .rows import FOUND, SIDES
@@ -105,7 +105,7 @@ def per_question(one) -> pd.DataFrame:
     """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
         name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
-        return pd.read_parquet(one.folder / name).set_index("question_id")
+        return runs.read_table(one.folder, name).set_index("question_id")
     table = pd.DataFrame(one.record["per_question"], columns=["question_id", *columns(one.record).values()])
     return table.set_index("question_id")
 

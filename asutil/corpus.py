@@ -8,6 +8,7 @@ was made and has the sha256 of every array; it is written last, so that a folder
 import errno
 import hashlib
 import json
+import logging
 import multiprocessing
 import os
 import re
@@ -21,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
-from . import hub
+from . import disk, hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
 from .shards import ARRAYS, joined, opened
@@ -30,6 +31,7 @@ from .tokenizing import tokenized
 
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
+log = logging.getLogger(__name__)
 
 
 class EmptyCorpus(ValueError):
@@ -80,7 +82,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
         counts = _merge(shards, parts)
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
-        (parts / "corpus.json").write_text(json.dumps({**settings, **counts, "sha256": sums}, indent=1), encoding="utf-8")
+        disk.write_json(parts / "corpus.json", {**settings, **counts, "sha256": sums})
         for shard in [*parts.glob("shard-*"), *parts.glob(".shard-*")]:  # also those of an earlier try with more documents
             shutil.rmtree(shard)
         os.sync()
@@ -202,7 +204,7 @@ def _shard(number, texts, backend, as_text, settings, parts) -> Path:
     folder = parts / f"shard-{number:06d}"
     identity = hashlib.sha256(json.dumps([texts, settings], sort_keys=True).encode()).hexdigest()
     if folder.is_dir():
-        if json.loads((folder / "shard.json").read_text())["identity"] == identity:
+        if _is_whole(folder, identity):
             return folder
         shutil.rmtree(folder)
     arrays = index(texts, _backend(backend, as_text), settings["splitter"], settings["min_sentence_chars"])
@@ -212,9 +214,20 @@ def _shard(number, texts, backend, as_text, settings, parts) -> Path:
     for name, array in arrays.items():
         np.save(temporary / f"{name}.npy", array)
     counts = {"read": len(texts), **{name: len(arrays[name]) for name in ARRAYS}}
-    (temporary / "shard.json").write_text(json.dumps({"identity": identity, "counts": counts}), encoding="utf-8")
+    sums = {name: hub.sha256(temporary / f"{name}.npy") for name in ARRAYS}
+    disk.write_json(temporary / "shard.json", {"identity": identity, "counts": counts, "sha256": sums})
     temporary.rename(folder)
     return folder
+
+
+def _is_whole(shard: Path, identity: str) -> bool:
+    """Whether an earlier try made this shard of the same documents, and nothing became of it since."""
+    try:
+        known = disk.read_json(shard / "shard.json")
+        return known["identity"] == identity and all(disk.check(shard / f"{name}.npy", known["sha256"][name]) for name in ARRAYS)
+    except (OSError, ValueError) as error:
+        log.warning("a finished shard is built again: %s", error)
+        return False
 
 
 def _backend(text: str, as_text: bool):
@@ -277,7 +290,7 @@ def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
 
 
 def _merge(shards, parts) -> dict:
-    counted = [json.loads((shard / "shard.json").read_text())["counts"] for shard in shards]
+    counted = [disk.read_json(shard / "shard.json")["counts"] for shard in shards]
     read = sum(counts["read"] for counts in counted)
     totals = {name: sum(counts[name] for counts in counted) for name in ARRAYS}
     if not totals["documents"]:
@@ -332,8 +345,8 @@ class Corpus:
         folder = Path(out)
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
+        info = disk.read_json(folder / "corpus.json")
         try:
-            info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
             info["tokenizer_sha256"], info.get("shards") or info["sha256"]["tokens"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error

@@ -12,7 +12,7 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from . import corpus, encoders, inputs, losses, weights
+from . import corpus, disk, encoders, inputs, losses, weights
 from .heads import Siamese
 from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .template import Template
@@ -154,7 +154,7 @@ class Embedder(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers reads the folder too."""
-        with weights.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, weights.quiet():
             self.backbone.save_pretrained(part)
             if self.siamese is not None:
                 save_file({f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}, part / weights.HEAD)

@@ -13,7 +13,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import cleaning, electra, heads, joints, packing, sources, weights
+from . import cleaning, disk, electra, heads, joints, packing, runs, sources, weights
 from .heads import PairEncoder, widen_types
 
 CLASSES = 2
@@ -94,7 +94,7 @@ def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: I
         if not kept.is_dir():
             texts = (cleaning.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form))
             trained = train_tokenizer(itertools.chain.from_iterable(texts), vocab_size=8192)
-            with weights.whole_folder(kept) as part:
+            with disk.whole_folder(kept) as part:
                 trained.save_pretrained(part)
     return load_tokenizer(kept)
 
@@ -295,8 +295,8 @@ def load_ranker(name: str | Path, device: str | None = None):
     model = load(name)
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
-    record = Path(path).parent / "record.json"
-    record = json.loads(record.read_text(encoding="utf-8")) if record.is_file() else {"settings": {}}
+    folder = Path(path).parent
+    record = runs.read_record(folder) if (folder / "record.json").is_file() else {"settings": {}}
     settings = record["settings"]
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")

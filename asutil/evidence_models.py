@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
-from . import encoders, losses, weights
+from . import disk, encoders, losses, weights
 from .heads import QuestionTypeProjection
 from .long_inputs import add_markers
 
@@ -193,7 +193,7 @@ class EvidenceFinder(nn.Module):
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
         heads = {name: getattr(self, name) for name in self.HEADS}
         named = {f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()}
-        with weights.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, weights.quiet():
             self.backbone.save_pretrained(part)
             save_file({name: parameter.detach().contiguous() for name, parameter in named.items()}, part / weights.HEAD)
             self.tokenizer.save_pretrained(part)

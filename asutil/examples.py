@@ -269,7 +269,7 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
 def _lists(sides, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[list, list]]:
     """question -> both ranked lists: some rescued questions and one lost one, else what the records share."""
     if all(one.folder is not None for one in sides):
-        tables = [pd.read_parquet(one.folder / "scores.parquet") for one in sides]
+        tables = [runs.read_table(one.folder) for one in sides]
         known = {name: tuple(best_of(table, name) for table in tables) for name in _chosen(fate, fate.index, limit)}
     else:
         first, last = ({entry["question_id"]: entry for entry in one.record.get("chosen", ())} for one in sides)

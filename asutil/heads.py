@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from . import packing, weights
+from . import disk, packing, weights
 from .evidence_heads import EVIDENCE, POOLED, AggregatedEvidence1, AggregatedEvidenceK, IndividualEvidence1, IndividualEvidenceK
 
 __all__ = ["EVIDENCE", "POOLED", "AggregatedEvidence1", "AggregatedEvidenceK", "IndividualEvidence1", "IndividualEvidenceK"]
@@ -160,7 +160,7 @@ class PairEncoder(nn.Module):
         Args:
             untrained: heads that are left out, because nothing was learnt with them: whoever loads the model starts them anew.
         """
-        with weights.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, weights.quiet():
             self.write(part, [head for head in self.HEADS if head not in untrained])
         return Path(folder)
 

@@ -5,7 +5,6 @@ builds its command, so the hook goes into click's parsing and acts on papermill'
 """
 
 import base64
-import json
 import os
 import sys
 from keyword import iskeyword
@@ -82,7 +81,7 @@ def prepare(options: dict) -> None:
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
-            click.echo(announce(folder, json.loads((folder / "record.json").read_text("utf-8"))))
+            click.echo(announce(folder, runs.read_record(folder)))
             raise click.exceptions.Exit(0)
         folder.mkdir(parents=True, exist_ok=True)
         options["output_path"] = str(folder / "notebook.ipynb")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import runs
+from . import disk
 from .cleaning import splitter_function
 
 SIDES = ("train", "dev", "test")  # NewsQA's own
@@ -43,7 +43,7 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
     for side, groups in kept.items():
         table = pa.Table.from_pylist([row for group in groups for row in group])
         table = table.rename_columns({"key": "question_id"}) if groups else table
-        runs.atomically(folder / f"{side}.parquet", lambda path, table=table: pq.write_table(table, path))
+        disk.atomically(folder / f"{side}.parquet", lambda path, table=table: pq.write_table(table, path))
     return {side: {"questions": len(groups), "candidates": sum(map(len, groups))} for side, groups in kept.items()}
 
 

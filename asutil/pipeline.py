@@ -9,7 +9,6 @@ their number. `Corpus.open` opens their folder, whose corpus.json lists them and
 
 import argparse
 import itertools
-import json
 import os
 import shutil
 from functools import partial
@@ -19,7 +18,7 @@ from types import SimpleNamespace
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from . import cleaning, corpus, hub, sources
+from . import cleaning, corpus, disk, hub, sources
 
 try:
     from datatrove.pipeline.base import PipelineStep
@@ -90,7 +89,7 @@ class Index(PipelineStep):
     def run(self, data=None, rank=0, world_size=1):
         from tokenizers import Tokenizer
 
-        planned, folder = _read(self.out / PLAN), _shard(self.out, rank)
+        planned, folder = disk.read_json(self.out / PLAN), _shard(self.out, rank)
         if folder.is_dir():
             return
         backend = Tokenizer.from_file(str(self.out / TOKENIZER / "tokenizer.json"))
@@ -103,35 +102,25 @@ class Index(PipelineStep):
                 counts = corpus.build(texts, tokenizer, folder, *form, source=planned["source"]).info
             except corpus.EmptyCorpus as error:  # of this share: it is left out when all are opened
                 counts, part = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}, folder.with_name(f".{folder.name}.building")
-                (part / "corpus.json").write_text(json.dumps(counts), encoding="utf-8")
+                disk.write_json(part / "corpus.json", counts)
                 part.rename(folder)
         self.stat_update("documents", value=counts["documents_read"])
 
 
 def join(out: Path, *_) -> None:
     """Write corpus.json of a folder that has all its shards. Raises: ValueError naming one that is missing."""
-    planned = _read(out / PLAN)
+    planned = disk.read_json(out / PLAN)
     folders = [_shard(out, rank) for rank in range(planned["tasks"])]
     missing = [folder.name for folder in folders if not folder.is_dir()]
     if missing:
         raise ValueError(f"{out}: {len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}; build it again")
-    found = {folder.name: _read(folder / "corpus.json") for folder in folders}
+    found = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
     counts = {name: sum(info[name] for info in found.values()) for name in COUNTS}
     if not counts["documents"]:
         raise corpus.EmptyCorpus(counts["documents_read"])
     sums = {name: hub.sha256(out / name / "corpus.json") for name, info in found.items() if info["documents"]}
     settings = {name: value for name, value in found[next(iter(sums))].items() if name != "sha256"}
-    _write(out / "corpus.json", {**settings, **planned, **counts, "shards": sums})
-
-
-def _read(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
-
-
-def _write(path: Path, content: dict) -> None:
-    from .runs import atomically
-
-    atomically(path, lambda part: part.write_text(json.dumps(content, indent=1), encoding="utf-8"))
+    disk.write_json(out / "corpus.json", {**settings, **planned, **counts, "shards": sums})
 
 
 def _shard(out: Path, rank: int) -> Path:
@@ -171,7 +160,7 @@ def build(source, tokenizer, out, executor="local", tasks=8, workers=None, parti
     with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
         if not (out / PLAN).is_file():
             opened.save_pretrained(out / TOKENIZER)
-            _write(out / PLAN, planned)
+            disk.write_json(out / PLAN, planned)
         if not (out / "corpus.json").is_file():
             for rank in range(planned["tasks"]):  # datatrove goes by its marks alone
                 if not _shard(out, rank).is_dir():
@@ -186,7 +175,7 @@ def build(source, tokenizer, out, executor="local", tasks=8, workers=None, parti
 
 def _check(out: Path, planned: dict) -> None:
     if (out / PLAN).is_file():
-        before = _read(out / PLAN)
+        before = disk.read_json(out / PLAN)
         for name, value in planned.items():
             if before.get(name) != value:
                 raise ValueError(f"{out} holds a build with {name} {before.get(name)}, got {value}: delete it, or take another folder")

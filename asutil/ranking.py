@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import logging
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,12 +11,13 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import corpus, groups, inputs, runs, weights
+from . import corpus, disk, groups, hub, inputs, weights
 from .encoders import PairEncoder, check_length, usual_length
 from .questions import Candidate, Question
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
+log = logging.getLogger(__name__)
 
 
 class Ranker:
@@ -129,18 +131,35 @@ def windowed(questions: Iterable, score, progress=True, folder=None, scored_by: 
     tables = []
     with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
         for number, window in enumerate(_windows(questions)):
-            kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}.parquet"
-            if kept and kept.is_file():
-                tables.append(pd.read_parquet(kept))
-                bar.update(len(tables[-1]))
+            kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}"
+            if kept and (held := _kept(kept)) is not None:
+                tables.append(held)
+                bar.update(len(held))
                 continue
             tables.append(score(window, bar))
             if kept:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                runs.atomically(kept, lambda path: tables[-1].to_parquet(path, index=False))
+                _keep(kept, tables[-1])
     if not tables:
         raise ValueError("expected questions with candidates to score, got none")
     return pd.concat(tables, ignore_index=True)
+
+
+def _keep(window: Path, scores: pd.DataFrame) -> None:
+    window.parent.mkdir(parents=True, exist_ok=True)
+    table = disk.atomically(window.with_suffix(".parquet"), lambda path: scores.to_parquet(path, index=False))
+    disk.write_json(window.with_suffix(".json"), {"sha256": hub.sha256(table)})
+
+
+def _kept(window: Path) -> pd.DataFrame | None:
+    """The scores of a window that was finished; None where it was not, or where they are no longer what they were."""
+    table, known = window.with_suffix(".parquet"), window.with_suffix(".json")
+    if not known.is_file():
+        return None
+    try:
+        return pd.read_parquet(disk.check(table, disk.read_json(known)["sha256"]))
+    except ValueError as error:
+        log.warning("scored again: %s", error)
+        return None
 
 
 class _Ordered(list):

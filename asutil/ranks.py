@@ -16,6 +16,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from operator import itemgetter
 from pathlib import Path
 
 PLAN = "run.json"  # in a run folder: what is needed to run its cells again
@@ -97,7 +98,8 @@ def wanted(folder: str | Path) -> bool:
     import torch
 
     processes = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
-    return "RANK" not in os.environ and processes > 1 and (Path(folder) / PLAN).is_file()
+    begun = (Path(folder) / PLAN).is_file() and not (Path(folder) / "record.json").is_file()
+    return "RANK" not in os.environ and processes > 1 and begun
 
 
 def launch(folder: str | Path) -> None:
@@ -164,7 +166,7 @@ def run(path: Path, given: dict) -> None:
 
 
 def main() -> None:
-    from . import runs
+    from . import disk, runs
 
     parser = argparse.ArgumentParser(prog="torchrun ... -m asutil.ranks", description=run.__doc__.splitlines()[0])
     parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
@@ -181,7 +183,7 @@ def main() -> None:
     elif not (path / PLAN).is_file():
         parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {PLAN})")
     else:
-        notebook, given = (json.loads((path / PLAN).read_text(encoding="utf-8"))[key] for key in ("notebook", "given"))
+        notebook, given = itemgetter("notebook", "given")(disk.read_json(path / PLAN))
     run(runs.root() / "notebooks" / f"{notebook}.ipynb", given)
 
 

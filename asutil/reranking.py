@@ -62,9 +62,7 @@ def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
     """
     tables = []
     for folder in map(Path, (first_run, joint_run)):
-        if not (path := folder / "scores.parquet").is_file():
-            raise ValueError(f"{folder.name} has no {path.name}: expected a run that ranks candidates, as finetune does")
-        tables.append(_checked(pd.read_parquet(path), f"{folder.name}/{path.name}"))
+        tables.append(_checked(runs.read_table(folder), f"{folder.name}/scores.parquet"))
     _same(*tables, Path(first_run).name, Path(joint_run).name)
     return tables[0]
 

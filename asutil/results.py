@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import comparisons, examples, experiments, metrics, runs
+from . import comparisons, disk, examples, experiments, metrics, runs
 from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
@@ -23,10 +23,10 @@ def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     for line in found.itertuples():
         place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
-        entries = _published(data, line, _baseline(data, line, found)).items()
+        entries = disk.sealed(_published(data, line, _baseline(data, line, found))).items()
         # One line an entry: a change of a figure is a change of its line.
         text = "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries) + "\n}\n"
-        runs.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
+        disk.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         written.append(place)
     return written
 
@@ -54,9 +54,9 @@ def _published(data: dict, line, baseline) -> dict:
     elif record.get("notebook") == "find_evidence":
         known = comparisons.per_question(line)[list(comparisons.columns(record).values())].round(6)
         record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
-        record["chosen"] = _chosen(_ranked(scores), baseline)
+        record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
-        table = pd.read_parquet(scores)
+        table = runs.read_table(line.folder, scores.name)
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
@@ -64,9 +64,9 @@ def _published(data: dict, line, baseline) -> dict:
     return record
 
 
-def _ranked(scores: Path) -> pd.DataFrame:
+def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:
     """A run's scores; of evidence in a long context how near each sentence is to its question, as the loss compares them."""
-    table = pd.read_parquet(scores)
+    table = runs.read_table(folder, name)
     return table.assign(score=table["gold"]) if "gold" in table else table
 
 
@@ -79,7 +79,7 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
     names = dict.fromkeys([*(name for name in printed if name in asked), *examples.choose(asked, SHARED)])
     chosen = [{"question_id": name, "candidates": examples.best_of(table, name)} for name in names]
     if baseline is not None:
-        before = _ranked(baseline.folder / "scores.parquet")
+        before = _ranked(baseline.folder)
         fate = examples.fates(before, table)
         for name in [
             name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in examples.choose(fate.index[fate == one], limit)

@@ -22,8 +22,9 @@ from types import SimpleNamespace
 
 import pandas as pd
 import yaml
+from filelock import FileLock
 
-from . import hub
+from . import disk, hub
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
@@ -251,8 +252,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
             inputs[name] = _model_fingerprint(effective[name] or "", runs_dir, must_exist, name)
     named = shown(effective)
     decided = {name: value for name, value in effective.items() if value is not None}  # a new optional parameter moves no old run
-    text = json.dumps([notebook, {**decided, **inputs}], sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:12]
+    digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
     return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
 
 
@@ -290,6 +290,7 @@ class Run:
     identity: dict
     options: SimpleNamespace
     started: float = field(default_factory=time.monotonic)
+    lock: FileLock | None = None  # held as long as the process lives
 
     @property
     def settings(self) -> dict:
@@ -306,11 +307,10 @@ class Run:
 
     def write(self, name: str, table: pd.DataFrame) -> Path:
         """Write a table as parquet, complete or not at all."""
-        return atomically(self.folder / name, lambda path: table.to_parquet(path, index=False))
+        return disk.atomically(self.folder / name, lambda path: table.to_parquet(path, index=False))
 
     def finish(self, **measured) -> dict:
         """Write the record: parameters, provenance and what was measured. From here on the run counts as finished."""
-        model = self.folder / "model"
         record = {
             "notebook": self.notebook,
             "name": self.folder.name,
@@ -323,10 +323,9 @@ class Run:
             **measured,
             "seconds": round(time.monotonic() - self.started, 1),
             **provenance(),
-            "weights_sha256": {str(p.relative_to(model)): hub.sha256(p) for p in sorted(model.rglob("*.safetensors"))},
+            **hashes(self.folder),
         }
-        text = json.dumps(record, indent=1, sort_keys=False, allow_nan=False)
-        atomically(self.folder / "record.json", lambda path: path.write_text(text + "\n", encoding="utf-8"))
+        disk.write_json(self.folder / "record.json", record)
         print(f"finished: {self.folder.name}")
         return record
 
@@ -341,33 +340,26 @@ def start(notebook: str, values: dict) -> Run:
     who = identity(notebook, given)
     folder = runs_folder(given.get("runs_dir")) / who["name"]
     folder.mkdir(parents=True, exist_ok=True)
-    plan = json.dumps({"notebook": notebook, "given": given}, indent=1)
-    atomically(folder / "run.json", lambda path: path.write_text(plan + "\n", encoding="utf-8"))
+    lock = None if "RANK" in os.environ else disk.own(folder)  # the processes of one training share its run
+    disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
     effective = settings(notebook, given)
     found = {name: find(effective[name], effective["runs_dir"]) for name in (*STARTS, *STAGES) if effective.get(name)}
-    run = Run(notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}))
+    run = Run(
+        notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}), lock=lock
+    )
     if run.finished:
         print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
     return run
 
 
-def atomically(path: Path, write) -> Path:
-    """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part."""
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write(part)
-        with part.open("rb") as stream:
-            os.fsync(stream.fileno())
-        part.replace(path)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
-    return path
-
-
 def provenance() -> dict:
     """Versions, hardware, commit and sources, without any path, user or host name."""
     return of_project(root())
+
+
+def hashes(folder: Path) -> dict:
+    """What a record says of the files beside it: those of its model's weights and of its tables."""
+    return {"weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"), "tables_sha256": disk.hashes(folder, "*.parquet")}
 
 
 def read_record(folder: str | Path) -> dict:
@@ -378,10 +370,18 @@ def read_record(folder: str | Path) -> dict:
     path = Path(folder) / "record.json"
     if not path.is_file():
         raise ValueError(f"{Path(folder).name} is not a finished run: {path.name} is missing")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{Path(folder).name}/{path.name} is damaged: {error}") from error
+    return disk.read_json(path)
+
+
+def read_table(folder: str | Path, name: str = "scores.parquet") -> pd.DataFrame:
+    """A table of a finished run, as it was when the run was finished.
+
+    Raises: ValueError for a run that made no such table, and, with both hashes, for one that is damaged.
+    """
+    path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
+    if name not in known:
+        raise ValueError(f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet")
+    return pd.read_parquet(disk.check(path, known[name]))
 
 
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:
@@ -396,5 +396,4 @@ def read_all(folder: str | Path = "runs") -> pd.DataFrame:
         row["notebook"] = row["notebook"] or path.name.split("-")[0]
         rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
         rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
-    columns = ["name", "notebook", "rung", "seed", "finished", "folder", "record"]
-    return pd.DataFrame(rows) if rows else pd.DataFrame(columns=columns)
+    return pd.DataFrame(rows, columns=None if rows else ["name", "notebook", "rung", "seed", "finished", "folder", "record"])

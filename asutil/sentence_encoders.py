@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from . import hub, runs, weights
+from . import disk, hub, runs, weights
 from .embedding import pooled
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -151,7 +151,7 @@ def _converted(file: Path, kept: Path) -> Path:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together read it once
         if not kept.is_dir():
-            with weights.whole_folder(kept) as part:
+            with disk.whole_folder(kept) as part:
                 try:
                     _convert(file, part)
                 except ValueError:

@@ -172,7 +172,7 @@ def main() -> None:
     import pyarrow.parquet
     from tqdm.auto import tqdm
 
-    from .runs import atomically
+    from .disk import atomically
 
     parser = argparse.ArgumentParser(prog="python -m asutil.sources", description=main.__doc__)
     parser.add_argument("source", help="a hub id owner/name or owner/name:config")

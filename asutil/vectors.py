@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from . import hub, runs, sources
+from . import disk, hub, sources
 
 BY = ("dot", "cosine", "distance")
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
@@ -114,7 +114,7 @@ def _finished_blocks(part: Path, dimensions: int) -> list[dict]:
         return []
     numbers, text_bytes = ((part / name).stat().st_size if (part / name).is_file() else 0 for name in (VECTORS, TEXTS))
     whole = lambda end: 4 * end["texts"] * dimensions <= numbers and end["text_bytes"] <= text_bytes
-    return list(itertools.takewhile(whole, json.loads((part / INFO).read_text(encoding="utf-8"))["blocks"]))
+    return list(itertools.takewhile(whole, disk.read_json(part / INFO)["blocks"]))
 
 
 def _write(part: Path, rows: list, vectors: np.ndarray, done: list) -> int:
@@ -140,7 +140,7 @@ def _put(path: Path, at: int, *pieces) -> int:
 
 def _write_info(part: Path, encoder, done: list, **more) -> None:
     info = {"encoder": encoder.identity, "dimensions": encoder.dimensions, "texts": done[-1]["texts"], "blocks": done, **more}
-    runs.atomically(part / INFO, lambda path: path.write_text(json.dumps(info, indent=1) + "\n", encoding="utf-8"))
+    disk.write_json(part / INFO, info)
 
 
 def _sound(vectors, shape: tuple, what: str, first: int = 0) -> np.ndarray:
@@ -182,8 +182,8 @@ class Vectors:
             stopped = folder.with_name(f".{folder.name}.embedding").is_dir()
             how = "its embedding was stopped, the same command goes on with it" if stopped else f"{INFO} is missing"
             raise FileNotFoundError(f"{folder} holds no finished vectors: {how}")
+        info = disk.read_json(folder / INFO)
         try:
-            info = json.loads((folder / INFO).read_text(encoding="utf-8"))
             shape = int(info["texts"]), int(info["dimensions"])
             files = {name: (info["files"][name]["bytes"], info["files"][name]["sha256"]) for name in (VECTORS, TEXTS)}
         except (ValueError, KeyError, TypeError) as error:

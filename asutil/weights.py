@@ -4,11 +4,8 @@ A pickled checkpoint runs whatever its author put into it when it is opened.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
-import os
-import shutil
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -19,7 +16,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from . import hub, runs
+from . import disk, hub, runs
 
 HEAD = "head.safetensors"
 
@@ -27,7 +24,7 @@ HEAD = "head.safetensors"
 def source(name: str | Path) -> str:
     """What `from_pretrained` should be given for a run, a folder or a hub id (the mirror is looked in first).
 
-    Raises: ValueError for a run that is not finished.
+    Raises: ValueError for a run that is not finished, or whose weights are no longer those of its record.
     """
     found = runs.find(str(name))
     run = found or Path(name)
@@ -37,6 +34,8 @@ def source(name: str | Path) -> str:
         return hub.model_path(name)
     if not (run / "record.json").is_file():
         raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
+    for file, sha256 in runs.read_record(run)["weights_sha256"].items():
+        disk.check(run / "model" / file, sha256)
     return str(run / "model")
 
 
@@ -144,36 +143,3 @@ def seeded(seed: int, gpus: Iterable[torch.device] = ()) -> Iterator[None]:
     with torch.random.fork_rng(devices=list(gpus)):
         torch.manual_seed(seed)
         yield
-
-
-@contextlib.contextmanager
-def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` once all that was put into it is on the disk; where that fails nothing is left.
-
-    Raises: OSError naming the folder, where it cannot be written.
-    """
-    folder = Path(folder)
-    part, former = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.former")
-    try:
-        for leftover in (part, former):
-            shutil.rmtree(leftover, ignore_errors=True)
-        part.mkdir(parents=True)
-        yield part
-        for path in (*part.rglob("*"), part):
-            _to_disk(path)
-        if folder.exists():
-            folder.rename(former)
-        part.rename(folder)
-        _to_disk(folder.parent)
-        shutil.rmtree(former, ignore_errors=True)
-    except (OSError, SafetensorError) as error:
-        shutil.rmtree(part, ignore_errors=True)
-        raise OSError(getattr(error, "errno", None) or errno.EIO, f"{folder} could not be written: {error}") from error
-
-
-def _to_disk(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asutil import runs
+from asutil import disk, runs
 
 HERE = Path(__file__).parent
 VERSIONS = (
@@ -82,7 +82,7 @@ def record(result: dict, folder: Path, gpu: str | None) -> Path:
     origin = {name: value for name, value in runs.provenance().items() if name in ("commit", "created")}
     text = json.dumps(result | {"machine": machine(gpu)} | origin, indent=1, allow_nan=False) + "\n"
     place = folder / f"{result['name']}{'-gpu' if gpu else ''}.json"
-    return runs.atomically(place, lambda path: path.write_text(text, encoding="utf-8"))
+    return disk.atomically(place, lambda path: path.write_text(text, encoding="utf-8"))
 
 
 def main():

@@ -1,12 +1,11 @@
 """Made-up records of a paper's rows, and tables read as text."""
 
-import json
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
 
-from asutil import experiments
+from asutil import disk, experiments
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
@@ -43,7 +42,7 @@ def commit(folder, *records):
     for content in records:
         path = folder / PAPER / content["row"] / f"{content['dataset']}-{content['rung']}-seed{content['seed']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content))
+        disk.write_json(path, content)
     return path
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from asutil import comparisons, examples, experiments, metrics, pca, questions, report, results, rows, runs
+from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, report, results, rows, runs
 
 from .made_up import cells
 
@@ -234,7 +234,7 @@ def made(tmp_path, rung, reached, seeds=None):
             record = {"notebook": "embed", "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "pca": vectors}
             record |= {"metrics": {side: one.record() for side, one in measured.items()}, "baselines": {"bm25": {"map": 0.123, "mrr": 0.1}}}
             record["settings"] = runs.shown(runs.settings("embed", job.parameters))
-            (job.folder / "record.json").write_text(json.dumps(record))
+            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
 def found(tmp_path):

@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import comparisons, examples, metrics, report
+from asutil import comparisons, disk, examples, metrics, report, runs
 from asutil.questions import Candidate, Question
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -75,7 +75,7 @@ def with_result(book, fresh):
     folder.mkdir(parents=True)
     shutil.copy(next((book.root / "notebooks").glob("*.ipynb")), folder / "notebook.ipynb")
     record = {"notebook": "pretrain", "name": RUN, "rung": "laptop", "seed": 0, "settings": {}}
-    (folder / "record.json").write_text(json.dumps(record | {"metrics": {"validation": {"accuracy": 0.75}}}))
+    disk.write_json(folder / "record.json", record | {"metrics": {"validation": {"accuracy": 0.75}}} | runs.hashes(folder))
     unfinished = book.root / "runs" / RUN.replace("0123", "ffff")
     unfinished.mkdir()
     shutil.copy(folder / "notebook.ipynb", unfinished)

@@ -6,6 +6,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_model
 from scipy.stats import chisquare
 from torch.nn import functional
 from transformers import (
@@ -311,7 +312,7 @@ def test_a_stopped_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, layou
     progress = json.loads((tmp_path / "whole" / "checkpoints" / "checkpoint-6" / "progress.json").read_text())
     assert progress["settings"]["detection_weight"] == 50
     kept = electra.tiny(tokenizer, seed=1)
-    training.load_model(kept, tmp_path / "whole" / "checkpoints" / "checkpoint-6" / "model.safetensors")
+    load_model(kept, tmp_path / "whole" / "checkpoints" / "checkpoint-6" / "model.safetensors")
     assert shared(kept) == [True] * 4
 
 

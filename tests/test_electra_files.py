@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, BertTokenizer, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-from asutil import electra, encoders, inputs
+from asutil import disk, electra, encoders, inputs, runs
 from asutil.heads import PairEncoder
 
 from .test_electra import NARROW, WIDE, batch_of, new_model, shared
@@ -115,7 +115,7 @@ def test_a_named_generator_is_taken(mirrored, saved, tokenizer):
     (folder.parent / "other").rename(run / "model")
     with pytest.raises(ValueError, match="not a finished run"):
         encoders.load(folder, mlm=True, generator=run)
-    (run / "record.json").write_text("{}")
+    disk.write_json(run / "record.json", {} | runs.hashes(run))
     model = encoders.start_from(folder, tokenizer, 64, mlm=True, generator=str(run))
     assert_same(parameters(other.generator.generator_predictions), parameters(model.generator.generator_predictions))
 

@@ -25,7 +25,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import encoders, heads, ranking
+from asutil import disk, encoders, heads, ranking, runs
 
 from .test_heads import CONFIGS, SIZE
 
@@ -336,7 +336,7 @@ def test_only_a_finished_run_is_loaded(saved, tmp_path):
     saved[1].rename(run / "model")
     with pytest.raises(ValueError, match=r"finetune-pair-0123456789ab is not a finished run"):
         encoders.load_ranker(run)
-    (run / "record.json").write_text(json.dumps({"settings": {"max_tokens": 32}}))
+    disk.write_json(run / "record.json", {"settings": {"max_tokens": 32}} | runs.hashes(run))
     assert encoders.load_ranker(run, device="cpu").max_tokens == 32
 
 

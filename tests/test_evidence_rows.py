@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import comparisons, experiments, finding, markup, pca, report, results, runs, significance
+from asutil import comparisons, disk, experiments, finding, markup, pca, report, results, runs, significance
 from asutil.evidence import KINDS, Answer, LongQuestion, Passage
 from asutil.evidence_models import contrast_of
 
@@ -162,7 +162,10 @@ def test_with_one_temperature_the_whole_grid_is_tried():
 
 def finish(job, record):
     job.folder.mkdir(parents=True)
-    (job.folder / "record.json").write_text(json.dumps({"notebook": job.notebook, "name": job.folder.name, "seed": job.seed, **record}))
+    disk.write_json(
+        job.folder / "record.json",
+        {"notebook": job.notebook, "name": job.folder.name, "seed": job.seed, **record} | runs.hashes(job.folder),
+    )
 
 
 def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
@@ -263,7 +266,7 @@ def ended(job, level):
     record |= {"metrics": {name: one.record() for name, one in measured.items()}, "settings": runs.shown(settings_of(job))}
     record["figures"] = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
     record["pca"] = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)
-    (job.folder / "record.json").write_text(json.dumps(record, allow_nan=False))
+    disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
 def made(tmp_path, rung, levels, seeds):

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import experiments, runs
+from asutil import disk, experiments, runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -246,7 +246,9 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
     for job, score in zip(tries, (0.5, 0.7, 0.7, 0.6)):
         assert planned() == tries  # not before the last try is done
         job.folder.mkdir(parents=True)
-        (job.folder / "record.json").write_text(json.dumps({"metrics": {"dev": {"map": score}, "test": {"map": 1 - score}}}))
+        disk.write_json(
+            job.folder / "record.json", {"metrics": {"dev": {"map": score}, "test": {"map": 1 - score}}} | runs.hashes(job.folder)
+        )
     after = planned()
     seeds = [job for job in after if not job.search]
     assert len(after) == 4 + 2  # the best try is the run of seed 0
@@ -385,7 +387,7 @@ def local_run(folder, notebook, given, **record):
     name = f"{notebook}-{abs(hash(json.dumps(given))) % 10**12:012d}"
     (folder / name).mkdir(parents=True)
     record = {"notebook": notebook, "name": name, "rung": given["rung"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
-    (folder / name / "record.json").write_text(json.dumps(record))
+    disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return name
 
 
@@ -432,7 +434,7 @@ def test_committed_results(tmp_path):
     place = tmp_path / "results/sentence_objectives/roberta_psd"
     place.mkdir(parents=True)
     record = {"row": "roberta_psd", "dataset": "wikiqa", "rung": "small", "seed": 2, "name": "finetune-x"}
-    (place / "wikiqa-small-seed2.json").write_text(json.dumps(record))
+    disk.write_json(place / "wikiqa-small-seed2.json", record)
 
     def read():
         return experiments.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
@@ -440,7 +442,7 @@ def test_committed_results(tmp_path):
     found = read()
     assert isinstance(found, pd.DataFrame)
     assert found[["row", "dataset", "rung", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
-    (place / "trecqa-small-seed2.json").write_text(json.dumps(record))
+    disk.write_json(place / "trecqa-small-seed2.json", record)
     with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json holds the record of roberta_psd/wikiqa-small-seed2.json"):
         read()
     for text in ("{", "[]", '{"row": 1}'):

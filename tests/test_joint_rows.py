@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import comparisons, experiments, report, results, runs
+from asutil import comparisons, disk, experiments, report, results, runs
 
 from .made_up import cells
 
@@ -274,7 +274,7 @@ def made(tmp_path, rung, reached, seeds):
             record = {"notebook": job.notebook, "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "metrics": metrics}
             record |= {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}} if job.notebook == "verify_claims" else {}
             record["settings"] = runs.shown(runs.settings(job.notebook, job.parameters))
-            (job.folder / "record.json").write_text(json.dumps(record))
+            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
 def found(tmp_path):

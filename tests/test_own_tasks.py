@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
-from asutil import own_tasks, runs
+from asutil import disk, own_tasks, runs
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
 
@@ -50,7 +50,7 @@ def run_of(folder, objective):
     name = f"pretrain-{objective}-{abs(hash(objective)) % 16**12:012x}"
     (folder / name).mkdir(parents=True)
     record = {"notebook": "pretrain", "rung": "laptop", "seed": 0, "settings": {"objective": objective, "max_tokens": 32}, "metrics": {}}
-    (folder / name / "record.json").write_text(json.dumps(record))
+    disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return str(folder / name)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from asutil import encoders, inputs, joints, packing, sampling, training
+from asutil import encoders, inputs, joints, packing, sampling, trainer, training
 
 from .conftest import Stopping
 
@@ -267,7 +267,7 @@ def test_batches_of_both_layouts_hold_the_same(corpus):
 
 def test_workers_give_exactly_the_same_batches(corpus):
     batches = made(corpus, "packed")
-    loader = torch.utils.data.DataLoader(batches, 1, collate_fn=training._only, num_workers=2)
+    loader = torch.utils.data.DataLoader(batches, 1, collate_fn=trainer._first, num_workers=2)
     for step, batch in enumerate(loader):
         expected = batches[step]
         assert len(batch["micro"]) == len(expected["micro"])

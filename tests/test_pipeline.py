@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import inputs, pipeline, sampling, shards, sources
+from asutil import disk, inputs, pipeline, sampling, shards, sources
 
 from .conftest import made_up_documents
 
@@ -37,7 +37,7 @@ def by_hand(source, tokenizer, out, tasks=TASKS, ranks=None, **options):
     """What the executors do, without them; the tasks in another order."""
     planned = pipeline.plan(source, tokenizer, tasks, **options)
     tokenizer.save_pretrained(out / "tokenizer")
-    (out / "plan.json").write_text(json.dumps(planned))
+    disk.write_json(out / "plan.json", planned)
     for rank in reversed(range(planned["tasks"]) if ranks is None else ranks):
         pipeline.Index(str(source), out).run(rank=rank)
     return planned

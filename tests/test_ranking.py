@@ -117,7 +117,7 @@ def test_a_stopped_scoring_goes_on_where_it_was(ranker, scored, tmp_path):
         ranker.score(stopped_after(asked, 13), progress=False, folder=tmp_path / "parts")
     done = sum(scored)
     assert 0 < done < len(whole)
-    assert sum(len(pd.read_parquet(path)) for path in (tmp_path / "parts").iterdir()) == done
+    assert sum(len(pd.read_parquet(path)) for path in (tmp_path / "parts").glob("*.parquet")) == done
     (tmp_path / "parts" / ".window-00099-0123456789abcdef.parquet.1.part").write_bytes(b"cut sh")  # a writer that was killed
     scored.clear()
     again = ranker.score(iter(asked), progress=False, folder=tmp_path / "parts")
@@ -128,10 +128,22 @@ def test_a_stopped_scoring_goes_on_where_it_was(ranker, scored, tmp_path):
     assert not scored
 
 
+@pytest.mark.parametrize("suffix", [".parquet", ".json"])
+def test_a_window_that_was_damaged_is_scored_again(ranker, scored, tmp_path, caplog, suffix):
+    asked = list(questions(20))
+    whole = ranker.score(asked, progress=False, folder=tmp_path)
+    damaged = sorted(tmp_path.glob(f"*{suffix}"))[1]
+    damaged.write_bytes(damaged.read_bytes()[:-20] + b"0" * 20)
+    scored.clear()
+    pd.testing.assert_frame_equal(ranker.score(asked, progress=False, folder=tmp_path), whole, rtol=0, atol=1e-6)
+    assert sum(scored) == len(pd.read_parquet(damaged.with_suffix(".parquet")))
+    assert f"{damaged.name} is damaged" in caplog.text
+
+
 def test_a_stop_inside_a_window_leaves_no_part_of_it(ranker, tmp_path, monkeypatch):
     asked, batches = list(questions(20)), inputs.micro_batches
     monkeypatch.setattr(ranking, "TOKENS_ON_CPU", 60)
-    monkeypatch.setattr(ranking.runs, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
+    monkeypatch.setattr(ranking.disk, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
     with pytest.raises(OSError, match="disk full"):
         ranker.score(asked, progress=False, folder=tmp_path)
     monkeypatch.undo()

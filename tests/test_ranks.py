@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from asutil import ranks, training
+from asutil import ranks, trainer, training
 
 from .test_training import USUAL, Batches, new_model, rows
 
@@ -23,7 +23,7 @@ STEPS = 50
 WORKER = """
     import hashlib, json, os, sys
     from pathlib import Path
-    from asutil import training
+    from asutil import ranks, training
     from tests.test_training import USUAL, Batches, new_model
 
     folder, stop = Path(sys.argv[1]), int(sys.argv[2])
@@ -36,7 +36,7 @@ WORKER = """
             step = self.state.global_step
             if stop and step == stop:
                 os.kill(os.getpid(), 9)
-            mine = training.ranks.assigned(batch["micro"], self.args.world_size)[self.args.process_index]
+            mine = ranks.assigned(batch["micro"], self.args.world_size)[self.args.process_index]
             names = [hashlib.sha256(row.numpy().tobytes()).hexdigest()[:12] for n in mine for row in batch["micro"][n]["input_ids"]]
             with seen.open("a") as stream:
                 stream.write(json.dumps([step, names]) + "\\n")
@@ -104,7 +104,7 @@ def test_two_processes_end_in_the_weights_of_one(alone, tmp_path):
 def test_killed_on_two_processes_a_run_goes_on_on_one(alone, tmp_path):
     folder = tmp_path / "killed"
     assert start(folder, 2, stop=27).returncode != 0 and not (folder / "final.safetensors").exists()
-    assert training.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
+    assert trainer.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
     found = start(folder, 1)
     assert found.returncode == 0, found.stderr
     assert apart(final(alone), final(folder)) < 1e-9
@@ -252,6 +252,8 @@ def test_processes_are_started_for_the_run_of_a_notebook_alone(tmp_path, monkeyp
     monkeypatch.delenv(ranks.PROCESSES)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
     assert ranks.wanted(tmp_path)
+    (tmp_path / "record.json").write_text("{}", encoding="utf-8")
+    assert not ranks.wanted(tmp_path)  # a finished run takes its weights from its checkpoint
 
 
 TRAINS = """

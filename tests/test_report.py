@@ -1,13 +1,12 @@
 """Tables and verdicts from made-up records: verdicts by hand, a changed record changes its table alone, markup in texts is inert."""
 
-import json
 import re
 
 import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import comparisons, experiments, report, runs
+from asutil import comparisons, disk, experiments, report, runs
 
 from .made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
 
@@ -268,7 +267,7 @@ def machine(tmp_path, monkeypatch):
             names = ["question_id", *report.PER_QUESTION.values()]
             pd.DataFrame(values(mean, seed=settings["seed"]), columns=names).to_parquet(folder / "per_question.parquet")
         (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 2, "eval_map": 0.4}\n')
-        (folder / "record.json").write_text(json.dumps(content))
+        disk.write_json(folder / "record.json", content | runs.hashes(folder))
 
     names = {("pretrain", "psd"): "pretrain-psd-aaaaaaaaaaaa", ("finetune", "psd"): "finetune-psd-bbbbbbbbbbbb"}
 

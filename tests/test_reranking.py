@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import encoders, metrics, questions, reranking, runs
+from asutil import disk, encoders, metrics, questions, reranking, runs
 from asutil.questions import Candidate, Question
 
 from .made_up import cells
@@ -259,9 +259,9 @@ def finished(folder, name, scores=None, **settings):
     known = {"architecture": "pair", "dataset": f"own:{settings.pop('path').name}", "protocol": "clean", "question_limit": None, **settings}
     record = {"notebook": "finetune", "name": name, "rung": known.pop("rung", "laptop"), "seed": 0, "settings": known, "inputs": inputs}
     record["baselines"] = {"random": {"p@1": 0.25, "map": 0.5, "mrr": 0.5}}
-    (folder / name / "record.json").write_text(json.dumps(record))
     if scores is not None:
         scores.to_parquet(folder / name / "scores.parquet", index=False)
+    disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return folder / name
 
 

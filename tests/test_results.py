@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import examples, experiments, report, results, runs
+from asutil import disk, examples, experiments, report, results, runs
 
 
 @pytest.fixture
@@ -28,7 +28,6 @@ def finish(job, value):
         "inputs": who["inputs"],
         "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
     }
-    (job.folder / "record.json").write_text(json.dumps(record))
     scores = [3, 2, 1] * 3 if job.row == "roberta_psd" else [1, 2, 3] * 3  # the baseline turns every order around
     table = pd.DataFrame(
         {
@@ -39,6 +38,7 @@ def finish(job, value):
         }
     )
     table.to_parquet(job.folder / "scores.parquet")
+    disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
 SMALL = experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0])

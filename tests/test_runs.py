@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil import runs
+from asutil import disk, runs
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
@@ -37,7 +37,7 @@ def project(tmp_path, monkeypatch):
 
 def finished(folder, **record):
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "record.json").write_text(json.dumps({"notebook": "pretrain", "rung": "laptop", "seed": 0, **record}))
+    disk.write_json(folder / "record.json", {"notebook": "pretrain", "rung": "laptop", "seed": 0, **record} | runs.hashes(folder))
 
 
 def test_parameters_are_read_from_the_cell(project):
@@ -132,7 +132,7 @@ def test_a_record_with_nan_is_not_written(project):
     run = runs.start("pretrain", {})
     with pytest.raises(ValueError, match="JSON"):
         run.finish(metrics={"validation": {"accuracy": float("nan")}})
-    assert not run.finished and not list(run.folder.glob(".*"))
+    assert not run.finished and not list(run.folder.glob(".*.part"))
 
 
 def test_failed_write_leaves_the_old_file(tmp_path):
@@ -144,7 +144,7 @@ def test_failed_write_leaves_the_old_file(tmp_path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="No space"):
-        runs.atomically(path, fails)
+        disk.atomically(path, fails)
     assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
 
 

@@ -69,13 +69,13 @@ PAPERMILL = '''#!{python}
 """Stands in for papermill: no cell runs, the record is there at once, and more epochs are better."""
 import json, sys
 import yaml
-from asutil import runs
+from asutil import disk, runs
 
 given = {{sys.argv[i + 1]: yaml.safe_load(sys.argv[i + 2]) for i, word in enumerate(sys.argv) if word == "-p"}}
 folder = runs.folder_for("finetune", given)
 folder.mkdir(parents=True, exist_ok=True)
 reached = {{"map": given["epochs"] / 10}}
-(folder / "record.json").write_text(json.dumps({{"seed": given["seed"], "given": given, "metrics": {{"dev": reached}}}}))
+disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["seed"], "given": given, "metrics": {{"dev": reached}}}})
 '''
 
 

@@ -11,10 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_model
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from transformers import RobertaConfig
 
-from asutil import encoders, training
+from asutil import encoders, trainer, training
 
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
@@ -173,7 +174,7 @@ def test_the_last_two_checkpoints_are_kept_and_hold_no_pickle(whole):
     files = {path.name for path in (checkpoints / "checkpoint-18").iterdir()}
     assert {Path(name).suffix for name in files} == {".json", ".safetensors"}
     saved = new_model()
-    training.load_model(saved, checkpoints / "checkpoint-18" / "model.safetensors")
+    load_model(saved, checkpoints / "checkpoint-18" / "model.safetensors")
     assert weights(saved) == last
 
 
@@ -289,8 +290,8 @@ def test_dropout_is_seeded_by_the_step(tmp_path, monkeypatch):
     used, seed = [], torch.manual_seed
     monkeypatch.setattr(torch, "manual_seed", lambda value: used.append(value) or seed(value))
     run(tmp_path)
-    assert used[-54:] == [training.step_seed(3, step, micro) for step in range(18) for micro in range(3)]
-    assert len({training.step_seed(a, b, c) for a in range(12) for b in range(112) for c in range(3)}) == 12 * 112 * 3
+    assert used[-54:] == [trainer.step_seed(3, step, micro) for step in range(18) for micro in range(3)]
+    assert len({trainer.step_seed(a, b, c) for a in range(12) for b in range(112) for c in range(3)}) == 12 * 112 * 3
 
 
 def test_early_stopping_survives_kills(kills, tmp_path):
@@ -318,7 +319,7 @@ def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, 
         (newest / "optimizer.safetensors").unlink()
     else:
         (newest / "complete.json").write_text('{"model.safe')
-    assert training.newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-16"
+    assert trainer.newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-16"
     assert not newest.exists()
     assert "checkpoint-18 is unfinished or damaged" in caplog.text
     assert weights(run(tmp_path)[0]) == whole[1]
@@ -327,7 +328,7 @@ def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     for name in (".checkpoint-99.part", ".best.former", "best"):
         (tmp_path / name).mkdir()
-    assert training.newest_checkpoint(tmp_path) is None
+    assert trainer.newest_checkpoint(tmp_path) is None
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
 
 

@@ -1,6 +1,5 @@
 """Exported files against trec_eval's own reader, with ties, and against this project's metrics."""
 
-import json
 import subprocess
 import sys
 
@@ -10,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import metrics, trec
+from asutil import disk, metrics, runs, trec
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 NAMES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
@@ -21,7 +20,7 @@ def run_of(folder, table=None, record=True):
     if table is not None:
         table.to_parquet(folder / "scores.parquet", index=False)
     if record:
-        (folder / "record.json").write_text(json.dumps({"name": folder.name}))
+        disk.write_json(folder / "record.json", {"name": folder.name} | runs.hashes(folder))
     return folder
 
 

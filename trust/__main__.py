@@ -1,8 +1,8 @@
 """Every promise tested, and one line of figures a part.
 
-    python -m trust                  all parts at full size: some hours on 2 cores
-    python -m trust --quick          all parts, each smaller: under 15 minutes
-    python -m trust resume storage   some of them
+python -m trust                  all parts at full size: some hours on 2 cores
+python -m trust --quick          all parts, each smaller: under 15 minutes
+python -m trust resume storage   some of them
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 import traceback
 from pathlib import Path
 
-from asutil import runs
+from asutil import disk, runs
 
 PARTS = ("resume", "matrix", "storage", "hostile", "security", "numbers", "pages", "mutants")
 
@@ -35,7 +35,9 @@ def checked(part: str, full: bool, seed: int, folder: Path) -> dict:
 
 def line(part: str, figures: dict) -> str:
     """The figures of a part on one line: `resume: kills 100, seconds 412`."""
-    return f"{part}: " + ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in figures.items() if not isinstance(value, dict | list))
+    return f"{part}: " + ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in figures.items() if not isinstance(value, dict | list)
+    )
 
 
 def main() -> int:
@@ -61,7 +63,7 @@ def main() -> int:
     broken = [part for part, figures in found.items() if "broken" in figures]
     if given.record:
         made = {"size": "quick" if given.quick else "full", "seed": seed, "parts": found, **runs.provenance()}
-        runs.atomically(given.record, lambda path: path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8"))
+        disk.atomically(given.record, lambda path: path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8"))
     everything = "; ".join(line(part, figures) for part, figures in found.items())
     print(f"\n{'BROKEN ' + ', '.join(broken) if broken else 'all promises hold'} | seed {seed} | {everything}")
     return bool(broken)

@@ -7,7 +7,7 @@ from as2_vectors import arrow, box, text
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, evidence, examples, experiments, hub, markup
+from asutil import comparisons, evidence, examples, experiments, hub, markup, runs
 from asutil.comparisons import HERE
 from asutil.markup import NAMES
 
@@ -222,9 +222,7 @@ def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
 def lists(side) -> dict[str, list]:
     """The nearest sentences of a record's questions."""
     if side.folder is not None:
-        import pandas as pd
-
-        table = pd.read_parquet(side.folder / "scores.parquet").assign(score=lambda rows: rows["gold"])
+        table = runs.read_table(side.folder).assign(score=lambda rows: rows["gold"])
         return {name: examples.best_of(table, name) for name in examples.choose(set(table.question_id), 3)}
     return {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
 

@@ -12,7 +12,7 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, examples, experiments, hub, markup, pca, questions
+from asutil import comparisons, examples, experiments, hub, markup, pca, questions, runs
 from asutil.experiments import COMMITTED, RUNGS
 from asutil.markup import NAMES, Html
 
@@ -293,9 +293,7 @@ def asked(data: dict, found, before: str, after: str) -> str:
 def ranked(side, question_id: str) -> list:
     """The best candidates of a question by one run, from its folder or from what was committed of it; none where it does not hold it."""
     if side.folder is not None:
-        import pandas as pd
-
-        return examples.best_of(pd.read_parquet(side.folder / "scores.parquet"), question_id)
+        return examples.best_of(runs.read_table(side.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
     return chosen.get(question_id, [])
 
