@@ -96,7 +96,8 @@ def own(folder: Path) -> FileLock:
 def sealed(content: dict) -> dict:
     """The content of a JSON file with its hash as the last entry."""
     content = {name: value for name, value in content.items() if name != SEAL}
-    return content | {SEAL: hashlib.sha256(json.dumps(content, sort_keys=True, allow_nan=False).encode()).hexdigest()}
+    as_read = json.loads(json.dumps(content, allow_nan=False))  # a number that is a key is a text there, and sorted as one
+    return content | {SEAL: hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()}
 
 
 def write_json(path: Path, content: dict) -> Path:

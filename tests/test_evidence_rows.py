@@ -316,7 +316,7 @@ def test_nothing_else_is_a_line(tmp_path):
     path = job.folder / "record.json"
     whole = json.loads(path.read_text())
     for change, count in (({"micro_tokens": 99}, 1), ({"epochs": 4}, 0), ({"question_limit": 12}, 0), ({"temperatures": "0.4"}, 0)):
-        path.write_text(json.dumps(whole | {"settings": whole["settings"] | change}))
+        disk.write_json(path, whole | {"settings": whole["settings"] | change})
         assert len(found(tmp_path)) == count, change
     path.unlink()
     assert len(found(tmp_path)) == 0

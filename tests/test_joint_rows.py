@@ -329,7 +329,7 @@ def test_public_labels_of_both_sides_are_two_columns(tmp_path):
     (path,) = tmp_path.glob("runs/*/record.json")
     record = json.loads(path.read_text())
     record["metrics"]["test"] = {"label_accuracy": 0.7, "claims": 9}
-    path.write_text(json.dumps(record))
+    disk.write_json(path, record)
     shown = [(line.dataset, comparisons.figures(line)["label_accuracy"]) for line in found(tmp_path).itertuples()]
     assert shown == [("fever_dev", 0.8), ("fever_test", 0.7)]
 

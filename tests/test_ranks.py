@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from asutil import ranks, trainer, training
+from asutil import disk, ranks, trainer, training
 
 from .test_training import USUAL, Batches, new_model, rows
 
@@ -23,7 +23,7 @@ STEPS = 50
 WORKER = """
     import hashlib, json, os, sys
     from pathlib import Path
-    from asutil import ranks, training
+    from asutil import disk, ranks, training
     from tests.test_training import USUAL, Batches, new_model
 
     folder, stop = Path(sys.argv[1]), int(sys.argv[2])
@@ -197,7 +197,7 @@ def test_a_process_that_should_not_be_alone_is_refused(environment, expected, mo
 def test_accelerate_launch_on_a_cpu_is_refused(tmp_path):
     """By what it really leaves in the environment of its one process."""
     script = tmp_path / "one.py"
-    script.write_text("from asutil import ranks\nranks.check()\n", encoding="utf-8")
+    script.write_text("from asutil import disk, ranks\nranks.check()\n", encoding="utf-8")
     launch = ["-m", "accelerate.commands.launch", "--cpu", "--num_processes", "2", str(script)]
     found = subprocess.run([sys.executable, *launch], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert found.returncode and "several processes were asked for and one was started" in found.stderr
@@ -277,7 +277,7 @@ def test_a_run_of_a_notebook_is_trained_in_two_processes_and_taken_up(tmp_path, 
     for path in (tmp_path / "book", tmp_path / "notebooks", folder):
         path.mkdir(parents=True)
     (tmp_path / "notebooks" / "made_up.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    (folder / ranks.PLAN).write_text(json.dumps({"notebook": "made_up", "given": {"steps": 6, "folder": str(folder)}}), encoding="utf-8")
+    disk.write_json(folder / ranks.PLAN, {"notebook": "made_up", "given": {"steps": 6, "folder": str(folder)}})
     model, result = train(folder, Batches(6))
     shown = capsys.readouterr().out
     assert result["steps"] == 6 and shown.count("steps 6") == 1 and "6/6" in shown  # what the first process prints, and its bar

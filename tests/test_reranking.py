@@ -319,13 +319,15 @@ def test_other_data_are_refused(two):
     (two.data / "test.tsv").write_text("\n".join([*lines[:3], lines[3].replace("candidate", "sentence"), *lines[4:]]) + "\n")
     with pytest.raises(ValueError, match="is not what finetune-mine-0123456789ab was made from: fingerprint [0-9a-f]{64} expected, got"):
         reranking.load_questions(first, two.scores, str(two.data))
-    finished(two.folder, two.joint.name, path=two.data, architecture="joint", k=5)
+    other = {"path": two.data, "architecture": "joint", "k": 5}
+    finished(two.folder, two.joint.name, **other)
     with pytest.raises(ValueError, match="the same questions: fingerprint is"):
         reranking.records(two.first, two.joint, "laptop")
-    two.scores[two.scores.question_id != "test-3"].to_parquet(two.joint / "scores.parquet")
+    finished(two.folder, two.joint.name, two.scores[two.scores.question_id != "test-3"], **other)
     with pytest.raises(ValueError, match=r"'test-3-0' of question 'test-3' with label 0 is in finetune-mine-0123456789ab alone \(8 such"):
         reranking.first_scores(two.first, two.joint)
     (two.joint / "scores.parquet").unlink()
+    finished(two.folder, two.joint.name, **other)
     with pytest.raises(ValueError, match=r"finetune-mine-joint-ba9876543210 has no scores.parquet"):
         reranking.first_scores(two.first, two.joint)
 

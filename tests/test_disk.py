@@ -1,0 +1,111 @@
+"""Files that are whole or not there: what is refused, what stays, and who waits for whom."""
+
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asutil import disk
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5) | st.integers(0, 99), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+@given(st.dictionaries(st.text(max_size=5), VALUES, max_size=4))
+def test_what_is_sealed_is_read_back(tmp_path_factory, content):
+    path = disk.write_json(tmp_path_factory.mktemp("json") / "record.json", content)
+    content.pop(disk.SEAL, None)
+    assert disk.read_json(path) == json.loads(json.dumps(content))
+    assert disk.sealed(disk.sealed(content)) == disk.sealed(content)
+
+
+def test_every_changed_byte_is_refused_or_says_the_same(tmp_path):
+    path = disk.write_json(tmp_path / "record.json", {"map": 0.5, "seed": 1, "name": "finetune", "each": [1, 2]})
+    whole, content, refused = path.read_bytes(), disk.read_json(path), 0
+    for place in range(len(whole)):
+        for bit in range(8):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << bit]) + whole[place + 1 :])
+            try:
+                assert disk.read_json(path) == content  # white space
+            except ValueError as error:
+                assert f"{tmp_path.name}/record.json is damaged" in str(error)
+                refused += 1
+    assert refused > 7 * len(whole)
+    for size in range(len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(ValueError, match=r"record\.json is damaged"):
+            disk.read_json(path)
+    path.write_bytes(whole.replace(b"0.5", b"0.6"))
+    came = disk.sealed(content | {"map": 0.6})[disk.SEAL][:16]
+    with pytest.raises(ValueError, match=f"sha256 {disk.sealed(content)[disk.SEAL][:16]} expected, its content has {came}"):
+        disk.read_json(path)
+
+
+def test_a_number_that_is_none_is_not_written(tmp_path):
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        disk.write_json(tmp_path / "record.json", {"map": float("nan")})
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_changed_or_missing_file_is_refused_with_both_hashes(tmp_path):
+    path = tmp_path / "scores.parquet"
+    path.write_bytes(b"abc")
+    known = disk.hashes(tmp_path)
+    assert known == {path.name: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"}  # FIPS 180-2, appendix B.1
+    assert disk.check(path, known[path.name]) == path
+    with pytest.raises(ValueError, match=r"scores\.parquet is damaged or was changed: sha256 no such file expected, got ba7816bf8f01cfea"):
+        disk.check(path, None)
+    path.unlink()
+    with pytest.raises(ValueError, match=r"scores\.parquet .*: sha256 ba7816bf8f01cfea expected, got no such file"):
+        disk.check(path, known[path.name])
+
+
+def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path):
+    path = tmp_path / "table.parquet"
+    path.write_text("former")
+
+    def fails(part):
+        part.write_text("half")
+        raise OSError(28, "No space left on device")
+
+    with pytest.raises(OSError, match=rf"\[Errno 28\] {path} could not be written: .*No space left"):
+        disk.atomically(path, fails)
+    assert path.read_text() == "former" and [path] == list(tmp_path.iterdir())
+
+
+HOLDER = """
+import sys, time
+from pathlib import Path
+from asutil import disk
+held = disk.own(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(60)
+"""
+
+
+def test_a_folder_has_one_process_at_a_time_and_none_that_was_killed(tmp_path):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    start = lambda: subprocess.Popen([sys.executable, "-c", HOLDER, str(folder)], stdout=subprocess.PIPE, text=True)
+    first = start()
+    assert first.stdout.readline() == "held\n"
+    (folder / ".record.json.7.part").write_text("{")  # of the first, which writes it just now
+    second = start()
+    assert second.stdout.readline() == "run is open in another process: waiting for it to end\n"
+    assert (folder / ".record.json.7.part").exists()
+    time.sleep(0.2)
+    first.kill()
+    assert second.stdout.readline() == "held\n"
+    assert not (folder / ".record.json.7.part").exists()
+    second.kill()
+    first.wait(), second.wait()
+    held = [disk.own(folder), disk.own(folder)]  # the same process may ask twice
+    assert held[0] is held[1]
+    held[0].release(force=True)
