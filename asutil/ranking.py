@@ -10,7 +10,7 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import corpus, groups, inputs, runs, weights
+from . import corpus, files, groups, inputs, runs, weights
 from .encoders import PairEncoder, check_length, usual_length
 from .questions import Candidate, Question
 
@@ -131,7 +131,7 @@ def windowed(questions: Iterable, score, progress=True, folder=None, scored_by: 
         for number, window in enumerate(_windows(questions)):
             kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}.parquet"
             if kept and kept.is_file():
-                tables.append(pd.read_parquet(kept))
+                tables.append(files.frame(kept, (), ()))
                 bar.update(len(tables[-1]))
                 continue
             tables.append(score(window, bar))
