@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, questions, significance
+from . import experiments, files, markup, questions, significance
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
 from .rows import FOUND, SIDES
@@ -105,9 +105,12 @@ def per_question(one) -> pd.DataFrame:
     """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
         name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
-        return pd.read_parquet(one.folder / name).set_index("question_id")
-    table = pd.DataFrame(one.record["per_question"], columns=["question_id", *columns(one.record).values()])
-    return table.set_index("question_id")
+        return files.frame(one.folder / name, ("question_id",), ()).set_index("question_id")
+    names, values = ["question_id", *columns(one.record).values()], one.record["per_question"]
+    if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
+        place = f"{one.row}/{one.dataset}-{one.rung}-seed{one.seed}.json"
+        raise ValueError(f"{place}: per_question is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
+    return pd.DataFrame(values, columns=names).set_index("question_id")
 
 
 # ------------------------------------------------------------------ the two tests

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
-from . import hub
+from . import files, hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
 from .draws import mix
 from .shards import ARRAYS, joined, opened
@@ -35,9 +35,9 @@ VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
 class EmptyCorpus(ValueError):
     """No document was kept of `read`."""
 
-    def __init__(self, read: int):
+    def __init__(self, read: int, source: str = ""):
         needs = f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
-        super().__init__(f"empty corpus: {read} documents read, none kept {needs}")
+        super().__init__(f"empty corpus{source and f' {source}'}: {read} documents read, none kept {needs}")
         self.read = read
 
 
@@ -77,7 +77,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
     }
     try:
         shards = _build_shards(documents, tokenizer, parts, settings, workers, progress)
-        counts = _merge(shards, parts)
+        counts = _merge(shards, parts, source)
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
         (parts / "corpus.json").write_text(json.dumps({**settings, **counts, "sha256": sums}, indent=1), encoding="utf-8")
@@ -276,12 +276,12 @@ def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         return mix(sums[offsets[1:]] - sums[offsets[:-1]] + lengths.astype(np.uint64))
 
 
-def _merge(shards, parts) -> dict:
+def _merge(shards, parts, source) -> dict:
     counted = [json.loads((shard / "shard.json").read_text())["counts"] for shard in shards]
     read = sum(counts["read"] for counts in counted)
     totals = {name: sum(counts[name] for counts in counted) for name in ARRAYS}
     if not totals["documents"]:
-        raise EmptyCorpus(read)
+        raise EmptyCorpus(read, source)
     for name in ARRAYS:
         offsets = name not in {"tokens", "hashes"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
@@ -333,9 +333,9 @@ class Corpus:
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
         try:
-            info = json.loads((folder / "corpus.json").read_text(encoding="utf-8"))
-            info["tokenizer_sha256"], info.get("shards") or info["sha256"]["tokens"]
-        except (ValueError, KeyError, TypeError) as error:
+            info = files.json_object(folder / "corpus.json", shards=dict, sha256=dict, source=str)
+            info["tokenizer_sha256"], info["tokenizer"], info.get("shards") or [info["sha256"][name] for name in ARRAYS], info["source"]
+        except (ValueError, KeyError) as error:
             raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error
         if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
             raise ValueError(
@@ -343,6 +343,9 @@ class Corpus:
                 f"got {tokenizer.name_or_path} ({tokenizer_hash(tokenizer)[:16]})"
             )
         arrays = joined(folder, info["shards"]) if "shards" in info else opened(folder, info["sha256"])
+        for name in ("documents", "paragraphs", "sentences", "tokens"):
+            if info.get(name) != (held := len(arrays[name]) - (name != "tokens")):
+                raise ValueError(f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {held:,}")
         return cls(folder, info, arrays)
 
     def __repr__(self):

@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, hub, markup, metrics, questions, runs
+from . import comparisons, experiments, files, hub, markup, metrics, questions, runs
 from .experiments import HERE
 from .markup import NAMES, Html
 from .rows import SIDES
@@ -269,7 +269,7 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
 def _lists(sides, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[list, list]]:
     """question -> both ranked lists: some rescued questions and one lost one, else what the records share."""
     if all(one.folder is not None for one in sides):
-        tables = [pd.read_parquet(one.folder / "scores.parquet") for one in sides]
+        tables = [files.frame(one.folder / "scores.parquet", ("question_id", "candidate_id"), ("label", "score")) for one in sides]
         known = {name: tuple(best_of(table, name) for table in tables) for name in _chosen(fate, fate.index, limit)}
     else:
         first, last = ({entry["question_id"]: entry for entry in one.record.get("chosen", ())} for one in sides)

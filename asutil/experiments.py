@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import runs
+from . import files, runs
 from .evidence import KINDS
 from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
 from .rows import PAPERS as PAPERS
@@ -285,9 +285,9 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
 def _committed(data: dict, folder: Path):
     for path in sorted(folder.glob("*/*.json")):
         try:
-            record = json.loads(path.read_text(encoding="utf-8"))
+            record = files.json_object(path, per_question=list, **runs.RECORD)
             row, dataset, rung, seed = (record[key] for key in ("row", "dataset", "rung", "seed"))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError) as error:
             raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
         place = f"{row}/{dataset}-{rung}-seed{seed}.json"
         if path != folder / place or row not in data["rows"]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import examples, metrics, questions, runs
+from . import examples, files, metrics, questions, runs
 from .questions import Question
 from .rows import RUNGS
 
@@ -64,7 +64,7 @@ def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
     for folder in map(Path, (first_run, joint_run)):
         if not (path := folder / "scores.parquet").is_file():
             raise ValueError(f"{folder.name} has no {path.name}: expected a run that ranks candidates, as finetune does")
-        tables.append(_checked(pd.read_parquet(path), f"{folder.name}/{path.name}"))
+        tables.append(_checked(files.frame(path, ROW[:2], (ROW[2], "score")), f"{folder.name}/{path.name}"))
     _same(*tables, Path(first_run).name, Path(joint_run).name)
     return tables[0]
 

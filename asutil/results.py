@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import comparisons, examples, experiments, metrics, runs
+from . import comparisons, examples, experiments, files, metrics, runs
 from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
@@ -56,7 +56,7 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
         record["chosen"] = _chosen(_ranked(scores), baseline)
     elif scores.is_file():
-        table = pd.read_parquet(scores)
+        table = files.frame(scores, ("question_id", "candidate_id"), ("label", "score"))
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
@@ -66,7 +66,7 @@ def _published(data: dict, line, baseline) -> dict:
 
 def _ranked(scores: Path) -> pd.DataFrame:
     """A run's scores; of evidence in a long context how near each sentence is to its question, as the loss compares them."""
-    table = pd.read_parquet(scores)
+    table = files.frame(scores, ("question_id",), ())
     return table.assign(score=table["gold"]) if "gold" in table else table
 
 

@@ -23,13 +23,14 @@ from types import SimpleNamespace
 import pandas as pd
 import yaml
 
-from . import hub
+from . import files, hub
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
+RECORD = {"notebook": str, "name": str, "rung": str, "seed": int, "settings": dict, "inputs": dict, "metrics": dict, "figures": dict}
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -378,10 +379,7 @@ def read_record(folder: str | Path) -> dict:
     path = Path(folder) / "record.json"
     if not path.is_file():
         raise ValueError(f"{Path(folder).name} is not a finished run: {path.name} is missing")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ValueError(f"{Path(folder).name}/{path.name} is damaged: {error}") from error
+    return files.json_object(path, **RECORD)
 
 
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:

@@ -6,9 +6,7 @@
 import argparse
 from pathlib import Path
 
-import pandas as pd
-
-from . import metrics, runs
+from . import files, metrics, runs
 
 
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
@@ -22,13 +20,16 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
         white space, a candidate that stands twice in a question.
     """
     folder, out = runs.find(str(run)) or Path(run), Path(out)
-    name = runs.read_record(folder)["name"]
+    name = runs.read_record(folder).get("name", folder.name)
     if not (path := folder / "scores.parquet").is_file():
         raise ValueError(f"{name} has no {path.name}: expected a run that ranks candidates, as finetune does")
-    scores, tag = pd.read_parquet(path), "_".join(name.split())
+    scores, tag = files.frame(path, ("question_id", "candidate_id"), ("label", "score")), "_".join(name.split())
     out.mkdir(parents=True, exist_ok=True)
     found = out / "run.txt", out / "qrels.txt"
-    runs.atomically(found[0], lambda run: runs.atomically(found[1], lambda qrels: metrics.write_trec(scores, run, qrels, tag)))
+    try:
+        runs.atomically(found[0], lambda run: runs.atomically(found[1], lambda qrels: metrics.write_trec(scores, run, qrels, tag)))
+    except ValueError as error:
+        raise ValueError(f"{folder.name}/{path.name}, {error}") from error
     return found
 
 
