@@ -37,7 +37,7 @@ class EmptyCorpus(ValueError):
 
     def __init__(self, read: int, source: str = ""):
         needs = f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
-        super().__init__(f"empty corpus{source and f' {source}'}: {read} documents read, none kept {needs}")
+        super().__init__(f"empty corpus: {read} documents read, none kept {needs}{source and f': {source}'}")
         self.read = read
 
 
