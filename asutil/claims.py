@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import disk, docstrings, hub, runs, sources
+from . import cleaning, disk, docstrings, hub, runs, sources
 from .metrics import VERDICTS
 
 LABELS = VERDICTS  # a label is a number: 0, 1, 2
@@ -219,7 +219,7 @@ def _sound(text: str, place: str) -> None:
 MARKS = {"LRB": "(", "RRB": ")", "LSB": "[", "RSB": "]", "LCB": "{", "RCB": "}", "COLON": ":"}
 MARK = re.compile(rf"-?(?<![A-Z])({'|'.join(MARKS)})(?![A-Z])-?")
 SPACES = [(re.compile(r"\(\s+"), "("), (re.compile(r"\s+\)"), ")"), (re.compile(r"\s*\(\)"), "")]
-PRONOUNCED = re.compile(r"\s*-?(?<![A-Z])LSB(?![A-Z]).*?(?<![A-Z])RSB(?![A-Z])-?")
+PRONOUNCED = re.compile(r"\s?-?(?<![A-Z])LSB(?![A-Z])"), re.compile(r"(?<![A-Z])RSB(?![A-Z])-?")
 
 
 def readable(text: str) -> str:
@@ -232,7 +232,8 @@ def readable(text: str) -> str:
         ('Fight Club (film)', 'Ann (; born 1964) was " here "')
     """
     if MARK.search(text):
-        text = MARK.sub(lambda mark: MARKS[mark[1]], PRONOUNCED.sub("", text))
+        text = "".join(cleaning.outside(" ".join(text.split()), *PRONOUNCED))  # single spaces: patterns are then linear
+        text = MARK.sub(lambda mark: MARKS[mark[1]], text)
         for pattern, replacement in SPACES:
             text = pattern.sub(replacement, text)
     return " ".join(text.replace("``", '"').replace("''", '"').split())

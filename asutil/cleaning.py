@@ -9,6 +9,7 @@ _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) f
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
+_NO_NUMBER = re.compile(r"&#\d{4300,};?")  # a reference with more digits than Python makes a number of; U+FFFD as of all too large ones
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
 
 
@@ -35,18 +36,24 @@ def clean(document) -> list[list[str]] | list[str]:
 def _without_markup(text: str) -> str:
     if "<" not in text:
         return text
-    for opening, closing in _BLOCKS:  # searched forwards only, so that a thousand open tags cost no more than one
-        kept, place = [], 0
-        while (start := opening.search(text, place)) and (end := closing.search(text, start.end())):
-            kept.append(text[place : start.start()])
-            place = end.end()
-        text = " ".join([*kept, text[place:]])
+    for opening, closing in _BLOCKS:
+        text = " ".join(outside(text, opening, closing))
     return _TAG.sub(" ", text)
+
+
+def outside(text: str, opening: re.Pattern, closing: re.Pattern) -> list[str]:
+    """What stands outside of marks, piece by piece; it is searched forwards only, so that a thousand open marks cost no more than one."""
+    kept, place = [], 0
+    while (start := opening.search(text, place)) and (end := closing.search(text, start.end())):
+        kept.append(text[place : start.start()])
+        place = end.end()
+    return [*kept, text[place:]]
 
 
 def _prose(paragraph: str) -> str:
     lines = (line.strip() for line in _without_markup(paragraph).split("\n"))
-    return " ".join(html.unescape("\n".join(line for line in lines if not _NO_PROSE.fullmatch(line))).split())
+    prose = "\n".join(line for line in lines if not _NO_PROSE.fullmatch(line))
+    return " ".join(html.unescape(_NO_NUMBER.sub("\ufffd", prose)).split())
 
 
 def _sentences(paragraph) -> list[str]:

@@ -106,8 +106,11 @@ def per_question(one) -> pd.DataFrame:
     if one.folder is not None:
         name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
         return runs.read_table(one.folder, name).set_index("question_id")
-    table = pd.DataFrame(one.record["per_question"], columns=["question_id", *columns(one.record).values()])
-    return table.set_index("question_id")
+    names, values = ["question_id", *columns(one.record).values()], one.record["per_question"]
+    if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
+        place = f"{one.row}/{one.dataset}-{one.rung}-seed{one.seed}.json"
+        raise ValueError(f"{place}: per_question is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
+    return pd.DataFrame(values, columns=names).set_index("question_id")
 
 
 # ------------------------------------------------------------------ the two tests

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 class EmptyCorpus(ValueError):
     """No document was kept of `read`."""
 
-    def __init__(self, read: int):
+    def __init__(self, read: int, source: str = ""):
         needs = f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
-        super().__init__(f"empty corpus: {read} documents read, none kept {needs}")
+        super().__init__(f"empty corpus: {read} documents read, none kept {needs}{source and f': {source}'}")
         self.read = read
 
 
@@ -79,7 +79,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
     }
     try:
         shards = _build_shards(documents, tokenizer, parts, settings, workers, progress)
-        counts = _merge(shards, parts)
+        counts = _merge(shards, parts, source)
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
         disk.write_json(parts / "corpus.json", {**settings, **counts, "sha256": sums})
@@ -214,8 +214,7 @@ def _shard(number, texts, backend, as_text, settings, parts) -> Path:
     for name, array in arrays.items():
         np.save(temporary / f"{name}.npy", array)
     counts = {"read": len(texts), **{name: len(arrays[name]) for name in ARRAYS}}
-    sums = {name: hub.sha256(temporary / f"{name}.npy") for name in ARRAYS}
-    disk.write_json(temporary / "shard.json", {"identity": identity, "counts": counts, "sha256": sums})
+    disk.write_json(temporary / "shard.json", {"identity": identity, "counts": counts, "sha256": disk.hashes(temporary)})
     temporary.rename(folder)
     return folder
 
@@ -224,7 +223,7 @@ def _is_whole(shard: Path, identity: str) -> bool:
     """Whether an earlier try made this shard of the same documents, and nothing became of it since."""
     try:
         known = disk.read_json(shard / "shard.json")
-        return known["identity"] == identity and all(disk.check(shard / f"{name}.npy", known["sha256"][name]) for name in ARRAYS)
+        return known["identity"] == identity and all(disk.check(shard / name, sha256) for name, sha256 in known["sha256"].items())
     except (OSError, ValueError) as error:
         log.warning("a finished shard is built again: %s", error)
         return False
@@ -289,12 +288,12 @@ def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
         return mix(sums[offsets[1:]] - sums[offsets[:-1]] + lengths.astype(np.uint64))
 
 
-def _merge(shards, parts) -> dict:
+def _merge(shards, parts, source) -> dict:
     counted = [disk.read_json(shard / "shard.json")["counts"] for shard in shards]
     read = sum(counts["read"] for counts in counted)
     totals = {name: sum(counts[name] for counts in counted) for name in ARRAYS}
     if not totals["documents"]:
-        raise EmptyCorpus(read)
+        raise EmptyCorpus(read, source)
     for name in ARRAYS:
         offsets = name not in {"tokens", "hashes"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
@@ -345,9 +344,9 @@ class Corpus:
         folder = Path(out)
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
-        info = disk.read_json(folder / "corpus.json")
         try:
-            info["tokenizer_sha256"], info.get("shards") or info["sha256"]["tokens"]
+            info = disk.read_json(folder / "corpus.json")
+            info["tokenizer_sha256"], info["tokenizer"], info.get("shards") or [info["sha256"][name] for name in ARRAYS], info["source"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error
         if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
@@ -356,6 +355,9 @@ class Corpus:
                 f"got {tokenizer.name_or_path} ({tokenizer_hash(tokenizer)[:16]})"
             )
         arrays = joined(folder, info["shards"]) if "shards" in info else opened(folder, info["sha256"])
+        for name in ("documents", "paragraphs", "sentences", "tokens"):
+            if info.get(name) != (held := len(arrays[name]) - (name != "tokens")):
+                raise ValueError(f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {held:,}")
         return cls(folder, info, arrays)
 
     def __repr__(self):

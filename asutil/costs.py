@@ -13,6 +13,7 @@ from pathlib import Path
 import pandas as pd
 
 from . import claims, evidence, experiments, questions, runs
+from .disk import read_json
 from .rows import papers, read, seeds
 
 # What is assumed; the page of the book shows each.
@@ -236,11 +237,14 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
     """
     found = {}
     for path in sorted((runs.root() / folder).glob("*/*/*.json")):
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = read_json(path)
         if record.get("figures", {}).get("examples"):
-            found[record["name"]] = record
+            try:
+                found[record["name"]] = _measured(record)
+            except (KeyError, TypeError, ArithmeticError) as error:
+                raise ValueError(f"{path.parent.name}/{path.name} is damaged: {type(error).__name__}: {error}") from error
     columns = ["notebook", "kind", "dataset", "longest", "tokens", "speed", "hours"]
-    lines = pd.DataFrame([_measured(record) for record in found.values()], columns=columns)
+    lines = pd.DataFrame(list(found.values()), columns=columns)
     by = lines.groupby(columns[:4])
     return by[columns[4:]].median().assign(runs=by.size()).reset_index()
 

@@ -12,7 +12,7 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from . import corpus, disk, encoders, inputs, losses, weights
+from . import corpus, disk, encoders, files, inputs, losses, weights
 from .heads import Siamese
 from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .template import Template
@@ -250,7 +250,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
 def saved_settings(path: str | Path) -> dict | None:
     """What `settings_of` gave for the embedder in a folder; None for a model of another kind, or one on the hub."""
     config = Path(path) / "config.json"
-    return json.loads(config.read_text(encoding="utf-8")).get("embedding") if config.is_file() else None
+    return files.json_object(config, embedding=dict).get("embedding") if config.is_file() else None
 
 
 def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:

@@ -41,7 +41,10 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
         tokenizer.add_prefix_space = tokenizer.init_kwargs["add_prefix_space"] = True  # what save_pretrained writes
     _read_as_text(tokenizer)
     first, second = "Is it one?", "(The 2nd) isn't."
-    apart, joined = (tokenizer(texts, add_special_tokens=False)["input_ids"] for texts in ([first, second], [f"{first} {second}"]))
+    try:
+        apart, joined = (tokenizer(texts, add_special_tokens=False)["input_ids"] for texts in ([first, second], [f"{first} {second}"]))
+    except Exception as error:  # a value of tokenizer_config.json that is looked at when it is used
+        raise ValueError(f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
     if apart[0] + apart[1] != joined[0]:
         raise ValueError(f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined[0]}, {apart}")
     return tokenizer
@@ -296,8 +299,8 @@ def load_ranker(name: str | Path, device: str | None = None):
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     folder = Path(path).parent
-    record = runs.read_record(folder) if (folder / "record.json").is_file() else {"settings": {}}
-    settings = record["settings"]
+    record = runs.read_record(folder) if (folder / "record.json").is_file() else {}
+    settings = record.get("settings", {})
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     if model.HEADS[0] in ("ie_1", "ae_1", *heads.POOLED):

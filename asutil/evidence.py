@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from . import docstring_evidence, docstrings, hub, qasper, runs, sources, tables
+from . import docstring_evidence, docstrings, files, hub, qasper, runs, sources, tables
 from .claims import _sound
 
 SIDES = ("train", "dev", "test")
@@ -158,7 +158,7 @@ def _from_hub(name: str, side: str) -> LongQuestions:
     elif side == "test" and not any(folder.rglob(f"{stem}[-.]*parquet")):
         return LongQuestions(note=f"the mirror has no {stem} file")
     else:
-        found = [(f"{hub_id}/{path.name}", tables._read_parquet(path)) for path in tables.parquet_files(hub_id, stem)]
+        found = [(f"{hub_id}/{path.name}", files.table(path)) for path in tables.parquet_files(hub_id, stem)]
     if name == "qasper":
         papers = ((f"{place}, paper {paper['id']}", paper) for place, paper in _parquet(found, qasper.COLUMNS))
         return _papers(side, papers, f"{hub_id}/{stem}", whole=folder is None)

@@ -1,7 +1,6 @@
 """Models that find evidence in a long context: heads for evidence, answer and type of question, and the question-evidence loss."""
 
 import inspect
-import json
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from torch import nn
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
-from . import disk, encoders, losses, weights
+from . import disk, encoders, files, losses, weights
 from .heads import QuestionTypeProjection
 from .long_inputs import add_markers
 
@@ -263,7 +262,7 @@ def load(name: str | Path) -> EvidenceFinder:
     """
     path = weights.source(name)
     config = Path(path) / "config.json"
-    settings = json.loads(config.read_text(encoding="utf-8")).get("finding") if config.is_file() else None
+    settings = files.json_object(config, finding=dict).get("finding") if config.is_file() else None
     if settings is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, encoders.load_tokenizer(name), settings)

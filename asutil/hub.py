@@ -40,13 +40,13 @@ def table(hub_id: str, split: str):
     folder = mirror(hub_id)
     if folder is None:
         return _from_hub(hub_id, split=split, data_files={split: [f"**/{split}[-.]*"]}).data.table
-    import pyarrow.parquet
+    from . import files
 
     path = folder / f"{split}.parquet"
     if not path.is_file():
         held = ", ".join(sorted(other.name for other in folder.iterdir())) or "nothing"
         raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {held}")
-    return pyarrow.parquet.read_table(path)
+    return files.table(path)
 
 
 def stream(hub_id: str, split: str, config: str | None = None):

@@ -44,17 +44,22 @@ def given_parameters(options: dict) -> dict:
         for text in options[f"parameters_{name}"]:
             try:
                 values = load(text) or {}
-            except (ValueError, OSError, yaml.YAMLError) as error:
+            except (ValueError, OSError, RecursionError, yaml.YAMLError) as error:
                 raise click.UsageError(f"{option} {text}: {error}") from error
             if not isinstance(values, dict):
-                raise click.UsageError(f"{option} expects `name: value` pairs, got {values!r}")
+                raise click.UsageError(f"{option} {text} expects `name: value` pairs, got {values!r:.80}")
+            _check_names(values, f"{option} {text}: ")
             given.update(values)
     given.update((name, _resolve_type(value)) for name, value in options["parameters"])
     given.update(options["parameters_raw"])
+    _check_names(given)
+    return given
+
+
+def _check_names(given: dict, where: str = "") -> None:
     for name in given:
         if not (isinstance(name, str) and name.isidentifier() and not iskeyword(name)):
-            raise click.UsageError(f"a parameter's name is a Python identifier, got {name!r}")
-    return given
+            raise click.UsageError(f"{where}a parameter's name is a Python identifier, got {name!r:.80}")
 
 
 def announce(folder: Path, record: dict) -> str:

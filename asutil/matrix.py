@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextlib
 import fcntl
 import json
 import os
@@ -114,14 +115,12 @@ def failures(failed, waiting, since: float = 0.0) -> str:
 def last_error(folder: Path, since: float = 0.0) -> str:
     """The last error in a run's executed notebook, in one line; words where there is none."""
     path = Path(folder) / "notebook.ipynb"
-    try:
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a notebook that is half written
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.stat().st_mtime >= since else []
-    except (OSError, ValueError, KeyError):
-        cells = []
-    errors = [one for cell in cells for one in cell.get("outputs", ()) if one.get("output_type") == "error"]
-    if not errors:
-        return "none in a notebook: it stopped before its first cell, or was killed (the lines above, or the log of the job, say more)"
-    return " ".join(f"{errors[-1]['ename']}: {errors[-1]['evalue']}".split())[:400]
+        errors = [one for cell in cells for one in cell.get("outputs", ()) if one.get("output_type") == "error"]
+        if errors:
+            return " ".join(f"{errors[-1]['ename']}: {errors[-1]['evalue']}".split())[:400]
+    return "none in a notebook: it stopped before its first cell, or was killed (the lines above, or the log of the job, say more)"
 
 
 if __name__ == "__main__":

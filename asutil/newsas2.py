@@ -6,6 +6,7 @@ the text, the end excluded; `noAnswer` or `badQuestion` stand in their place whe
 """
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
@@ -28,35 +29,43 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
     Deviation: D-36, the released NewsAS2 is not rebuilt row by row: its dev and test are random halves of one set.
     Args:
         source: combined-newsqa-data-v1.json. splitter: `nltk`, the paper's, or `blingfire`.
-    Returns: side -> questions and candidates written.
+    Returns: side -> questions and candidates written, and `left_out`, the questions that were not, by reason.
     Raises: ValueError that names the file and what is wrong in it; FileExistsError for a file that is there.
     """
     split, folder = splitter_function(splitter), Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     if there := [path.name for side in SIDES if (path := folder / f"{side}.parquet").exists()]:
         raise FileExistsError(f"{folder} has {there[0]} already: delete it to build again")
-    kept = {side: [] for side in SIDES}
+    kept, left_out = {side: [] for side in SIDES}, {side: Counter() for side in SIDES}
     for story in stories(source):
-        for group in rows(story, split):
-            if story["type"] == "train" or len({row["label"] for row in group}) == 2:
-                kept[story["type"]].append(group)
+        try:
+            side, groups = story["type"], list(rows(story, split))
+        except ValueError as error:
+            raise ValueError(f"{source}, {error}") from None
+        ranked = [group for group in groups if side == "train" or len({row["label"] for row in group}) == 2]
+        kept[side] += ranked
+        left_out[side]["without an answer"] += len(story["questions"]) - len(groups)
+        left_out[side]["without both labels"] += len(groups) - len(ranked)
     for side, groups in kept.items():
         table = pa.Table.from_pylist([row for group in groups for row in group])
         table = table.rename_columns({"key": "question_id"}) if groups else table
         disk.atomically(folder / f"{side}.parquet", lambda path, table=table: pq.write_table(table, path))
-    return {side: {"questions": len(groups), "candidates": sum(map(len, groups))} for side, groups in kept.items()}
+    counts = {side: {"questions": len(groups), "candidates": sum(map(len, groups))} for side, groups in kept.items()}
+    return {side: {**counts[side], "left_out": dict(+left_out[side])} for side in SIDES}
 
 
 def stories(source: str | Path) -> Iterator[dict]:
     """The stories of NewsQA's combined file."""
     try:
         found = json.loads(Path(source).read_text(encoding="utf-8"))["data"]
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{source}: expected NewsQA's combined JSON, an object with 'data', {type(error).__name__}: {error}") from None
     for number, story in enumerate(found, start=1):
         try:
             if story["type"] not in SIDES:
                 raise ValueError(f"type is {story['type']!r}, expected one of {', '.join(SIDES)}")
+            if not isinstance(story["storyId"], str):
+                raise ValueError(f"storyId is {story['storyId']!r}, expected text")
             for question in story["questions"]:
                 spans = [(span["s"], span["e"]) for span in [*_annotated(question), question["consensus"]] if "s" in span]
                 if not question["q"].strip() or any(not 0 <= start < end <= len(story["text"]) for start, end in spans):

@@ -115,9 +115,12 @@ def join(out: Path, *_) -> None:
     if missing:
         raise ValueError(f"{out}: {len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}; build it again")
     found = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
+    for name, info in found.items():
+        if lacking := [count for count in COUNTS if count not in info]:
+            raise ValueError(f"{out / name / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in found.values()) for name in COUNTS}
     if not counts["documents"]:
-        raise corpus.EmptyCorpus(counts["documents_read"])
+        raise corpus.EmptyCorpus(counts["documents_read"], planned["source"])
     sums = {name: hub.sha256(out / name / "corpus.json") for name, info in found.items() if info["documents"]}
     settings = {name: value for name, value in found[next(iter(sums))].items() if name != "sha256"}
     disk.write_json(out / "corpus.json", {**settings, **planned, **counts, "shards": sums})

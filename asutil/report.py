@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, markup, runs
+from . import comparisons, experiments, files, markup, runs
 from .comparisons import PER_CLAIM, PER_CONTEXT, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
@@ -16,6 +16,8 @@ from .rows import untrained
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = ("differs", "close", "matches", "reduced budget", "private data", "not run", "not published")
 PRETRAINING = experiments.NOTEBOOKS["pretrain"]
+EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
+DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 SEEDS = 3  # that a match asks for
 
 
@@ -322,7 +324,7 @@ def training_curves(logs: dict):
     steps, seen = [], set()
     for run, (name, _, log) in enumerate(named):
         lines = log if isinstance(log, list) else _read_log(Path(log))
-        metric = next((m for m in ("map", "accuracy", "label_accuracy", "evidence_f1") if any(f"eval_{m}" in line for line in lines)), None)
+        metric = next((m for m in EVALUATED if any(f"eval_{m}" in line for line in lines)), None)
         seen |= {NAMES[metric]} if metric else set()
         for line in lines:
             reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None
@@ -345,10 +347,13 @@ def training_curves(logs: dict):
 
 
 def _read_log(path: Path) -> list[dict]:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for number, text in enumerate(lines):
+    found = []
+    for number, (_, text) in enumerate(files.lines(path), 1):
         try:
-            lines[number] = dict(json.loads(text))
-        except (ValueError, TypeError) as error:
-            raise ValueError(f"{path.parent.name}/{path.name}, line {number + 1}: not a JSON object ({error})") from error
-    return lines
+            row = dict(json.loads(text))
+            if not all(isinstance(row[name], int | float) for name in row if name in DRAWN) or "step" not in row:
+                raise ValueError("expected a number as step, and as whatever is drawn")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})") from error
+        found.append(row)
+    return found

@@ -24,7 +24,7 @@ import pandas as pd
 import yaml
 from filelock import FileLock
 
-from . import disk, hub
+from . import disk, files, hub
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
@@ -373,15 +373,15 @@ def read_record(folder: str | Path) -> dict:
     return disk.read_json(path)
 
 
-def read_table(folder: str | Path, name: str = "scores.parquet") -> pd.DataFrame:
-    """A table of a finished run, as it was when the run was finished.
+def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:
+    """A table of a finished run, as it was when the run was finished; `ids` and `numbers` are columns that it must have.
 
     Raises: ValueError for a run that made no such table, and, with both hashes, for one that is damaged.
     """
     path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
     if name not in known:
         raise ValueError(f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet")
-    return pd.read_parquet(disk.check(path, known[name]))
+    return files.frame(disk.check(path, known[name]), ids, numbers)
 
 
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:

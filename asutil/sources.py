@@ -9,11 +9,10 @@ slice of a source as a file, for machines without a network and for the rungs `s
 import argparse
 import hashlib
 import itertools
-import json
 import re
 from pathlib import Path
 
-from . import hub
+from . import files, hub
 
 # Hub data sets whose rows differ from `text` with a blank line between paragraphs: (configuration, text column, paragraph separator).
 HUB_FORMS = {
@@ -23,6 +22,7 @@ HUB_FORMS = {
     "vblagoje/cc_news": (None, "text", "\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
+UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # JSON can spell NUL and half a character
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -64,21 +64,21 @@ def _source(source, split, text_column, separator, exclude_titles):
     form = HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
     column, separator = text_column or form[1], separator or form[2]
     if hub.mirror(hub_id) is None and is_hub_id(source):
-        rows = enumerate(hub.stream(hub_id, split, config or form[0]))
+        rows = enumerate(hub.stream(hub_id, split, config or form[0]), 1)
         rows = ((f"{hub_id} row {number}", row) for number, row in rows)
     else:
         folder = hub.mirror(hub_id)
-        files = sorted(folder.glob(f"{split}*.parquet")) if folder else _files(Path(source))
-        if not files:
+        held = sorted(folder.glob(f"{split}*.parquet")) if folder else _files(Path(source))
+        if not held:
             wanted = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
             raise FileNotFoundError(f"corpus {source}: no {wanted}")
-        rows = itertools.chain.from_iterable(_rows(path, column) for path in files)
+        rows = itertools.chain.from_iterable(_rows(path, column) for path in held)
     return _texts(rows, column, separator, exclude_titles)
 
 
 def read_titles(path: str | None) -> tuple[str, ...]:
     """The titles to leave out: one a line of a text file."""
-    return tuple(filter(None, map(str.strip, _decode(Path(path).read_bytes(), Path(path).name).splitlines()))) if path else ()
+    return tuple(title for _, line in files.lines(Path(path)) if (title := line.strip())) if path else ()
 
 
 def is_hub_id(source: str) -> bool:
@@ -89,7 +89,8 @@ def is_hub_id(source: str) -> bool:
 
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
-        return sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and p.is_file())
+        # A link that leads nowhere is taken too, and is an error when it is opened: its documents would be missed by nobody.
+        return sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and (p.is_file() or (p.is_symlink() and not p.exists())))
     if not path.is_file():
         raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)")
     if path.suffix not in SUFFIXES:
@@ -100,38 +101,20 @@ def _files(path: Path) -> list[Path]:
 def _rows(path: Path, column: str):
     """(place, row) of one file; a row is a dict."""
     if path.suffix == ".parquet":
-        import pyarrow.parquet
-
-        try:
-            file = pyarrow.parquet.ParquetFile(path, pre_buffer=False)
-        except (pyarrow.ArrowInvalid, OSError) as error:
-            raise ValueError(f"{path.name}: not a whole parquet file ({error})") from None
-        if column not in file.schema_arrow.names:
-            raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(file.schema_arrow.names)}")
-        wanted = [name for name in (column, "title") if name in file.schema_arrow.names]
-        batches = file.iter_batches(batch_size=256, columns=wanted)
-        rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
-        yield from ((f"{path.name} row {number}", row) for number, row in enumerate(rows))
+        file = files.opened(path)
+        known = file.schema_arrow.names
+        if column not in known:
+            raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(known)}")
+        wanted = [name for name in (column, "title") if name in known]
+        yield from files.rows(files.batches(file, path, 256, wanted), path)
     elif path.suffix == ".txt":
-        yield path.name, {column: _decode(path.read_bytes(), path.name)}
+        yield path.name, {column: files.decoded(path.read_bytes(), path.name)}
     else:
-        with path.open("rb") as stream:
-            for number, line in enumerate(stream, 1):
-                place = f"{path.name} line {number}"
-                try:
-                    row = json.loads(_decode(line, place))
-                except (json.JSONDecodeError, RecursionError) as error:
-                    raise ValueError(f"{place}: not JSON ({getattr(error, 'msg', 'nested too deeply')})") from None
-                if not isinstance(row, dict):
-                    raise ValueError(f"{place}: expected an object with {column!r}, got {type(row).__name__}")
-                yield place, row
-
-
-def _decode(data: bytes, place: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{place}: expected UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
+        for place, line in files.lines(path):
+            row = files.parsed(line, place)
+            if not isinstance(row, dict):
+                raise ValueError(f"{place}: expected an object with {column!r}, got {type(row).__name__}")
+            yield place, row
 
 
 def _texts(rows, column, separator, exclude_titles):
@@ -139,8 +122,8 @@ def _texts(rows, column, separator, exclude_titles):
         text = row.get(column)
         if not isinstance(text, str):
             raise ValueError(f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})")
-        if "\0" in text:
-            raise ValueError(f"{place}: NUL byte at character {text.index(chr(0))} of {column!r}")
+        if bad := UNWRITABLE.search(text):
+            raise ValueError(f"{place}: {'NUL byte' if bad[0] == chr(0) else 'half a character'} at character {bad.start()} of {column!r}")
         title = row.get("title")
         if not isinstance(title, str) or title not in exclude_titles:
             yield text if separator == "\n\n" else text.split(separator)

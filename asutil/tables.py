@@ -1,6 +1,5 @@
 """A user's question files, and any table of questions, as an Arrow table whose columns are known to be sound."""
 
-import contextlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +9,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from . import hub
+from . import files, hub
 
 SUFFIXES = (".tsv", ".jsonl", ".parquet")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
@@ -25,7 +23,7 @@ def read(path: Path) -> pa.Table:
 
     Raises: ValueError that names file and row, what was expected and what came.
     """
-    readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (_read_parquet, 1)}
+    readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (files.table, 1)}
     if path.suffix not in readers:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}")
     if path.stat().st_size == 0:
@@ -75,19 +73,6 @@ def _read_jsonl(path: Path) -> pa.Table:
         records.append(record)
     names = dict.fromkeys(name for record in records for name in record)
     return pa.table({name: pa.array([record.get(name) for record in records], pa.string()) for name in names})
-
-
-def _read_parquet(path: Path) -> pa.Table:
-    with _sound(path):
-        return pq.read_table(path, partitioning=None)
-
-
-@contextlib.contextmanager
-def _sound(path: Path):
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise ValueError(f"{path}: expected a parquet file, got one that Arrow refuses: {error}") from None
 
 
 def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False) -> pa.Table:
@@ -199,13 +184,12 @@ def opened(paths: list[Path], keyed: bool = True) -> Parquet:
     held, groups, asked = [], [], {}
     with tqdm(desc=f"checking {paths[0].stem.partition('-')[0]}", unit=" rows", unit_scale=True, delay=5, leave=False) as bar:
         for path in paths:
-            with _sound(path):
-                file, row = pq.ParquetFile(path, pre_buffer=False), 1  # else the whole file is kept
-                groups += [(file, group) for group in range(file.num_row_groups)]
-                for batch in file.iter_batches(BATCH, columns=["question", "answer", "label", *["key"] * keyed]):
-                    held.append((_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked))
-                    row += len(batch)
-                    bar.update(len(batch))
+            file, row = files.opened(path), 1
+            groups += [(file, group) for group in range(file.num_row_groups)]
+            for batch in files.batches(file, path, BATCH, ["question", "answer", "label", *["key"] * keyed]):
+                held.append((_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked))
+                row += len(batch)
+                bar.update(len(batch))
     if not held:
         raise ValueError(f"{paths[0]} is empty: expected at least one row")
 

@@ -20,11 +20,14 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
         white space, a candidate that stands twice in a question.
     """
     folder, out = runs.find(str(run)) or Path(run), Path(out)
-    name = runs.read_record(folder)["name"]
-    scores, tag = runs.read_table(folder), "_".join(name.split())
+    name = runs.read_record(folder).get("name", folder.name)
+    scores, tag = runs.read_table(folder, numbers=("label", "score")), "_".join(name.split())
     out.mkdir(parents=True, exist_ok=True)
     found = out / "run.txt", out / "qrels.txt"
-    disk.atomically(found[0], lambda run: disk.atomically(found[1], lambda qrels: metrics.write_trec(scores, run, qrels, tag)))
+    try:
+        disk.atomically(found[0], lambda run: disk.atomically(found[1], lambda qrels: metrics.write_trec(scores, run, qrels, tag)))
+    except ValueError as error:
+        raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
     return found
 
 

@@ -20,11 +20,10 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from . import disk, hub, sources
+from . import disk, files, hub, sources
 
 BY = ("dot", "cosine", "distance")
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
@@ -185,10 +184,12 @@ class Vectors:
         info = disk.read_json(folder / INFO)
         try:
             shape = int(info["texts"]), int(info["dimensions"])
-            files = {name: (info["files"][name]["bytes"], info["files"][name]["sha256"]) for name in (VECTORS, TEXTS)}
-        except (ValueError, KeyError, TypeError) as error:
+            held = {name: (int(info["files"][name]["bytes"]), str(info["files"][name]["sha256"])) for name in (VECTORS, TEXTS)}
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{folder / INFO} is damaged: {type(error).__name__}: {error}") from error
-        for name, (size, sha256) in files.items():
+        if min(shape) < 1 or 4 * shape[0] * shape[1] != held[VECTORS][0]:
+            raise ValueError(f"{folder / INFO} is damaged: {shape[0]} texts with {shape[1]} dimensions in {held[VECTORS][0]:,} bytes")
+        for name, (size, sha256) in held.items():
             path = folder / name
             if (came := path.stat().st_size if path.is_file() else 0) != size:
                 raise ValueError(f"{path} is damaged: {size:,} bytes expected, got {came:,}")
@@ -196,8 +197,13 @@ class Vectors:
                 raise ValueError(f"{path} is damaged: sha256 {sha256[:16]} expected, got {hub.sha256(path)[:16]}")
         try:
             rows = pa.ipc.open_stream(pa.memory_map(str(folder / TEXTS))).read_all()
-        except pa.ArrowException as error:
+            rows.validate()
+        except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{folder / TEXTS} is damaged: {error}") from error
+        if rows.schema != ROWS or len(rows) != shape[0]:
+            raise ValueError(
+                f"{folder / TEXTS} is damaged: {shape[0]:,} rows of id and text expected, got {len(rows):,} of {rows.schema.names}"
+            )
         return cls(folder, info, np.memmap(folder / VECTORS, "<f4", "r", shape=shape), rows)
 
     def __len__(self) -> int:
@@ -320,24 +326,17 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
 
 def _lines(path: Path) -> Iterator[tuple[str, dict]]:
     names = None if path.suffix == ".tsv" else ["line"]
-    with path.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            place = f"{path.name} line {number}"
-            fields = sources._decode(line, place).rstrip("\r\n").split("\t", -1 if path.suffix == ".tsv" else 0)
-            if len(fields) != len(names or fields):
-                raise ValueError(f"{place}: expected {len(names)} fields as in the header, got {len(fields)}")
-            if names:
-                yield place, dict(zip(names, fields))
-            names = names or fields
+    for place, line in files.lines(path):
+        fields = line.split("\t", -1 if path.suffix == ".tsv" else 0)
+        if len(fields) != len(names or fields):
+            raise ValueError(f"{place}: expected {len(names)} fields as in the header, got {len(fields)}")
+        if names:
+            yield place, dict(zip(names, fields))
+        names = names or fields
 
 
 def _parquet(path: Path) -> Iterator[tuple[str, dict]]:
-    try:
-        batches = pq.ParquetFile(path, pre_buffer=False).iter_batches(TOGETHER)
-        rows = itertools.chain.from_iterable(batch.to_pylist() for batch in batches)
-        yield from ((f"{path.name} row {number}", row) for number, row in enumerate(rows, 1))
-    except pa.ArrowException as error:
-        raise ValueError(f"{path}: expected a parquet file, got one that Arrow refuses: {error}") from None
+    return files.rows(files.batches(files.opened(path), path, TOGETHER), path)
 
 
 def _loaded(kind: str, name: str):

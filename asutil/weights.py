@@ -57,6 +57,10 @@ def from_pretrained(auto, path, name, **options):
             raise ValueError(_pickled(name)) from error
         absent = "" if Path(path).is_dir() else "no such folder, and "
         raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
+    except BaseException as error:  # a damaged config.json or tokenizer.json ends in whatever its value is used for
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which is Rust's, and no Exception
+            raise
+        raise ValueError(f"{name}: what {path} holds cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def with_head(auto, path, name, **options):
@@ -96,7 +100,10 @@ def saved_heads(path) -> dict[str, torch.Tensor]:
             file = Path(hf_hub_download(str(path), HEAD))
         except EntryNotFoundError:
             return {}
-    return load_file(file) if file.is_file() else {}
+    try:
+        return load_file(file) if file.is_file() else {}
+    except SafetensorError as error:
+        raise ValueError(f"{file} is damaged or cut short: {error}") from error
 
 
 @torch.no_grad()

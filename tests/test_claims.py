@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 from types import SimpleNamespace
@@ -302,3 +303,10 @@ def test_climate_fever(mirror):
 def test_no_torch():
     code = "import sys, asutil.claims; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("hostile", ["LRB" + " " * 200_000 + "x", "LSB " * 50_000, "LSB " * 50_000 + "RSB"])
+def test_a_long_text_is_readable_in_a_moment(hostile):
+    started = time.monotonic()
+    claims.readable(hostile)
+    assert time.monotonic() - started < 2

@@ -285,3 +285,60 @@ def test_prepare_opens_what_it_built_and_builds_what_changed(tokenizer, tmp_path
 def test_wikipedia_from_the_mirror(mirror, tokenizer, tmp_path):
     built = c.build(sources.documents("local/wikipedia_small", limit=40), tokenizer, tmp_path / "index")
     assert built.info["documents_read"] == 40 and built.info["sentences"] > 1000
+
+
+def test_titles_are_lines_and_what_is_no_utf8_is_named(tmp_path):
+    (tmp_path / "titles.txt").write_bytes("One\u2028line\r\n \nTwo\n".encode())
+    assert sources.read_titles(str(tmp_path / "titles.txt")) == ("One\u2028line", "Two")
+    (tmp_path / "titles.txt").write_bytes(b"One\n\xff")
+    with pytest.raises(ValueError, match=r"titles\.txt line 2: expected UTF-8, got byte 0xff"):
+        sources.read_titles(str(tmp_path / "titles.txt"))
+
+
+def test_a_link_that_leads_nowhere_is_no_document_that_is_missed_by_nobody(tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "b.txt").symlink_to("gone.txt")
+    with pytest.raises(FileNotFoundError, match=r"b\.txt"):
+        list(sources.documents(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [('{"text": ' + "9" * 5000 + "}", "not JSON"), ('{"text": "a\\ud800"}', "half a character at character 1 of 'text'")]
+)
+def test_what_python_alone_refuses_is_said_with_file_and_line(tmp_path, line, said):
+    (tmp_path / "x.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
+    with pytest.raises(ValueError, match=rf"x\.jsonl line 2: {said}"):
+        list(sources.documents(tmp_path / "x.jsonl"))
+
+
+def test_a_reference_to_an_endless_number_is_a_character(documents):
+    assert c.clean(f"{'Some prose in a paragraph. ' * 9}&#{'9' * 5000};")[0].endswith("\ufffd")
+
+
+def test_an_empty_corpus_is_said_with_its_source(tokenizer, tmp_path):
+    (tmp_path / "short.txt").write_text("short")
+    with pytest.raises(c.EmptyCorpus, match=r"empty corpus: 1 documents read, .*: own:short\.txt"):
+        c.prepare(tmp_path / "short.txt", tokenizer, tmp_path / "indexes")
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"documents": 7}, "documents is 7, the index holds 30"),
+        ({"source": 1}, "source is expected to be str"),
+        ({"sha256": {}}, "'tokens'"),
+    ],
+)
+def test_what_corpus_json_says_wrongly_is_refused(documents, tokenizer, tmp_path, changed, said):
+    index = c.build(documents, tokenizer, tmp_path / "index")
+    (tmp_path / "index" / "corpus.json").write_text(json.dumps(index.info | changed))
+    with pytest.raises(ValueError, match=rf"corpus\.json is damaged: .*{said}"):
+        c.Corpus.open(tmp_path / "index")
+
+
+def test_a_damaged_header_of_an_array_is_said_with_its_file(documents, tokenizer, tmp_path):
+    c.build(documents, tokenizer, tmp_path / "index")
+    path = tmp_path / "index" / "documents.npy"
+    path.write_bytes(path.read_bytes().replace(b"}", b"(", 1))
+    with pytest.raises(ValueError, match=r"documents\.npy is damaged"):
+        c.Corpus.open(tmp_path / "index")

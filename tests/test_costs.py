@@ -171,3 +171,12 @@ def test_big_numbers_are_said_in_words(page):
         "2.31 trillion",
     ]
     assert [page.size(n) for n in (0, 4e9, 3.2e12)] == ["–", "4 GB", "3.2 TB"]
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    place = tmp_path / "paper" / "row"
+    place.mkdir(parents=True)
+    for content in ("{", '{"name": "a", "figures": {"examples": 1}}'):
+        (place / "wikiqa-small-seed0.json").write_text(content)
+        with pytest.raises(ValueError, match=r"row/wikiqa-small-seed0\.json is damaged"):
+            costs.trained(tmp_path)

@@ -310,6 +310,22 @@ def test_damaged_or_incomplete_weights_are_refused(saved):
         encoders.load(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("head.safetensors", b"{}", r"head\.safetensors is damaged or cut short"),
+        ("tokenizer.json", b'{"added_tokens": 7}', "cannot be read"),
+        ("tokenizer_config.json", b'{"tokenizer_class": "PreTrainedTokenizerFast", "model_max_length": []}', "cannot be (read|used)"),
+        ("config.json", b"[7]", "cannot be read"),
+    ],
+)
+def test_a_damaged_file_of_a_model_is_refused_in_words(saved, name, content, said):
+    _, folder = saved
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match=said):
+        encoders.load(folder)
+
+
 def test_a_head_of_another_shape_is_refused(saved):
     _, folder = saved
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / "head.safetensors").items()}

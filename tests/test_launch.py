@@ -117,6 +117,8 @@ def test_a_default_given_explicitly_is_the_same_run(project, first_run):
         (["-b", base64.b64encode(b"stepz: 3").decode()], "did you mean 'steps'?"),
         (["-p", "steps=1; import os; x", "1"], "Python identifier"),
         (["-p", "class", "1"], "Python identifier"),
+        (["-y", "{' steps': 3}"], "Python identifier"),
+        (["-y", "[" * 2_000], "maximum recursion depth"),
         (["-y", "[1, 2]"], "pairs"),
         (["-y", "{steps: "], "-y"),
         (["-f", "absent.yml"], "absent.yml"),

@@ -289,9 +289,9 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
     source = combined(tmp_path / "combined.json", story(), story("dev"), story("test"), story("test", 1, questions=QUESTIONS[:1]))
     counts = newsas2.build(source, tmp_path / "news", splitter="blingfire")
     assert counts == {
-        "train": {"questions": 3, "candidates": 12},
-        "dev": {"questions": 2, "candidates": 8},
-        "test": {"questions": 3, "candidates": 12},
+        "train": {"questions": 3, "candidates": 12, "left_out": {"without an answer": 2}},
+        "dev": {"questions": 2, "candidates": 8, "left_out": {"without an answer": 2, "without both labels": 1}},
+        "test": {"questions": 3, "candidates": 12, "left_out": {"without an answer": 2, "without both labels": 1}},
     }
     splits = load(tmp_path / "news", context=True)
     assert {side: len(split) for side, split in splits.items()} == {"train": 3, "dev": 2, "test": 3}
@@ -314,6 +314,7 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
         ({"questions": [asked("who?", [{"s": 5, "e": 10_000}])]}, rf"story 2: .* in a text of {len(TEXT)} characters"),
         ({"questions": [asked(" ", [{"s": 5, "e": 6}])]}, "story 2: .* question ' '"),
         ({"questions": [{"q": "who?"}]}, "story 2: expected a story of NewsQA, KeyError"),
+        ({"storyId": 7}, "story 2: .* storyId is 7, expected text"),
         ({"text": None}, "story 2: expected a story of NewsQA, TypeError"),
     ],
 )
@@ -321,6 +322,7 @@ def test_what_is_wrong_with_a_story_is_said_with_its_number(tmp_path, changed, m
     source = combined(tmp_path / "combined.json", story(), story("dev") | changed)
     with pytest.raises(ValueError, match=rf"combined\.json, {message}"):
         newsas2.build(source, tmp_path / "news", splitter="blingfire")
-    source.write_text("[]")
-    with pytest.raises(ValueError, match=r"combined\.json: expected NewsQA's combined JSON"):
-        list(newsas2.stories(source))
+    for wrong in ("[]", "[" * 100_000):
+        source.write_text(wrong)
+        with pytest.raises(ValueError, match=r"combined\.json: expected NewsQA's combined JSON"):
+            list(newsas2.stories(source))

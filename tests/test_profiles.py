@@ -198,5 +198,6 @@ def test_an_older_notebook_says_nothing_of_this_call(tmp_path):
     (tmp_path / "notebook.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}, {"source": ""}]}))
     assert matrix.last_error(tmp_path) == "OSError: full disk"
     assert matrix.last_error(tmp_path, since=time.time() + 60).startswith("none in a notebook")
-    (tmp_path / "notebook.ipynb").write_text("{ half")
-    assert matrix.last_error(tmp_path).startswith("none in a notebook")
+    for damaged in ("{ half", "[]", '{"cells": [7]}', '{"cells": [{"outputs": [{"output_type": "error"}]}]}', "[" * 100_000):
+        (tmp_path / "notebook.ipynb").write_text(damaged)
+        assert matrix.last_error(tmp_path).startswith("none in a notebook")

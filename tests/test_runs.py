@@ -156,9 +156,10 @@ def test_read_all_gives_one_row_a_run(project):
     assert table.name.tolist() == ["finetune-wikiqa-ba9876543210", "pretrain-psd-0123456789ab"]
     assert table.finished.tolist() == [False, True] and table.notebook.tolist() == ["finetune", "pretrain"]
     assert table.accuracy.tolist()[1] == 0.75
-    (project / "runs" / "pretrain-psd-0123456789ab" / "record.json").write_text("{")
-    with pytest.raises(ValueError, match=r"pretrain-psd-0123456789ab/record.json is damaged"):
-        runs.read_all()
+    for damaged in ("{", "{}", "[1]", '{"metrics": 1}', "[" * 100_000):
+        (project / "runs" / "pretrain-psd-0123456789ab" / "record.json").write_text(damaged)
+        with pytest.raises(ValueError, match=r"pretrain-psd-0123456789ab/record.json is damaged"):
+            runs.read_all()
 
 
 def test_modules_after_the_scores_import_no_torch():

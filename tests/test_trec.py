@@ -119,3 +119,15 @@ def test_the_command(tmp_path):
     assert failed.returncode == 2 and "none is not a finished run" in failed.stderr and not (tmp_path / "other").exists()
     assert "scores.parquet" in command("--help").stdout
     assert subprocess.run([sys.executable, "-c", "import sys, asutil.trec; sys.exit('torch' in sys.modules)"], check=False).returncode == 0
+
+
+def test_damaged_scores_are_refused_by_name(tmp_path):
+    table = random_scores(0, 5)
+    for wrong, said in [
+        (table.drop(columns="score"), "expected a column 'score'"),
+        (table.assign(score="NaN"), "expected numbers in the column 'score'"),
+        (table.assign(candidate_id="a b"), "row 0: "),
+    ]:
+        run = run_of(tmp_path / "finetune-0123456789ab", wrong)
+        with pytest.raises(ValueError, match=rf"finetune-0123456789ab/scores\.parquet.*{said}"):
+            trec.export(run, tmp_path / "out")

@@ -384,6 +384,9 @@ def test_a_damaged_description_is_named(tmp_path):
         "[]",
         json.dumps({name: value for name, value in info.items() if name != "files"}),
         json.dumps(info | {"texts": None}),
+        json.dumps(info | {"texts": 1}),
+        json.dumps(info | {"encoder": 1}),
+        json.dumps(info | {"files": {name: {"bytes": float("inf"), "sha256": ""} for name in (v.VECTORS, v.TEXTS)}}),
     ):
         path.write_text(wrong)
         with pytest.raises(ValueError, match=r"vectors\.json is damaged"):

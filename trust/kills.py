@@ -70,11 +70,7 @@ def begun(work, folder: Path, moment: float | None, saving, draw: random.Random)
         with suppress(ChildProcessError):
             done, status = os.waitpid(child, os.WNOHANG)
             if done:
-                must(
-                    os.WIFEXITED(status) and not os.WEXITSTATUS(status),
-                    f"{folder}: the work failed, see {folder / 'output.txt'}:\n{_said(folder)}",
-                )
-                return True
+                return _ended(status, folder)
         now = time.monotonic()
         if now >= late and (saving is None or saving(folder)):
             if saving:

@@ -209,9 +209,7 @@ def scoring(held: Held, count: int, draw) -> int:
 
 
 def _same_bytes(folder: Path, whole: Path, name: str) -> None:
-    ours, theirs = (
-        {p.relative_to(f / name): p.read_bytes() for p in (f / name).rglob("*") if p.is_file() and _kept(p)} for f in (folder, whole)
-    )
+    ours, theirs = (_contents(one / name) for one in (folder, whole))
     other = sorted(str(path) for path in ours.keys() | theirs.keys() if ours.get(path) != theirs.get(path))
     must(not other, f"{folder / name}: {', '.join(other)} differ from an index whose building was not killed")
     leftovers = [path.name for path in (folder / name).parent.glob(f".{name}.*") if path.suffix != ".lock"]
@@ -265,17 +263,8 @@ def _built(held: Held, name: str, work, count: int, draw) -> int:
 def others(held: Held) -> int:
     """Every changed setting of a training is refused, and every changed parameter or file of a run makes another run."""
     folder, refused = held.folder / "pretraining" / "whole", 0
-    batches = inputs.PretrainingBatches(
-        lambda epoch: sampling.Sampler(held.index, "psd", 5, epoch=epoch, max_tokens=64), STEPS, 16, 2048, 5
-    )
-    for name, value in {
-        "peak_lr": 1e-3,
-        "warmup_steps": 5,
-        "weight_decay": 0.1,
-        "seed": 6,
-        "mlm_weight": 0.5,
-        "objective_weight": 2.0,
-    }.items():
+    changes = {"peak_lr": 1e-3, "warmup_steps": 5, "weight_decay": 0.1, "seed": 6, "mlm_weight": 0.5, "objective_weight": 2.0}
+    for name, value in changes.items():
         try:
             training.train(held.model(), _batches(held), folder, **USUAL | {name: value})
         except ValueError as error:
@@ -284,9 +273,8 @@ def others(held: Held) -> int:
         else:
             must(False, f"a checkpoint of {name} {USUAL.get(name)} was gone on with at {value}")
     must(trainer.newest_checkpoint(folder / "checkpoints") is not None, "the checkpoint of the first settings is gone")
-    names = {
-        runs.identity("pretrain", {"corpus": str(held.folder / "mine.txt")} | given)["name"] for given in _changes(held.folder / "mine.txt")
-    }
+    mine = held.folder / "mine.txt"
+    names = {runs.identity("pretrain", {"corpus": str(mine), **given})["name"] for given in _changes(mine)}
     must(len(names) == 6, f"6 runs expected of 6 changes of parameters or data, got {len(names)}")
     return refused + len(names)
 

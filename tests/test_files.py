@@ -1,0 +1,98 @@
+"""Strict reading: what is wrong in a file is said with its name and place, whatever reads it."""
+
+import json
+import struct
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from asutil import files
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "here: not JSON"),
+        ("[" * 100_000, "here: not JSON \\(nested too deeply"),
+        ('{"a": ' + "9" * 5000 + "}", "here: not JSON \\(Exceeds the limit"),
+    ],
+)
+def test_what_is_no_json_is_said_with_its_place(text, said):
+    with pytest.raises(ValueError, match=said):
+        files.parsed(text, "here")
+
+
+def test_a_line_ends_at_a_line_feed_alone(tmp_path):
+    path = tmp_path / "some.txt"
+    path.write_bytes("\ufeffa\u2028b\x85c\x0bd\r\ne\rf\n".encode() + b"\xe4")
+    found = files.lines(path)
+    assert [next(found), next(found)] == [("some.txt line 1", "a\u2028b\x85c\x0bd"), ("some.txt line 2", "e\rf")]
+    with pytest.raises(ValueError, match=r"some.txt line 3: expected UTF-8, got byte 0xe4 at 0"):
+        next(found)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"", "not JSON"),
+        (b"[1]", r"an object is expected, with something in it, got \[1\]"),
+        (b"{}", "an object is expected, with something in it"),
+        (b"\xff", "'utf-8' codec"),
+        (b'{"seed": "a"}', "seed is expected to be int, got str"),
+    ],
+)
+def test_a_damaged_object_is_named_with_its_folder(tmp_path, content, said):
+    (tmp_path / "run").mkdir()
+    path = tmp_path / "run" / "record.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=rf"run/record.json is damaged: {said}"):
+        files.json_object(path, seed=int)
+
+
+def claiming(path, rows):
+    """Another number of rows in the footer: field 3 of Thrift's compact form, 0x16 and twice the number."""
+    data = path.read_bytes()
+    size = struct.unpack("<I", data[-8:-4])[0]
+    footer = data[-8 - size : -8].replace(b"\x16\x06", bytes([0x16, 2 * rows]))
+    path.write_bytes(data[: -8 - size] + footer + data[-8:])
+
+
+@pytest.mark.parametrize("read", [files.table, lambda path: list(files.batches(files.opened(path), path, 2))])
+def test_a_parquet_file_that_claims_more_rows_than_it_holds_is_refused(tmp_path, read):
+    path = tmp_path / "three.parquet"
+    pq.write_table(pa.table({"a": ["x", "y", "z"]}), path)
+    read(path)
+    claiming(path, 5)
+    with pytest.raises(ValueError, match=r"three\.parquet: expected a parquet file, got one that"):
+        read(path)
+
+
+def test_damaged_pages_of_a_parquet_file_are_said_with_its_name(tmp_path):
+    path = tmp_path / "some.parquet"
+    pq.write_table(pa.table({"a": ["x" * 1000]}), path)
+    path.write_bytes(b"PAR1" + bytes(20) + path.read_bytes()[24:])
+    for read in (files.table, lambda path: list(files.rows(files.batches(files.opened(path), path, 2), path))):
+        with pytest.raises(ValueError, match=r"some\.parquet: expected a parquet file, got one that Arrow refuses"):
+            read(path)
+
+
+def test_a_cell_that_is_no_text_is_said_with_its_row(tmp_path):
+    path = tmp_path / "some.parquet"
+    pq.write_table(pa.table({"a": pa.array([b"x", b"y", b"\xff"]).view(pa.string())}), path)
+    with pytest.raises(ValueError, match=r"some\.parquet row 3: 'utf-8' codec"):
+        list(files.rows(files.batches(files.opened(path), path, 2), path))
+
+
+def test_a_table_of_a_run_has_its_columns_and_their_types(tmp_path):
+    path = tmp_path / "scores.parquet"
+    for columns, said in [
+        ({"question_id": ["a"]}, "expected a column 'score', got 'question_id'"),
+        ({"question_id": ["a"], "score": ["b"]}, "expected numbers in the column 'score', got string"),
+        ({"question_id": [["a"]], "score": [1.0]}, "expected ids in the column 'question_id', got list"),
+    ]:
+        pq.write_table(pa.table(columns), path)
+        with pytest.raises(ValueError, match=rf"/scores\.parquet: {said}"):
+            files.frame(path, ("question_id",), ("score",))
+    pq.write_table(pa.table({"question_id": ["a"], "score": [1.0]}), path)
+    assert files.frame(path, ("question_id",), ("score",)).to_dict("records") == json.loads('[{"question_id": "a", "score": 1.0}]')
