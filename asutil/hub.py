@@ -71,7 +71,7 @@ def why_not(path: Path) -> str:
     if path.suffix not in PICKLES:
         return ""
     convert = f"import pandas; pandas.read_pickle({path.name!r}).to_parquet({path.stem + '.parquet'!r})"
-    return f": a pickle can run any code when it is opened. If you trust its author, convert it once, there: python -c \"{convert}\""
+    return f': a pickle can run any code when it is opened. If you trust its author, convert it once, there: python -c "{convert}"'
 
 
 def unreachable(hub_id: str, error: Exception) -> str:

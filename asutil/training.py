@@ -439,9 +439,9 @@ def newest_checkpoint(folder: Path) -> Path | None:
     """
     if pickled := sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in hub.PICKLES):
         raise ValueError(
-            f"{folder} holds {', '.join(pickled)}: a pickle can run any code when it is opened, so it is refused. No checkpoint of ours has "
-            "one: every step seeds itself, and optimiser states are safetensors. Take the checkpoint of another program away; weights whose "
-            'author you trust are converted once: python -c "from transformers import AutoModelForMaskedLM as M; '
+            f"{folder} holds {', '.join(pickled)}: a pickle can run any code when it is opened, so it is refused. No checkpoint of ours "
+            "has one: every step seeds itself, and optimiser states are safetensors. Take the checkpoint of another program away; weights "
+            'whose author you trust are converted once: python -c "from transformers import AutoModelForMaskedLM as M; '
             "M.from_pretrained('<folder>', use_safetensors=False).save_pretrained('converted')\", and given as model=converted"
         )
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.former")):
