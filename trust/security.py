@@ -200,9 +200,9 @@ def parameters(root: Path, marker: Path, seed: int) -> dict:
 
 
 def _files(root: Path) -> set[str]:
-    return {
-        path.relative_to(root).as_posix() for path in root.rglob("*") if "__pycache__" not in path.parts and "runs" not in path.parts[-3:]
-    }
+    """What lies in a project, but for the folder of runs, in which others work at the same time."""
+    kept = [top for top in root.iterdir() if top.name != "runs"]
+    return {path.relative_to(root).as_posix() for top in kept for path in top.rglob("*") if "__pycache__" not in path.parts}
 
 
 @contextmanager
