@@ -296,14 +296,14 @@ def _merge(shards, parts, source) -> dict:
         raise EmptyCorpus(read, source)
     for name in ARRAYS:
         offsets = name not in {"tokens", "hashes"}
-        dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r").dtype
+        dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r", allow_pickle=False).dtype
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (totals[name] + offsets,)}
         with (parts / f"{name}.npy").open("wb") as stream:  # written, not mapped: a full disk is then an error and not a SIGBUS
             np.lib.format.write_array_header_1_0(stream, header)
             total = 0
             np.zeros(int(offsets), dtype).tofile(stream)
             for shard in shards:
-                array = np.load(shard / f"{name}.npy")
+                array = np.load(shard / f"{name}.npy", allow_pickle=False)
                 if offsets:
                     array = total + array.cumsum()
                     total = int(array[-1]) if len(array) else total

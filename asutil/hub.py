@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 MIRROR = "ASUTIL_MIRROR"
+PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")  # files that can run any code when they are opened
 
 
 def mirror(hub_id: str) -> Path | None:
@@ -63,6 +64,14 @@ def _from_hub(hub_id: str, **options):
         return datasets.load_dataset(hub_id, **options)
     except Exception as error:
         raise FileNotFoundError(unreachable(hub_id, error)) from error
+
+
+def why_not(path: Path) -> str:
+    """What to add to the refusal of a data file that is a pickle by its name: why, and how it is converted; nothing for any other file."""
+    if path.suffix not in PICKLES:
+        return ""
+    convert = f"import pandas; pandas.read_pickle({path.name!r}).to_parquet({path.stem + '.parquet'!r})"
+    return f': a pickle can run any code when it is opened. If you trust its author, convert it once, there: python -c "{convert}"'
 
 
 def unreachable(hub_id: str, error: Exception) -> str:

@@ -81,7 +81,7 @@ def prepare(options: dict) -> None:
     given = given_parameters(options)
     try:
         folder = runs.folder_for(Path(options["notebook_path"]).stem, given)
-    except (ValueError, FileNotFoundError) as error:
+    except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))

@@ -259,7 +259,8 @@ def _said(metrics, words: list[str]) -> Html:
 
 
 def _linked(lines: pd.DataFrame, links: dict) -> str:
-    made = [f'<a href="{escape(links[line.name])}">seed {line.seed}</a>' for line in lines.itertuples(index=False) if line.name in links]
+    known = [(links[line.name], f"seed {line.seed}") for line in lines.itertuples(index=False) if line.name in links]
+    made = [f'<a href="{escape(address)}">{escape(text)}</a>' for address, text in known]
     return f" ({', '.join(made)})" if made else ""
 
 

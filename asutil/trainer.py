@@ -287,7 +287,17 @@ class _Schedule(TrainerCallback):
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint. What a killed run left unfinished is removed."""
+    """The newest complete checkpoint. What a killed run left unfinished is removed.
+
+    Raises: ValueError for a pickle among the checkpoints, which are left as they are.
+    """
+    if pickled := sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in hub.PICKLES):
+        raise ValueError(
+            f"{folder} holds {', '.join(pickled)}: a pickle can run any code when it is opened, so it is refused. No checkpoint of ours "
+            "has one: every step seeds itself, and optimiser states are safetensors. Take the checkpoint of another program away; weights "
+            'whose author you trust are converted once: python -c "from transformers import AutoModelForMaskedLM as M; '
+            "M.from_pretrained('<folder>', use_safetensors=False).save_pretrained('converted')\", and given as model=converted"
+        )
     disk.sweep(folder)
     for checkpoint in _checkpoints(folder):
         damage = found_damaged(checkpoint)

@@ -80,7 +80,7 @@ def refuse_pickle(path, name) -> None:
     """Refuse a folder without safetensors, and say how a pickle in it is converted."""
     folder = Path(path)
     if folder.is_dir() and not any(folder.glob("model*.safetensors")):
-        pickled = sorted(file.name for pattern in ("*.bin", "*.pt", "*.pth", "*.ckpt") for file in folder.glob(pattern))
+        pickled = any(file.suffix in hub.PICKLES for file in folder.iterdir())
         raise ValueError(_pickled(name) if pickled else f"{name}: {folder} holds no model.safetensors")
 
 
@@ -93,7 +93,10 @@ def _pickled(name) -> str:
 
 
 def saved_heads(path) -> dict[str, torch.Tensor]:
-    """The tensors of `head.safetensors` beside a backbone, in a folder or on the hub; none where there is no such file."""
+    """The tensors of `head.safetensors` beside a backbone, in a folder or on the hub; none where there is no such file.
+
+    Raises: ValueError for damaged tensors.
+    """
     file = Path(path) / HEAD
     if not Path(path).is_dir():
         try:

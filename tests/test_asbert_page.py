@@ -92,6 +92,7 @@ def test_a_quotation_mark_that_nobody_closes_swallows_rows(page, tmp_path, monke
     lines = ["Q1\tt\tno\t0", 'Q1\tt\t"a\t1', 'Q1\tt\tb" c\t0', "Q2\tt\tx\t0", "Q3\tt\ty\t1", 'Q3\tt\tsix " inches\t0']
     assert page.read_with_quotes(lines) == (1, 2)  # the right one of Q1 has become a part of the next field
     assert page.read_with_quotes(line.replace('"', "") for line in lines) == (2, 5)
+    assert page.read_with_quotes([*lines[-2:-1], "", "Q4\tt\ta text\n\nwith an empty line\t1"]) == (2, 2)
     folder = tmp_path / "microsoft" / "wiki_qa"
     folder.mkdir(parents=True)
     columns = ["question_id", "question", "answer", "label"]

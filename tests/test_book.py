@@ -25,6 +25,7 @@ NO_NETWORK = (
 )
 PAYLOAD = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 RUN = "pretrain-psd-0123456789ab"
+MARKUP = "a <img src=x onerror=alert(1)>-0123456789ab"
 RESULT = "results/sentence_objectives/roberta_base/wikiqa-small-seed0.json"
 
 
@@ -74,8 +75,10 @@ def with_result(book, fresh):
     folder = book.root / "runs" / RUN
     folder.mkdir(parents=True)
     shutil.copy(next((book.root / "notebooks").glob("*.ipynb")), folder / "notebook.ipynb")
-    record = {"notebook": "pretrain", "name": RUN, "rung": "laptop", "seed": 0, "settings": {}}
+    record = {"notebook": "pretrain", "name": RUN, "rung": "laptop", "seed": f"0 {PAYLOAD}", "settings": {}}
     disk.write_json(folder / "record.json", record | {"metrics": {"validation": {"accuracy": 0.75}}} | runs.hashes(folder))
+    shutil.copytree(folder, book.root / "runs" / MARKUP)
+    (book.root / "runs" / RUN.replace("0123", "eeee")).symlink_to(folder)
     unfinished = book.root / "runs" / RUN.replace("0123", "ffff")
     unfinished.mkdir()
     shutil.copy(folder / "notebook.ipynb", unfinished)
@@ -189,6 +192,8 @@ def test_finished_runs_have_pages(with_result):
     assert RUN in with_result[f"runs/{RUN}.html"]
     assert f'href="runs/{RUN}.html"' in with_result["runs.html"]
     assert not any("ffff4567" in name for name in with_result)
+    assert not any("eeee4567" in name or "onerror" in name for name in with_result)  # a link, and a name that would be markup
+    assert "0 &lt;script&gt;" in with_result["runs.html"] and MARKUP not in with_result["runs.html"]
 
 
 # ------------------------------------------------------------------ what the pages say

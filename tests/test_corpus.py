@@ -161,6 +161,13 @@ def test_tokenizer_without_prefix_space_is_refused(documents, tokenizer, tmp_pat
         backend.pre_tokenizer = kept_pre_tokenizer
 
 
+def test_an_index_of_pickled_objects_is_refused(documents, tokenizer, tmp_path):
+    c.build(documents, tokenizer, tmp_path)
+    np.save(tmp_path / "sentences.npy", np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"sentences.npy is damaged, cut short or a pickle, which is refused: build the index again"):
+        c.Corpus.open(tmp_path)
+
+
 def test_damaged_index_is_refused(documents, tokenizer, tmp_path):
     folder = c.build(documents, tokenizer, tmp_path / "index").folder
     whole = (folder / "tokens.npy").read_bytes()

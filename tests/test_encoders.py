@@ -297,6 +297,13 @@ def test_a_pickled_checkpoint_is_refused(saved):
         encoders.load(folder)
 
 
+def test_a_damaged_head_is_refused(saved):
+    _, folder = saved
+    (folder / "head.safetensors").write_bytes(b"\x80\x04a pickle")
+    with pytest.raises(ValueError, match=r"head.safetensors: the weights are damaged or cut short"):
+        encoders.load(folder)
+
+
 def test_damaged_or_incomplete_weights_are_refused(saved):
     _, folder = saved
     file = folder / "model.safetensors"

@@ -1,8 +1,12 @@
+import shlex
+import subprocess
+import sys
+
 import datasets
 import pandas as pd
 import pytest
 
-from asutil import hub
+from asutil import hub, sources, tables
 
 
 @pytest.fixture
@@ -43,6 +47,18 @@ def test_on_the_hub_a_split_is_its_own_files(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets, "load_dataset", lambda hub_id, **options: load(str(tmp_path), cache_dir=cache, **options))
     for split in ("train", "train_manual", "dev", "dev_clean"):
         assert hub.table("owner/name", split)["text"].to_pylist() == [split]
+
+
+@pytest.mark.parametrize("read", [tables.read, lambda path: list(sources.documents(path))], ids=["questions", "documents"])
+def test_a_pickle_as_data_is_refused_and_the_conversion_that_is_named_works(tmp_path, read):
+    path = tmp_path / "my data.pkl"
+    rows = pd.DataFrame({"question": ["Why?"], "answer": ["So."], "label": [1], "text": ["A document."]})
+    rows.to_pickle(path)
+    with pytest.raises(ValueError, match=r"got .pkl: a pickle can run any code when it is opened. If you trust its author") as refused:
+        read(path)
+    command = shlex.split(str(refused.value).split("convert it once, there: ")[1])
+    subprocess.run([sys.executable, *command[1:]], cwd=tmp_path, check=True)
+    assert len(read(tmp_path / "my data.parquet")) == 1
 
 
 def test_hashes_follow_content_and_names(tmp_path):

@@ -162,6 +162,29 @@ def test_read_all_gives_one_row_a_run(project):
             runs.read_all()
 
 
+def test_a_link_in_the_folder_of_runs_is_no_run(project):
+    name = "pretrain-psd-0123456789ab"
+    finished(project / "elsewhere" / name)
+    (project / "runs").mkdir()
+    (project / "runs" / name).symlink_to(project / "elsewhere" / name)
+    with pytest.raises(ValueError, match=rf"{name} is a link, which may lead out of runs/"):
+        runs.find(name)
+    assert not len(runs.read_all()) and runs.find(str(project / "elsewhere" / name)) == project / "elsewhere" / name
+    mine = runs.folder_for("pretrain", {})
+    mine.symlink_to(project / "elsewhere")
+    with pytest.raises(ValueError, match="is a link"):
+        runs.start("pretrain", {})
+    assert [path.name for path in (project / "elsewhere").iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["<img src=x>", 'a"b', "a\n", "n" * 300, "a'b", "a&b", "%2e%2e"])
+def test_a_name_that_no_run_can_have_is_no_run(project, name):
+    assert runs.find(f"{name}-0123456789ab") is None and runs.find(f"{name}-0123456789ab\n") is None
+    if len(name) < 100:
+        finished(project / "runs" / f"{name}-0123456789ab")
+    assert not len(runs.read_all())
+
+
 def test_modules_after_the_scores_import_no_torch():
     modules = "runs metrics significance report questions results experiments".split()
     script = f"import {', '.join(f'asutil.{module}' for module in modules)}, sys; print('torch' in sys.modules)"

@@ -90,6 +90,17 @@ def test_every_form_of_the_text_format_gives_the_same_averages(tmp_path, header,
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
 
 
+def test_kept_vectors_that_are_a_pickle_are_refused(tmp_path):
+    write_vectors(tmp_path / "v.vec", VOCABULARY)
+    loaded(tmp_path)
+    (kept,) = tmp_path.rglob("vectors.npy")
+    np.save(kept, np.array([{}], dtype=object), allow_pickle=True)
+    with pytest.raises(
+        ValueError, match=r"word_vectors_\w+ is damaged, or a pickle, which is refused: delete it, and .*v.vec is read again"
+    ):
+        loaded(tmp_path)
+
+
 def test_case_is_the_vocabularys(tmp_path):
     known = write_vectors(tmp_path / "cased" / "v.vec", ["Apple", "apple", "eats"])
     cased = loaded(tmp_path / "cased")

@@ -361,6 +361,18 @@ def test_no_pickle_is_read_or_written(whole, tmp_path, monkeypatch):
     assert weights(run(tmp_path)[0]) == whole[1]
 
 
+@pytest.mark.parametrize("place", ["checkpoint-18", "checkpoint-20", "."])
+def test_a_pickle_among_the_checkpoints_is_refused_and_nothing_removed(whole, tmp_path, place):
+    shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
+    checkpoints = tmp_path / "checkpoints"
+    (checkpoints / place).mkdir(exist_ok=True)
+    (checkpoints / place / "rng_state.pth").write_bytes(b"a pickle")
+    before = sorted(checkpoints.rglob("*"))
+    with pytest.raises(ValueError, match=r"rng_state.pth: a pickle can run any code when it is opened, so it is refused.* python -c "):
+        run(tmp_path)
+    assert sorted(checkpoints.rglob("*")) == before
+
+
 def test_checkpoints_of_other_settings_are_refused(whole):
     with pytest.raises(ValueError, match=r"checkpoint-18 is of a run with .*'peak_lr': 0\.003.* got .*'peak_lr': 0\.1"):
         run(whole[0], peak_lr=0.1)

@@ -18,7 +18,7 @@ import as2_figures
 import as2_joint
 import as2_results
 import as2_vectors
-from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten
+from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_files
 from docutils import nodes
 from latex2mathml.converter import convert
 
@@ -28,7 +28,8 @@ from latex2mathml.converter import convert
 def sync() -> None:
     """Bring `book/notebooks`, `book/runs` and `book/data_cards` up to date; unchanged files keep their time."""
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
-    runs = {f"{path.parent.name}.ipynb": run_page(path) for path in (ROOT / "runs").glob("*/notebook.ipynb") if finished(path)}
+    notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
+    runs = {f"{name}.ipynb": run_page(path) for name, path in notebook_of.items() if path.is_file()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
     for folder, wanted in {"notebooks": notebooks, "runs": runs, "data_cards": cards}.items():
         target = BOOK / folder
@@ -39,10 +40,6 @@ def sync() -> None:
         for name, content in wanted.items():
             if not (target / name).is_file() or (target / name).read_bytes() != content:
                 (target / name).write_bytes(content)
-
-
-def finished(notebook: Path) -> bool:
-    return (notebook.parent / "record.json").is_file()
 
 
 def run_page(path: Path) -> bytes:

@@ -10,7 +10,7 @@ BOOK = Path(__file__).resolve().parents[1]
 ROOT = BOOK.parent
 os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that it lies in
 
-from asutil import experiments, report  # noqa: E402
+from asutil import experiments, report, runs  # noqa: E402
 
 
 def card_files(_: str) -> list[Path]:
@@ -22,7 +22,7 @@ def module_files(_: str) -> list[Path]:
 
 
 def run_files(_: str) -> list[Path]:
-    return sorted((ROOT / "runs").glob("*/record.json"))
+    return [path for folder in runs.folders(ROOT / "runs") if (path := folder / "record.json").is_file()]
 
 
 def result_files(paper: str) -> list[Path]:

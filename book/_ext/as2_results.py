@@ -108,10 +108,10 @@ class Runs(Shown):
         rows = []
         for run in runs.read_all().query("finished").itertuples():
             name = f"<code>{escape(run.name)}</code>"
-            link = f'<a href="{self.links[run.name]}">{name}</a>' if run.name in self.links else name
+            link = f'<a href="{escape(self.links[run.name])}">{name}</a>' if run.name in self.links else name
             values = next(iter(run.record["metrics"].values()), {})
             shown = ", ".join(f"{escape(key)} {value:.3f}" for key, value in values.items() if isinstance(value, float))
-            rows.append(f"<tr><th>{link}</th><td>{escape(str(run.rung))}</td><td>{run.seed}</td><td>{shown}</td></tr>")
+            rows.append(f"<tr><th>{link}</th><td>{escape(str(run.rung))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>")
         head = "<thead><tr><th>Run</th><th>Budget</th><th>Seed</th><th>Metrics</th></tr></thead>"
         return boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>') if rows else note("No run has finished yet.")
 

@@ -216,7 +216,7 @@ def quoted(dataset: str, protocol: str, side: str) -> str:
 
 def read_with_quotes(lines) -> tuple[int, int]:
     """Questions with a right candidate, and their candidates, of tab-separated lines (question first, label last) read with quoting."""
-    rows = list(csv.reader(io.StringIO("\n".join(lines)), delimiter="\t"))
+    rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if row]  # a text may hold empty lines
     right = {row[0] for row in rows if row[-1] == "1"}
     return len(right), sum(row[0] in right for row in rows)
 
