@@ -22,6 +22,8 @@ from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten
 from docutils import nodes
 from latex2mathml.converter import convert
 
+from asutil.runs import read_record
+
 # ------------------------------------------------------------------ copies
 
 
@@ -42,7 +44,11 @@ def sync() -> None:
 
 
 def finished(notebook: Path) -> bool:
-    return (notebook.parent / "record.json").is_file()
+    """Whether a run has a record that can be read; what reads a damaged one for a table names it."""
+    try:
+        return bool(read_record(notebook.parent))
+    except ValueError:
+        return False
 
 
 def run_page(path: Path) -> bytes:
