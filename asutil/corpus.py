@@ -344,11 +344,7 @@ class Corpus:
         folder = Path(out)
         if not (folder / "corpus.json").is_file():
             raise FileNotFoundError(f"{folder} is no finished index: corpus.json is missing")
-        try:
-            info = disk.read_json(folder / "corpus.json")
-            info["tokenizer_sha256"], info["tokenizer"], info.get("shards") or [info["sha256"][name] for name in ARRAYS], info["source"]
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{folder / 'corpus.json'} is damaged: {type(error).__name__}: {error}") from error
+        info = disk.read_json(folder / "corpus.json")
         if tokenizer is not None and tokenizer_hash(tokenizer) != info["tokenizer_sha256"]:
             raise ValueError(
                 f"{folder.name} was made with tokenizer {info['tokenizer']} ({info['tokenizer_sha256'][:16]}), "

@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from . import disk, losses, ranks
+from . import disk, hub, losses, ranks
 
 MARKER = "complete.json"
 LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")

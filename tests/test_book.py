@@ -196,6 +196,17 @@ def test_finished_runs_have_pages(with_result):
     assert "0 &lt;script&gt;" in with_result["runs.html"] and MARKUP not in with_result["runs.html"]
 
 
+def test_a_run_has_a_page_once_its_record_can_be_read(extension, tmp_path):
+    import as2
+
+    record, notebook = tmp_path / "record.json", tmp_path / "notebook.ipynb"
+    assert not as2.finished(notebook)
+    record.write_text('{"notebook": "finetune", "metrics": {"test": {"map": 0.5')
+    assert not as2.finished(notebook)
+    record.write_text('{"notebook": "finetune"}')
+    assert as2.finished(notebook)
+
+
 # ------------------------------------------------------------------ what the pages say
 
 

@@ -283,6 +283,8 @@ def test_overlap_equals_a_slow_count(corpus):
     assert found["overlap"] == pytest.approx(np.mean(shares))
     assert found["paragraph_sentences"] == np.mean([len(paragraph) for paragraph in text.paragraphs])
     assert 0.1 < found["identical"] < found["overlap"] < 1
+    held_out = sampling.context_overlap(corpus, split="validation")
+    assert held_out["examples"] == len(Sampler(corpus, "dslc", split="validation")) != len(sampler)
 
 
 # ------------------------------------------------------------------ the same examples for ever

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil import losses
-from asutil.heads import QuestionTypeProjection
+from asutil.heads import QuestionTypeProjection, Siamese
 
 
 def made_up(seed, types=3, count=6, size=4, evidence=2):
@@ -122,6 +122,14 @@ def test_a_projection_is_a_matrix_a_type(form):
     if form == "bilinear":  # equation 2: s' W_k q
         logit = (seen[1, 2] * questions[1]).sum()
         torch.testing.assert_close(logit, sentences[2] @ projection.of_questions[1] @ question)
+
+
+@torch.no_grad()
+def test_heads_on_vectors_are_float32_under_autocast():
+    projection, siamese = QuestionTypeProjection(5).eval(), Siamese(5)
+    with torch.autocast("cpu", torch.bfloat16):
+        made = *projection(torch.ones(5), torch.ones(4, 5)), siamese(torch.ones(4, 5), torch.ones(4, 5))
+    assert {vectors.dtype for vectors in made} == {torch.float32}
 
 
 @pytest.mark.parametrize("form", ["projected", "bilinear"])

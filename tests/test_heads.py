@@ -57,6 +57,14 @@ def test_heads_equal_the_whole_models(whole):
     assert heads.mlm_logits(masked, outputs, positions[:0]).shape == (0, 60)
 
 
+@torch.no_grad()
+def test_a_pair_encoder_equals_the_whole_model_on_padded_inputs(whole):
+    classifier, _, inputs = whole
+    expected = classifier(**inputs).logits
+    model = heads.PairEncoder(heads.take_backbone(classifier), classifier, None, None).eval()
+    torch.testing.assert_close(model(inputs)[0], expected, rtol=0, atol=1e-6)  # a mean over the tokens leaves padding out
+
+
 def test_the_decoder_is_the_shared_backbones_embedding(whole):
     classifier, masked, _ = whole
     heads.share_embeddings(masked, classifier.base_model)

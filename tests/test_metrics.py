@@ -185,6 +185,9 @@ def test_questions_without_a_right_candidate():
     skipped, zero = (metrics.ranking(ids, labels, scores, empty=rule) for rule in ("skip", "zero"))
     assert (skipped.map, skipped.questions, skipped.empty_questions, len(skipped.per_question)) == (1.0, 1, 1, 1)
     assert (zero.map, zero.mrr, zero.questions, zero.empty_questions) == (0.5, 0.5, 2, 1)
+    first_skipped = metrics.ranking(ids[::-1], labels[::-1], scores, empty="skip").per_question  # "a" at scores 2 and 1, right one last
+    columns = ["question_id", "p_at_1", "average_precision", "reciprocal_rank"]
+    assert first_skipped.to_dict("split") == {"index": [0], "columns": columns, "data": [["a", 0.0, 0.5, 0.5]]}
     with pytest.raises(ValueError, match="none of the 1 questions"):
         metrics.ranking([1], [0], [0.5], empty="skip")
 

@@ -40,7 +40,7 @@ def test_every_parameter_is_explained_used_and_set_by_its_rung(name):
     for parameter in parameters.values():
         assert len(parameter.help) >= 8 and parameter.type in runs.TYPES
         assert parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
-    budget = runs._rungs()[name]
+    budget = parameters._rungs()[name]
     assert set(budget) <= set(parameters)
     for key, table in budget.items():
         assert set(table) == set(parameters["rung"].choices) and parameters[key].default is None, key

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil import disk, runs
+from asutil import disk, parameters, runs
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
@@ -31,7 +31,7 @@ def project(tmp_path, monkeypatch):
         (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
     steps = {"laptop": 5, "small": {"objective": {"ssp": 7, "else": 9}}}
-    monkeypatch.setattr(runs, "_rungs", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
+    monkeypatch.setattr(parameters, "_rungs", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
     return tmp_path
 
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from asutil import claims, encoders, heads, joints, metrics, questions, runs, training, verifying
+from asutil import claims, encoders, heads, joints, metrics, parameters, questions, runs, training, verifying
 from asutil.claims import LABELS, Claim, Claims, Evidence
 
 from .conftest import WORDS, Stopping
@@ -586,7 +586,7 @@ def test_every_option_changes_what_it_should(opened, option):
 def test_every_parameter_is_explained_used_and_set_by_its_rung():
     notebook = json.loads((runs.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
-    parameters, budget = runs.parameters("verify_claims"), runs._rungs()["verify_claims"]
+    given, budget = runs.parameters("verify_claims"), parameters._rungs()["verify_claims"]
     for parameter in parameters.values():
         assert len(parameter.help) >= 8 and (parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
         assert parameter.name in {option.split(",")[0] for option in CHANGES} | {"runs_dir"}

@@ -22,6 +22,8 @@ from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_f
 from docutils import nodes
 from latex2mathml.converter import convert
 
+from asutil.runs import read_record
+
 # ------------------------------------------------------------------ copies
 
 
@@ -29,7 +31,7 @@ def sync() -> None:
     """Bring `book/notebooks`, `book/runs` and `book/data_cards` up to date; unchanged files keep their time."""
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
     notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
-    runs = {f"{name}.ipynb": run_page(path) for name, path in notebook_of.items() if path.is_file()}
+    runs = {f"{name}.ipynb": run_page(path) for name, path in notebook_of.items() if path.is_file() and finished(path)}
     cards = {path.name: path.read_bytes() for path in card_files("")}
     for folder, wanted in {"notebooks": notebooks, "runs": runs, "data_cards": cards}.items():
         target = BOOK / folder
@@ -40,6 +42,14 @@ def sync() -> None:
         for name, content in wanted.items():
             if not (target / name).is_file() or (target / name).read_bytes() != content:
                 (target / name).write_bytes(content)
+
+
+def finished(notebook: Path) -> bool:
+    """Whether a run has a record that can be read; what reads a damaged one for a table names it."""
+    try:
+        return bool(read_record(notebook.parent))
+    except ValueError:
+        return False
 
 
 def run_page(path: Path) -> bytes:

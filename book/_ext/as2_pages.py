@@ -1,6 +1,7 @@
 """What a page shows and which files it depends on: the base of the book's directives."""
 
 import os
+from html import escape
 from pathlib import Path
 
 from docutils import nodes
@@ -66,7 +67,10 @@ class Shown(SphinxDirective):
             shown = self.show(*self.arguments)
         except ValueError as error:
             raise self.error(str(error)) from error
-        return shown if isinstance(shown, list) else [nodes.raw("", shown, format="html")]
+        if isinstance(shown, list):
+            return shown
+        told = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
+        return [nodes.raw("", f'<div data-as2="{told}">{shown}</div>', format="html")]  # what shows a number says which directive it is
 
     def show(self, *arguments) -> str | list:
         raise NotImplementedError

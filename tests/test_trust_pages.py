@@ -1,0 +1,102 @@
+"""Blocks of pages against the records: a number that is changed on the page, in a record or in what is printed is noticed."""
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from bs4 import BeautifulSoup
+
+from asutil import comparisons, experiments, report
+from trust import Broken, pages, traced_gains
+
+ROOT = Path(__file__).resolve().parents[1]
+PAPER = "evidence_contrast"
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A paper with its records, which may be changed."""
+    for name in (f"results/{PAPER}", "experiments"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return tmp_path
+
+
+def block(told: str, html: str):
+    return BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
+
+
+def shown(told: str):
+    """The blocks of a table and of the claims, as the committed records give them."""
+    found = experiments.records(PAPER, ROOT / "results", ROOT / "no runs", ROOT / "experiments")
+    html = report.results_table(PAPER, "table_2", found, folder=ROOT / "experiments")
+    if told == "claims":
+        html = comparisons.claims_table(PAPER, found, folder=ROOT / "experiments")
+    return f"{told} {PAPER}" + (" table_2" if told == "results" else ""), html
+
+
+@pytest.mark.parametrize("told", ["results", "claims"])
+def test_a_table_says_what_the_records_give_and_one_digit_changed_anywhere_is_noticed(told, root):
+    name, html = shown(told)
+    assert pages.traced_block(root, "page", block(name, html)) > 10
+    for place in [match.start() for match in re.finditer(r"(?<=\d\.)\d", html) if match.start() > html.index("<tbody>")][::29]:
+        other = html[:place] + str((int(html[place]) + 1) % 10) + html[place + 1 :]
+        with pytest.raises(Broken, match="the page says"):
+            pages.traced_block(root, "page", block(name, other))
+
+
+def test_a_record_that_changed_after_the_build_or_is_gone_is_noticed(root):
+    name, html = shown("results")
+    path = root / "results" / PAPER / "led_base" / "qasper-small-seed0.json"
+    record = json.loads(path.read_text("utf-8"))
+    record["metrics"]["dev"]["answer_f1"] += 0.05
+    for text in (json.dumps(record), None):
+        path.write_text(text, encoding="utf-8") if text else path.unlink()
+        with pytest.raises(Broken, match="the page says"):
+            pages.traced_block(root, "page", block(name, html))
+
+
+def test_a_table_of_numbers_that_nothing_traces_is_refused(root):
+    with pytest.raises(Broken, match="nothing says what its numbers come from"):
+        pages.traced_block(root, "page", block("invented", "<table><tr><td>1.5</td></tr></table>"))
+    with pytest.raises(Broken, match="no run has finished"):
+        pages.traced_block(root, "page", block(f"laptop {PAPER}", "<table><tr><th>row</th><td>1.5</td></tr></table>"))
+
+
+def test_a_result_that_is_typed_into_a_page_is_noticed(tmp_path):
+    blocks = [block("results", "<table><tr><td>53.9 ± 1.8</td></tr></table>")]
+    page = tmp_path / "page.md"
+    page.write_text("Section 1.8 has 12.5 and ```53.9```.", encoding="utf-8")
+    pages.none_typed(page, blocks)
+    page.write_text("We got 53.9.", encoding="utf-8")
+    with pytest.raises(Broken, match=r"typed into a page: page.md says \['53.9'\]"):
+        pages.none_typed(page, blocks)
+
+
+def test_two_builds_that_differ_in_a_byte_are_not_the_same(tmp_path):
+    for name, text in (("one", "a"), ("two", "b")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("same")
+        (tmp_path / name / "page.html").write_text(text)
+    assert pages.same(tmp_path / "one", tmp_path / "one") == 2
+    with pytest.raises(Broken, match=r"\['page.html'\] differ"):
+        pages.same(tmp_path / "one", tmp_path / "two")
+
+
+def test_what_a_plot_draws_is_read_off_its_axis():
+    grid = "".join(f'<path clip-path="p" d="M {x} 9 L {x} 0" style="stroke: #b0b0b0"/>' for x in (100, 200, 300))
+    labels = "".join(f'<text x="{x}">{text}</text>' for x, text in ((100, "−5"), (200, "0"), (300, "5")))
+    marks = (
+        '<path clip-path="p" d="M 120 4 L 260 4" style="stroke: #0173b2"/><path clip-path="p" d="M 186 1 L 194 3" style="fill: #0173b2"/>'
+    )
+    dashed = '<path clip-path="p" d="M 220 9 L 220 0" style="stroke: black; stroke-dasharray: 3"/>'
+    found = pages.drawn(block("gains", f"<svg>{grid}{labels}{marks}{dashed}</svg>"))
+    expected = {"intervals": [(-4.0, 3.0)], "differences": [-0.5], "dashed": [1.0]}
+    assert pages.drawn_as_expected("page", found, expected) == 4
+    with pytest.raises(Broken, match="intervals are drawn at"):
+        pages.drawn_as_expected("page", found, expected | {"intervals": [(-4.0, 3.1)]})
+
+
+def test_the_smallest_gain_by_the_exact_distribution():
+    assert [traced_gains.smallest_gain(68, lost) for lost in (0, 3)] == [4, 8]

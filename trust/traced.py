@@ -1,0 +1,352 @@
+"""What the result tables of the book must say, counted again from `results/` and `experiments/` with nothing of `asutil`.
+
+A directive of the book is a word with arguments; each function here gives the lines of its tables as texts. A page that says anything
+else is Broken.
+"""
+
+import json
+import statistics
+from collections import Counter
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import yaml
+from scipy import stats
+
+NAMES = {
+    **{"p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy"},
+    **{"answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "map_raw": "mAP, raw vectors", "map_projected": "mAP, as trained"},
+    **{"map_predicted_type": "mAP, predicted type", "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev"},
+    **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
+    **{"iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER"},
+    **{"qasper": "QASPER", "hotpotqa": "HotpotQA", "random": "random order", "document_order": "document order", "bm25": "BM25"},
+    **{"majority": "most frequent label"},
+}
+BY_QUESTION = {
+    "verify_claims": ("label_accuracy",),
+    "find_evidence": ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"),
+}
+RUNGS = ("small", "gpu", "paper")
+NONE = "–"
+
+
+class Paper:
+    """One paper's YAML and its committed records."""
+
+    def __init__(self, root: Path, name: str):
+        self.name, self.data = name, yaml.safe_load((root / "experiments" / f"{name}.yml").read_text("utf-8"))
+        files = sorted((root / "results" / name).glob("*/*.json"))
+        self.records = [json.loads(path.read_text("utf-8")) for path in files]
+        self.rows, self.scale = self.data["rows"], 100 if self.data["unit"] == "fraction" else 1
+
+    def title(self, row: str) -> str:
+        return self.rows[row]["name"]
+
+    def of(self, row: str, dataset: str, rungs=RUNGS) -> list[dict]:
+        """The records of a row on a data set at its largest rung, by seed."""
+        known = [one for one in self.records if (one["row"], one["dataset"]) == (row, dataset) and one["rung"] in rungs]
+        largest = max((RUNGS.index(one["rung"]) for one in known), default=None)
+        return sorted((one for one in known if RUNGS.index(one["rung"]) == largest), key=lambda one: one["seed"])
+
+    def pair(self, row: str, other: str, dataset: str, rungs=RUNGS) -> tuple[list[dict], list[dict], int]:
+        """Records of two rows at the largest rung that both have, of the seeds that both have, and how many those are."""
+        for rung in reversed(rungs):
+            sides = [self.of(name, dataset, (rung,)) for name in (row, other)]
+            trained = [{one["seed"] for one in side} for side in sides if not untrained(side)]
+            seeds = set.intersection(*(trained or [{one["seed"] for one in side} for side in sides]))
+            if all(sides) and seeds:
+                return *([one for one in side if untrained(side) or one["seed"] in seeds] for side in sides), len(seeds)
+        return [], [], 0
+
+    def published(self, row: str, dataset: str, metric: str) -> list[float] | None:
+        """[mean] or [mean, std] in points, as printed."""
+        cell = self.rows[row]["published"].get(dataset, {}).get(metric)
+        values = cell if isinstance(cell, list) else [cell]
+        return [value * self.scale for value in values] if all(isinstance(value, int | float) for value in values) else None
+
+
+def untrained(records: list[dict]) -> bool:
+    return bool(records) and all(one["settings"].get("architecture") == "untrained" for one in records)
+
+
+def side(record: dict) -> str:
+    if record["dataset"].endswith(("_dev", "_test")):
+        return record["dataset"].rsplit("_", 1)[1]
+    return reported(record)
+
+
+def reported(record: dict) -> str:
+    return next((name for name in ("test", "validation", "dev") if record["metrics"].get(name)), "test")
+
+
+def values(records: list[dict], metric: str, printed: bool = False) -> list[float]:
+    """One value a seed; `printed` takes a re-ranking's candidates alone."""
+    measured = [(printed and one["metrics"].get("top_k")) or one["metrics"].get(side(one), {}) for one in records]
+    return [one[metric] for one in measured if one.get(metric) is not None]
+
+
+def spread(values: list[float]) -> str:
+    points = [100 * value for value in values]
+    deviation = f" ± {statistics.stdev(points):.1f}" if len(points) > 1 else ""
+    return f"{statistics.fmean(points):.1f}{deviation}" if points else NONE
+
+
+# ------------------------------------------------------------------ the two tests
+
+
+def by_question(records: list[dict], metric: str) -> dict[str, float]:
+    """The mean over seeds of each question's value."""
+    each = {}
+    for record in records:
+        place = BY_QUESTION.get(record["notebook"], ("p@1", "map", "mrr")).index(metric) + 1
+        for line in record["per_question"]:
+            each.setdefault(line[0], []).append(line[place])
+    known = {name: [value for value in found if value is not None] for name, found in each.items()}
+    return {name: statistics.fmean(found) for name, found in known.items() if found}
+
+
+def over_questions(ours: list[dict], other: list[dict], metric: str):
+    """(difference, low, high, p) of the paired bootstrap; None where the metric has no value a question."""
+    if not ours or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
+        return None
+    first, second = by_question(ours, metric), by_question(other, metric)
+    return bootstrap(tuple(first[name] - second[name] for name in first))
+
+
+@lru_cache
+def bootstrap(deltas: tuple[float, ...], draws: int = 10_000):
+    apart, draw = np.array(deltas), np.random.default_rng(0)
+    means = np.concatenate([apart[draw.integers(len(apart), size=(100, len(apart)))].mean(1) for _ in range(draws // 100)])
+    extreme = np.count_nonzero(np.abs(means - apart.mean()) >= abs(apart.mean()) - 1e-12)
+    return apart.mean(), *np.percentile(means, [2.5, 97.5]), (1 + extreme) / (1 + draws)
+
+
+def over_seeds(ours: list[float], other: list[float]):
+    """The same four numbers of Student's t; None for fewer than two seeds a side."""
+    if min(len(ours), len(other)) < 2:
+        return None
+    if statistics.pstdev(ours) == statistics.pstdev(other) == 0:
+        apart = statistics.fmean(ours) - statistics.fmean(other)
+        return apart, apart, apart, float(apart == 0)
+    test = stats.ttest_ind(ours, other)
+    return statistics.fmean(ours) - statistics.fmean(other), *test.confidence_interval(0.95), test.pvalue
+
+
+def as_printed(paper: Paper, row: str, dataset: str, metric: str):
+    """The same of a published cell against its baseline's."""
+    baseline, runs = paper.rows[row].get("baseline"), paper.data.get("runs")
+    cells = [paper.published(name, dataset, metric) for name in (row, baseline) if name]
+    if len(cells) < 2 or not runs or any(cell is None or len(cell) < 2 for cell in cells):
+        return None
+    (mean, std), (other, other_std) = ([value / 100 for value in cell] for cell in cells)
+    error = np.sqrt((std**2 + other_std**2) / runs)
+    if error == 0:
+        return mean - other, mean - other, mean - other, float(mean == other)
+    reach = stats.t(2 * runs - 2).ppf(0.975) * error
+    return mean - other, mean - other - reach, mean - other + reach, 2 * stats.t(2 * runs - 2).sf(abs(mean - other) / error)
+
+
+def sign(test) -> int:
+    return 0 if test is None else int(test[1] > 0) - int(test[2] < 0)
+
+
+def mark(seeds, questions=None) -> str:
+    """The marks behind a figure, each with the p-value of its title."""
+    shown = (("†", seeds), ("‡", questions))
+    return "".join(f" {symbol}{'↓' if sign(test) < 0 else ''} {p_value(test)}" for symbol, test in shown if sign(test))
+
+
+def p_value(test) -> str:
+    return f"p = {test[3]:.3f}" if test[3] >= 0.001 else "p < 0.001"
+
+
+def points(test) -> str:
+    return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * value for value in test[:3])) if test else NONE
+
+
+# ------------------------------------------------------------------ tables
+
+
+def verdict(paper: Paper, row: str, dataset: str, records: list[dict]) -> str:
+    """Nothing that is committed was made with a paper's own settings; a record of that rung is not known here, and refused."""
+    if dataset in paper.data.get("private", ()):
+        return "private data"
+    if any(one["rung"] == "paper" for one in records):
+        raise ValueError(f"{row} on {dataset}: verdicts at rung paper are not traced")
+    return "reduced budget" if records else "not run"
+
+
+def printed_cell(paper: Paper, row: str, dataset: str, metric: str) -> str:
+    cells = paper.rows[row]["published"][dataset]
+    cell = cells.get(metric, NONE)
+    if isinstance(cell, dict):
+        return f"{cell['relative']:+.1f} %"
+    known = paper.published(row, dataset, metric)
+    if known is None:
+        return cell if cell in (NONE, "baseline") else "lost"
+    digits = 2 if any(f"{value:.2f}"[-1] != "0" for value in known) else 1
+    return " ± ".join(f"{value:.{digits}f}" for value in known) + mark(as_printed(paper, row, dataset, metric))
+
+
+def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[dict]) -> str:
+    text, baseline = spread(values(records, metric, printed=True)), paper.rows[row].get("baseline")
+    if metric == "accuracy" and (majority := values(records, "majority")):
+        return f"{text} majority {100 * majority[0]:.1f}"
+    rung = (records[0]["rung"],)
+    ours, other, count = paper.pair(row, baseline, dataset, rung) if baseline else ([], [], 0)
+    if not count:
+        return text
+    seeds = over_seeds(values(records, metric), values(paper.of(baseline, dataset, rung), metric))
+    return text + mark(seeds, over_questions(ours, other, metric))
+
+
+def baselines(paper: Paper, dataset: str, metrics: list[str]):
+    """The orders that no training made, from the first record that has some."""
+    same = [one for one in paper.records if one["dataset"] == dataset and side(one) == reported(one) and one["notebook"] != "find_evidence"]
+    for name, found in next((one["baselines"] for one in same if one.get("baselines")), {}).items():
+        if found:
+            cells = [spread([found[metric]]) if found.get(metric) is not None else NONE for metric in metrics]
+            yield [NAMES.get(name, name), "no training", *cells, NONE, NONE, NONE]
+
+
+def results(root: Path, name: str, table_id: str):
+    paper = Paper(root, name)
+    table = paper.data["tables"][table_id]
+    for dataset in table["datasets"]:
+        rows = [row for row in table["rows"] if dataset in paper.rows[row]["published"]]
+        cells = [paper.rows[row]["published"][dataset] for row in rows]
+        lost = any(None in one.values() for one in cells)
+        metrics = [metric for metric in table["metrics"] if lost or any(metric in one for one in cells)] or table["metrics"]
+        yield from baselines(paper, dataset, metrics)
+        for row in rows:
+            yield from lines_of(paper, table, row, dataset, metrics)
+
+
+def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[str]):
+    """The printed line of a row, and below it ours."""
+    records, content = paper.of(row, dataset), paper.rows[row]
+    notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
+    head = [" ".join([content["name"], *filter(None, notes)])]
+    said = verdict(paper, row, dataset, records)
+    printed = any(metric in content["published"][dataset] for metric in metrics)
+    if printed or not records:
+        runs = None if dataset == "pretraining" or "system_of" in content else table.get("runs", paper.data.get("runs"))
+        cells = [printed_cell(paper, row, dataset, metric) for metric in metrics]
+        budget = [str(runs or NONE), "paper"] if printed else [NONE, NONE]
+        words = "" if records or "system_of" in content else said
+        yield [*head, "paper" if printed else "ours", *cells, *budget, words]
+        head = []
+    if records:
+        cells = [our_cell(paper, row, dataset, metric, records) for metric in metrics]
+        seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
+        yield [*head, "ours", *cells, seeds, records[0]["rung"], said]
+
+
+def compared(paper: Paper, claim: dict) -> str:
+    dataset, rows = claim["dataset"], [paper.title(claim[side]) for side in ("row_a", "row_b")]
+    return f"{' − '.join(rows)}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
+
+
+def direction(claim: dict, test) -> str:
+    return "not run" if test is None else ("unclear", "shows", "opposite")[sign(test) * (1 if claim["sign"] == "+" else -1)]
+
+
+def claimed(paper: Paper, claim: dict) -> tuple:
+    """The printed difference of a claim, its two sides' records with their number of seeds, and the test over questions."""
+    row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
+    theirs = [paper.published(name, dataset, metric) for name in (row, other)]
+    found = paper.pair(row, other, dataset)
+    return theirs[0][0] - theirs[1][0] if all(theirs) else None, found, over_questions(*found[:2], metric)
+
+
+def claims(root: Path, name: str):
+    paper = Paper(root, name)
+    for claim in paper.data.get("claims", ()):
+        printed, (ours, _, seeds), test = claimed(paper, claim)
+        text = [f"{claim['claim']} {claim['where']}", compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
+        yield [*text, points(test), *([str(seeds), ours[0]["rung"]] if seeds else [NONE, NONE]), direction(claim, test)]
+
+
+def orderings(root: Path, name: str):
+    paper, lines = Paper(root, name), {}
+    for claim in paper.data["claims"]:
+        lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
+    datasets = dict.fromkeys(claim["dataset"] for claim in paper.data["claims"])
+    words = Counter(direction(claim, claimed(paper, claim)[-1]) for claim in paper.data["claims"])
+    yield (
+        f"{words.total()} orderings of two rows that the paper names: {words['shows']} show, {words['unclear']} are unclear, "
+        f"{words['opposite']} are opposite, {words['not run']} are not run. Differences in points, ours with the 95 % interval."
+    )
+    for (row, way, other), of in lines.items():
+        cells = []
+        for claim in map(of.get, datasets):
+            if claim is None:
+                cells += ["", ""]
+                continue
+            printed, _, test = claimed(paper, claim)
+            cells += [
+                f"{printed:+.1f}" + ("" if (printed > 0) == (way == "+") else " not as said"),
+                f"{direction(claim, test)} {points(test)}",
+            ]
+        yield [f"{paper.title(row)} {'ahead of' if way == '+' else 'behind'} {paper.title(other)}", *cells]
+
+
+def with_interval(test, seeds=None, questions=None) -> str:
+    """The difference with its mark, its interval and its p."""
+    gain, reach = points(test).split(" ", 1)
+    return f"{gain}{mark(seeds, questions)} {reach}, {p_value(test)}"
+
+
+def two_tests(root: Path, name: str):
+    paper, shown = Paper(root, name), False
+    for claim in paper.data.get("claims", ()):
+        _, (ours, _, seeds), asked = claimed(paper, claim)
+        if seeds:
+            rung, metric, shown = ours[0]["rung"], claim["metric"], True
+            t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (rung,)), metric) for row in ("row_a", "row_b")))
+            over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
+            seen = [word for word, test in (("seeds", t), ("questions", asked)) if sign(test)]
+            yield [compared(paper, claim), over, with_interval(asked, questions=asked), str(seeds), rung, " and ".join(seen) or "neither"]
+    if not shown:
+        yield ["no two rows of a claim", "not run", *[NONE] * 4]
+
+
+def printed_tests(paper: Paper) -> list[tuple]:
+    """(row, data set, test) of every published P@1 with a baseline; figures that a checkpoint's row repeats are one."""
+    known, found = [], []
+    for row, content in paper.rows.items():
+        for dataset, cells in content["published"].items():
+            if content.get("baseline") and not any(cells is one for one in known):
+                known.append(cells)
+                if (test := as_printed(paper, row, dataset, "p@1")) is not None:
+                    found.append((row, dataset, test))
+    return found
+
+
+def t_tests(root: Path, name: str):
+    paper = Paper(root, name)
+    tests = printed_tests(paper)
+    datasets, rows = (dict.fromkeys(one[place] for one in tests) for place in (1, 0))
+    by_place, signs = {(row, dataset): test for row, dataset, test in tests}, Counter(sign(test) for *_, test in tests)
+    yield (
+        f"P@1 as printed, minus that of the baseline, in points [95 % interval over {paper.data['runs']} seeds]: {signs[1]} of "
+        f"{len(tests)} are better at 95 %, {signs[-1]} worse. † better than the baseline row over seeds, ‡ over questions, both at 95 %; "
+        "↓ worse. Underlined: better over seeds."
+    )
+    for row in rows:
+        cells = [by_place.get((row, dataset)) for dataset in datasets]
+        yield [
+            paper.title(row),
+            paper.title(paper.rows[row]["baseline"]),
+            *(with_interval(cell, seeds=cell) if cell else NONE for cell in cells),
+        ]
+
+
+def verdicts(root: Path):
+    for name in ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast"):
+        paper = Paper(root, name)
+        places = [(row, dataset) for row, content in paper.rows.items() for dataset, cells in content["published"].items() if cells]
+        words = Counter(verdict(paper, *place, paper.of(*place)) for place in places if "system_of" not in paper.rows[place[0]])
+        shown = [str(words[word] or NONE) for word in ("differs", "close", "matches", "reduced budget", "private data", "not run")]
+        yield [paper.data["title"], str(words.total()), *shown]

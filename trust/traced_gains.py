@@ -1,0 +1,83 @@
+"""What a test set can show, and what the plots of differences draw, counted again as in `traced`."""
+
+import itertools
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import yaml
+from scipy import stats
+
+from .traced import NAMES, Paper, claimed, over_seeds, printed_tests, values
+
+
+def limits(root: Path, name: str):
+    """Binomial half-widths, and the smallest gains that a paired bootstrap sees, of every data set with a card and baseline row."""
+    paper, by_place = Paper(root, name), {}
+    for row, dataset, test in printed_tests(paper):
+        by_place.setdefault((dataset, paper.rows[row]["baseline"]), []).append((test[0], row))
+    for (dataset, baseline), gains in by_place.items():
+        asked = test_questions(root, dataset)
+        mean, std = paper.published(baseline, dataset, "p@1")
+        most, best = max(gains, key=lambda one: one[0])
+        seen = [100 * smallest_gain(asked, lost) / asked for lost in (0, round(asked / 20))]
+        cells = [f"{asked:,}", f"{mean:.1f}", f"± {std:.1f}", f"± {half_width(mean / 100, asked):.1f}", *(f"{one:.1f}" for one in seen)]
+        yield [f"{NAMES[dataset]}, {paper.title(baseline)}", *cells, f"{100 * most:+.1f} {paper.title(best)}"]
+
+
+def test_questions(root: Path, dataset: str) -> int:
+    """From the data set's card."""
+    card = yaml.safe_load((root / "data_cards" / f"{dataset}.md").read_text("utf-8").split("---")[1])
+    return card["counts"]["clean"]["test"]["questions"]
+
+
+def half_width(share: float, asked: int) -> float:
+    """Half of Wilson's 95 % interval, in points."""
+    z = stats.norm.ppf(0.975)
+    return 100 * z * np.sqrt(share * (1 - share) / asked + (z / (2 * asked)) ** 2) / (1 + z**2 / asked)
+
+
+@lru_cache
+def smallest_gain(asked: int, lost: int) -> int:
+    """By the exact distribution of the sum of so many draws, each -1, 0 or 1."""
+    for gained in itertools.count(lost + 1):
+        one = np.array([lost, asked - lost - gained, gained]) / asked
+        if power(one, asked)[: asked + 1].sum() < 0.025:
+            return gained - lost
+
+
+def power(one: np.ndarray, count: int) -> np.ndarray:
+    """The distribution of a sum of independent draws."""
+    if count == 1:
+        return one
+    half = power(one, count // 2)
+    return np.convolve(np.convolve(half, half), one) if count % 2 else np.convolve(half, half)
+
+
+# ------------------------------------------------------------------ plots
+
+
+def gains(root: Path, name: str) -> dict[str, list]:
+    """What the plot of the printed gains draws: intervals, differences, and the smallest gain of each data set, in points."""
+    paper = Paper(root, name)
+    tests = printed_tests(paper)
+    dashed = [100 * smallest_gain(asked, 0) / asked for asked in {test_questions(root, dataset) for _, dataset, _ in tests}]
+    return plotted([test for *_, test in tests]) | {"dashed": sorted(dashed)}
+
+
+def own_gains(root: Path, name: str) -> dict[str, list]:
+    """The same of our differences, each with the interval over seeds and the one over questions."""
+    paper, tests = Paper(root, name), []
+    for claim in paper.data.get("claims", ()):
+        _, (ours, _, seeds), asked = claimed(paper, claim)
+        if seeds:
+            sides = [paper.of(claim[row], claim["dataset"], (ours[0]["rung"],)) for row in ("row_a", "row_b")]
+            tests += filter(None, (over_seeds(*(values(side, claim["metric"]) for side in sides)), asked))
+    return plotted(tests) | {"dashed": []}
+
+
+def plotted(tests: list[tuple]) -> dict[str, list]:
+    return {
+        "intervals": sorted((100 * low, 100 * high) for _, low, high, _ in tests),
+        "differences": sorted(100 * difference for difference, *_ in tests),
+    }
