@@ -5,7 +5,6 @@ paragraphs), each offset array one longer than what it counts; `hashes` has a 64
 was made and has the sha256 of every array; it is written last, so that a folder without it is never read.
 """
 
-import errno
 import hashlib
 import json
 import logging
@@ -77,7 +76,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
         "source": source,
         "licence": licence,
     }
-    try:
+    with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
         shards = _build_shards(documents, tokenizer, parts, settings, workers, progress)
         counts = _merge(shards, parts, source)
         tokenizer.save_pretrained(parts / "tokenizer")
@@ -87,11 +86,6 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
             shutil.rmtree(shard)
         os.sync()
         parts.rename(out)
-    except FileNotFoundError:  # the source's own error, which names what is missing
-        raise
-    except OSError as error:
-        reason = f"writing the index {out} failed ({error.strerror or error}); finished shards are kept for the next try"
-        raise OSError(error.errno or errno.EIO, reason) from error
     return Corpus.open(out)
 
 

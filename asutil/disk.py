@@ -9,6 +9,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,15 +29,31 @@ def atomically(path: Path, write) -> Path:
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        write(part)
-        _to_disk(part)
-        part.replace(path)
-    except BaseException as error:
+        with naming(path):
+            write(part)
+            _to_disk(part)
+            part.replace(path)
+    except BaseException:
         part.unlink(missing_ok=True)
-        if isinstance(error, OSError):
-            raise OSError(error.errno or errno.EIO, f"{path} could not be written: {error}") from error
         raise
     return path
+
+
+@contextlib.contextmanager
+def naming(path: Path, what: str = "{path} could not be written: {error}") -> Iterator[None]:
+    """What is done inside writes to a path: where the system refuses, an OSError with its number says so in these words.
+
+    Libraries in Rust (safetensors, tokenizers) end in errors of their own, which have the number in their text alone.
+    """
+    try:
+        yield
+    except FileNotFoundError:  # it names what is missing, which may be what is read
+        raise
+    except Exception as error:
+        number = error.errno if isinstance(error, OSError) else next(iter(re.findall(r"\(os error (\d+)\)", str(error))), None)
+        if number is None and not isinstance(error, OSError | SafetensorError):
+            raise
+        raise OSError(int(number or errno.EIO), what.format(path=path, error=error)) from error
 
 
 @contextlib.contextmanager
@@ -48,20 +65,21 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
     folder = Path(folder)
     part, former = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.former")
     try:
-        for leftover in (part, former):
-            shutil.rmtree(leftover, ignore_errors=True)
-        part.mkdir(parents=True)
-        yield part
-        for path in (*part.rglob("*"), part):
-            _to_disk(path)
-        if folder.exists():
-            folder.rename(former)
-        part.rename(folder)
-        _to_disk(folder.parent)
-        shutil.rmtree(former, ignore_errors=True)
-    except (OSError, SafetensorError) as error:
+        with naming(folder):
+            for leftover in (part, former):
+                shutil.rmtree(leftover, ignore_errors=True)
+            part.mkdir(parents=True)
+            yield part
+            for path in (*part.rglob("*"), part):
+                _to_disk(path)
+            if folder.exists():
+                folder.rename(former)
+            part.rename(folder)
+            _to_disk(folder.parent)
+            shutil.rmtree(former, ignore_errors=True)
+    except BaseException:
         shutil.rmtree(part, ignore_errors=True)
-        raise OSError(getattr(error, "errno", None) or errno.EIO, f"{folder} could not be written: {error}") from error
+        raise
 
 
 def _to_disk(path: Path) -> None:

@@ -163,8 +163,11 @@ class StepTrainer(Trainer):
 
     def _write(self, row: dict) -> None:
         self.rows.append(row)
-        if not self.is_world_process_zero():
-            return
+        if self.is_world_process_zero():
+            with disk.naming(self.folder / "log.jsonl"):
+                self._append(row)
+
+    def _append(self, row: dict) -> None:
         with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
         self.board = self.board or SummaryWriter(self.folder / "tensorboard", purge_step=self.step + 1)
@@ -213,7 +216,8 @@ class StepTrainer(Trainer):
             self._load_from_checkpoint(_whole(self.folder / "checkpoints" / "best"))
         self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)  # forward without autocast again
         if self.board:
-            self.board.close()
+            with disk.naming(self.folder / "tensorboard"):
+                self.board.close()
         best = best and {"step": best["step"], self.metric[5:]: best[self.metric]}
         steps, seconds, waiting = max(self.step, self.state.global_step), round(self._seconds(), 2), round(self.waiting, 3)
         return {"steps": steps, "tokens": self.tokens, "seconds": seconds, "waiting": waiting, "best": best, "log": self.rows}

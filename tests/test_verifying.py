@@ -587,11 +587,11 @@ def test_every_parameter_is_explained_used_and_set_by_its_rung():
     notebook = json.loads((runs.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
     given, budget = runs.parameters("verify_claims"), parameters._rungs()["verify_claims"]
-    for parameter in parameters.values():
+    for parameter in given.values():
         assert len(parameter.help) >= 8 and (parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
         assert parameter.name in {option.split(",")[0] for option in CHANGES} | {"runs_dir"}
-    assert set(budget) <= set(parameters) and all(parameters[name].default is None for name in budget)
-    for rung in parameters["rung"].choices:
+    assert set(budget) <= set(given) and all(given[name].default is None for name in budget)
+    for rung in given["rung"].choices:
         for head in HEADS:
             chosen = runs.settings("verify_claims", {"rung": rung, "head": head})
             runs.check("verify_claims", chosen)

@@ -1,0 +1,91 @@
+"""The matrix of runs, killed: snakemake alone or with all that it started, and called again by the same command.
+
+Each run ends in the record, and in the weights, of a matrix that was left alone; runs that were finished are not run again.
+"""
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tqdm.auto import tqdm
+
+from asutil import runs
+from trust import must
+from trust.loaders import DOCUMENTS
+
+SMALL = ("steps=16", "batch_size=8", "warmup_steps=2", "epochs=1", "question_limit=12", "validation_examples=40", "corpus=mine.jsonl")
+SAME = ("notebook", "name", "seed", "settings", "inputs", "metrics", "weights_sha256", "tables_sha256")
+
+
+def check(full: bool, seed: int, folder: Path) -> dict:
+    """Kills of the demonstration's three runs at a small size, and the calls that went on with them."""
+    draw, wanted, killed, calls = random.Random(seed), 20 if full else 3, 0, 0
+    snakemake = Path(sys.executable).with_name("snakemake")
+    must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
+    started = time.monotonic()
+    expected = _records(_left_alone(snakemake, _project(folder / "whole")))
+    seconds = time.monotonic() - started
+    with tqdm(total=wanted, desc="matrix", unit=" kills", dynamic_ncols=True) as bar:
+        while killed < wanted:
+            project = _project(folder / f"killed {calls}")
+            while True:
+                calls += 1
+                moment = draw.uniform(2, 0.8 * seconds) if killed < wanted else None
+                if _called(snakemake, project, moment, everything=draw.random() < 0.5):
+                    break
+                killed += 1
+                bar.update()
+            must(_records(project) == expected, f"{project}: other records than those of a matrix that was left alone")
+            leftovers = [path.name for run in (project / "runs").glob("*-*") for path in run.rglob(".*.part")]
+            must(not leftovers, f"{project}: {', '.join(leftovers)} left behind")
+            shutil.rmtree(project)
+    return {"kills": killed, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
+
+
+def _project(folder: Path) -> Path:
+    """A project with the notebooks and rows of this one, and some documents."""
+    for name in ("notebooks", "experiments", "profiles"):
+        shutil.copytree(runs.root() / name, folder / name, ignore=shutil.ignore_patterns(".*"))
+    (folder / "book").mkdir()
+    rows = ({**row, "text": "\n\n".join([row["text"]] * 4).replace("winter", f"winter of {n}")} for n, row in enumerate(DOCUMENTS * 6))
+    (folder / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def _started(snakemake: Path, project: Path) -> subprocess.Popen:
+    command = [str(snakemake), "-s", "experiments/Snakefile", "-c2", "--config", *SMALL, "--", "demo"]
+    environment = {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(runs.root()), "OMP_NUM_THREADS": "1"}
+    environment["PATH"] = f"{snakemake.parent}:{environment['PATH']}"
+    output = (project / "output.txt").open("a")
+    return subprocess.Popen(command, cwd=project, env=environment, stdout=output, stderr=output, start_new_session=True)
+
+
+def _left_alone(snakemake: Path, project: Path) -> Path:
+    must(_called(snakemake, project, None, True), f"{project}: the matrix was killed by somebody else")
+    return project
+
+
+def _called(snakemake: Path, project: Path, moment: float | None, everything: bool) -> bool:
+    """Call the matrix, and kill it at a moment, where it lasts so long; whether it came to its end."""
+    process = _started(snakemake, project)
+    try:
+        status = process.wait(timeout=moment)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL) if everything else process.kill()
+        process.wait()
+        return False
+    said = (project / "output.txt").read_text(errors="replace")[-3000:]
+    must(status == 0, f"{project}: snakemake ended with {status}:\n{said}")
+    return True
+
+
+def _records(project: Path) -> dict:
+    """What the finished runs' records say, but for times."""
+    found = {path.parent.name: runs.read_record(path.parent) for path in sorted((project / "runs").glob("*/record.json"))}
+    return {name: {key: record.get(key) for key in SAME} for name, record in found.items()}
