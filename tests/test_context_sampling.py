@@ -16,7 +16,7 @@ from asutil import corpus as c
 from asutil import encoders, hub, inputs, objectives, sampling
 from asutil.sampling import Sampler
 from trust.laws import CONTEXTUAL as LEFT
-from trust.laws import Text, check_group, groups
+from trust.laws import Listed, Text, check_epoch, check_group, groups
 
 from .conftest import made_up_documents
 
@@ -59,6 +59,18 @@ def test_repeated_sentences_stand_in_no_negative_and_no_context_twice(tokenizer,
     for group in groups(sampler, range(len(sampler.anchors))):
         hard, possible = check_group(text, objective, group)
         assert hard <= possible
+
+
+def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_none():
+    """The only other document has a copy in its first paragraph of a sentence in its second; the anchor's own has none."""
+    corpus = Listed([[[79, 76], [147, 76, 110]], [[1]], [[35, 37], [50, 162, 167, 11], [195, 188, 198, 141]], [[2]]])
+    groups_made = [check_epoch(corpus, "sdc", seed, hard_negatives=0) for seed in range(40)]
+    assert min(groups_made) < 2 and max(groups_made) == 3
+
+
+@pytest.mark.parametrize(("flags", "longest"), [("1101", 3), ("0110", 2), ("0000", 0), ("11", 2), ("", 0), ("10101", 2)])
+def test_the_longest_run_goes_round(flags, longest):
+    assert sampling._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
 
 
 def test_spans_are_placed_uniformly():

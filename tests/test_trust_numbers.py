@@ -110,7 +110,7 @@ def three(monkeypatch):
 
 
 def test_samplers_keep_the_laws(three):
-    assert set(laws.check(8, 5)) == set(SHORT)
+    assert set(laws.check(5, 5)) == set(SHORT)
 
 
 def test_an_objective_without_laws_is_noticed(monkeypatch):
@@ -227,7 +227,7 @@ def test_lengths_of_made_up_text_say_nothing(long, monkeypatch):
     row = found["ssp"]["all"]
     assert row["examples"] == 2000 and row["positive"] == 0.2 and set(row["mean"]["tokens"]) == {"positive", "hard", "easy"}
     auc, where = lengths.largest({"made up": found})
-    assert 0.5 < auc < 0.58 and where.startswith("made up ")
+    assert max(row["auc"], found["mspp"]["all"]["auc"]) < 0.58 and auc >= row["auc"] and where.startswith("made up ")
     assert lengths.shown(found).count("\n") == 1 + 6
 
 
