@@ -7,10 +7,10 @@ CORES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book demo test bench lint lab results clean
+.PHONY: help install book demo test trust trust-quick bench lint lab results clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(None if (3, 11) <= v < (3, 14) else f"Python 3.11 to 3.13 is needed, got {v[0]}.{v[1]}: make PYTHON=python3.12")'
@@ -31,6 +31,12 @@ book: demo  ## the demonstration and the built book
 
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (hours)
+	$(BIN)/python -m trust --record results/trust/full.json
+
+trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
+	$(BIN)/python -m trust --quick
 
 bench: $(READY)  ## every benchmark that a CPU can run, each beside its peer; figures into results/benchmarks/
 	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step latency search encoding

@@ -134,13 +134,14 @@ class EvidenceFinder(nn.Module):
     def qa_losses(self, found: dict, micro: dict) -> torch.Tensor:
         """The loss of the task, an example a row: evidence + type + answer. Shapes: -> (B,)"""
         real = micro["sentences"] >= 0
-        each = binary_cross_entropy_with_logits(found["evidence"], micro["evidence"].float(), reduction="none")
+        each = binary_cross_entropy_with_logits(found["evidence"], micro["evidence"].to(found["evidence"].dtype), reduction="none")
         total = (each * real).sum(1) / real.sum(1).clamp(min=1) + cross_entropy(found["kind"], micro["kinds"], reduction="none")
         if self.span is not None:
             logits = found["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
             sides = (losses.or_softmax(logits[..., side], micro[name]) for side, name in enumerate(("starts", "ends")))
             return total + sum(sides)
-        text = cross_entropy(found["text"].float().transpose(1, 2), micro["answers"], ignore_index=losses.IGNORED, reduction="none")
+        text = found["text"].to(torch.promote_types(found["text"].dtype, torch.float32))
+        text = cross_entropy(text.transpose(1, 2), micro["answers"], ignore_index=losses.IGNORED, reduction="none")
         return total + text.sum(1) / (micro["answers"] != losses.IGNORED).sum(1).clamp(min=1)
 
     def contrast_losses(self, found: dict, micro: dict) -> torch.Tensor:

@@ -148,11 +148,11 @@ class Sampler:
         )
 
     def _without_negatives(self, p):
-        """Anchors whose sentences stand in every paragraph that could give a negative: looked for only where sentences repeat."""
+        """Anchors for which every paragraph gives a negative that repeats a sentence: looked for only where sentences repeat."""
         counts, documents = self.corpus.repeated_before, self.corpus.documents
         d = self.corpus.document_of[p]
         begin, end = (self.corpus.paragraphs[documents[d + side]] for side in (0, 1))  # a positive may come from the whole document
-        suspicious = np.flatnonzero(counts[end] > counts[begin])
+        suspicious = np.flatnonzero((counts[end] > counts[begin]) | self._may_lack_contexts(p))
         p = np.repeat(p[suspicious], self.negatives)
         slots = np.tile(np.arange(1, 1 + self.negatives), len(suspicious))
         failed = np.zeros(len(d), bool)
@@ -162,6 +162,18 @@ class Sampler:
             failed[suspicious[lacking // self.negatives]] = True
             failed[suspicious] |= self._clashes(first, positive[:, 0], positive[:, 1:])[:: self.negatives]
         return failed
+
+    def _may_lack_contexts(self, p):
+        """Anchors of which a negative may be tried in paragraphs with repeated sentences alone: its context can repeat its own b."""
+        if self.parts == 2:
+            return np.zeros(len(p), bool)
+        repeated = np.diff(self.corpus.repeated_before[self.corpus.paragraphs]) > 0
+        held = np.split(self.holders, self.first_holder[1:-1])
+        longest = np.array([_longest_run(repeated[some]) for some in held])
+        need = self.rule.needs(*self.rule.lengths(self._lengths_key(p)))[1]
+        own = self._own(need, self.corpus.document_of[p])[1]
+        # The paragraphs of the anchor's own document are passed over, which makes one run of two.
+        return 2 * longest[need - 1] >= np.minimum(WALK - own, self.begin[need - 1, -1] - own)
 
     def _positives(self, p):
         """Anchor parts, the other parts of positives (B, parts - 1, R, 2), and their paragraphs."""
@@ -343,6 +355,12 @@ class Sampler:
         """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
         ragged, labels = self.ragged(indices)
         return ragged.padded(self.template.pad, labels)
+
+
+def _longest_run(flags: np.ndarray) -> int:
+    """How many flags in a row are set, at most, where the first follows the last."""
+    clear = np.flatnonzero(~flags)
+    return int(np.diff(clear, append=clear[:1] + len(flags)).max(initial=1)) - 1 if len(clear) else len(flags)
 
 
 def context_overlap(corpus, seed=0, split="train", size=100_000) -> dict:

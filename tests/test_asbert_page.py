@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from asutil import comparisons, experiments, hub, losses, pca, rows, runs, triplets, vectors
+from asutil import comparisons, disk, experiments, hub, losses, pca, rows, runs, triplets, vectors
 
 from . import made_up
 
@@ -163,6 +163,7 @@ def test_a_run_of_this_machine_has_every_question(page, tmp_path):
         {"question_id": ["Q1", "Q1", "Q2"], "candidate_id": ["Q1-0", "Q1-1", "Q2-0"], "label": [0, 1, 1], "score": [1.0, 2, 3]}
     )
     scores.to_parquet(tmp_path / "scores.parquet")
+    disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     side = next(records_of({"triplet_bert": 0.5}).assign(folder=[tmp_path]).itertuples())
     assert page.ranked(side, "Q1") == [["Q1-1", 1, 2.0, 1], ["Q1-0", 0, 1.0, 2]] and page.ranked(side, "Q9") == []
 

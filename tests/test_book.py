@@ -97,7 +97,7 @@ def write_result(root: Path, accuracy: float) -> None:
     }
     path = root / RESULT
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record))
+    disk.write_json(path, record)
 
 
 # ------------------------------------------------------------------ a fresh clone
@@ -203,7 +203,7 @@ def test_a_run_has_a_page_once_its_record_can_be_read(extension, tmp_path):
     assert not as2.finished(notebook)
     record.write_text('{"notebook": "finetune", "metrics": {"test": {"map": 0.5')
     assert not as2.finished(notebook)
-    record.write_text('{"notebook": "finetune"}')
+    disk.write_json(record, {"notebook": "finetune"})
     assert as2.finished(notebook)
 
 
@@ -360,6 +360,7 @@ def test_verdicts_one_by_one(extension, tmp_path):
     names = ["supports", "not_enough_info", "refutes"]
     scores = pd.DataFrame([{name: float(name == verdict) for name in names} | {"label": label} for verdict, label in rows])
     scores.to_parquet(tmp_path / "scores_dev.parquet")
+    disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     found = metrics.verification(scores["label"], scores[names].to_numpy().argmax(1))
     record = {"notebook": "verify_claims", "metrics": {"dev": found}}
     made = {"row": "a", "dataset": "climate_fever", "rung": "small", "seed": [0, 1], "source": ["this machine"] * 2, "record": [record] * 2}
@@ -400,7 +401,7 @@ def test_examples_and_moves_from_committed_results(book, with_result):
     psd["chosen"] = [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1]], "baseline": beside}]
     path = book.root / RESULT.replace("roberta_base", "roberta_psd")
     path.parent.mkdir(parents=True)
-    path.write_text(json.dumps(psd))
+    disk.write_json(path, psd)
     book.build()
     pages = book.pages()
     page = pages["examples.html"]

@@ -1,4 +1,4 @@
-"""The laws of objectives with a context, checked from the text by a second, slow implementation that shares nothing with the sampler."""
+"""The laws of objectives with a context (`trust.laws`) on a corpus of text, token ids and types, and how alike contexts are."""
 
 import hashlib
 import os
@@ -15,79 +15,19 @@ from transformers import PreTrainedTokenizerFast
 from asutil import corpus as c
 from asutil import encoders, hub, inputs, objectives, sampling
 from asutil.sampling import Sampler
+from trust.laws import CONTEXTUAL as LEFT
+from trust.laws import Listed, Text, check_epoch, check_group, groups
 
 from .conftest import made_up_documents
-from .test_sampling import Text, contiguous, groups, places
 
 CONTEXTUAL = list(objectives.UNIONS["context_all"])
-LEFT = {"sdc": 0, "dpc": 1, "dslc": 1}  # sentences that b's paragraph needs beside a and b
-
-
-class Documents(Text):
-    """A corpus as text, with the paragraphs of each document."""
-
-    def __init__(self, corpus):
-        super().__init__(corpus)
-        self.inside = defaultdict(list)
-        for paragraph, document in self.of.items():
-            self.inside[document].append(paragraph)
-
-    def others(self, paragraph, need):
-        return [p for p in self.inside[self.of[paragraph]] if p != paragraph and len(self.paragraphs[p]) >= need]
-
-
-def check_context(text, objective, example):
-    """Which sentences c has, by the paper's words. Returns: places of a and b, and the sentences of b and c as text."""
-    a, b, context = (places(text, example, part) for part in (0, 1, 2))
-    of_a, of_b, home = (text.paragraphs[p] for p in example.paragraph)
-    together = example.paragraph[0] == example.paragraph[1]
-    assert len(a) == 1 and 1 <= len(b) <= 3 and contiguous(b) and context
-    assert example.document[2] == example.document[1]
-    if objective == "sdc":
-        first, first_of_a = (text.inside[example.document[part]][0] for part in (1, 0))
-        assert example.paragraph[2] == first != example.paragraph[1] and example.paragraph[0] != first_of_a
-        assert context == list(range(len(home))) and example.parts[2] == " ".join(home)
-    else:
-        assert example.paragraph[2] == example.paragraph[1]
-    if objective == "dpc":
-        assert context == [i for i in range(len(of_b)) if i not in b and not (together and i in a)]
-    if objective == "dslc":
-        assert context == [i for i in (b[0] - 1, b[-1] + 1) if 0 <= i < len(of_b)]
-        assert not (together and a[0] in context)
-    chosen, around = {of_b[i] for i in b}, {home[i] for i in context}
-    assert not around & (chosen | {of_a[a[0]]})
-    return a, b, chosen | around
-
-
-def check_group(text, objective, group, hard_negatives=2, validation=False):
-    """One positive, then hard, then easy negatives. Returns: hard negatives, and how many there could be."""
-    positive, *negatives = group
-    anchor = positive.paragraph[0]
-    assert (positive.label, positive.kind, positive.paragraph[1]) == (1, "positive", anchor)
-    a, b, _ = check_context(text, objective, positive)
-    assert not set(a) & set(b) and len(text.paragraphs[anchor]) >= 1 + len(b) + LEFT[objective]
-    assert objective != "dslc" or not {a[0] - 1, a[0] + 1} & set(b)
-    known = {text.paragraphs[anchor][i] for i in a + b}
-    hard = 0
-    for slot, negative in enumerate(negatives, 1):
-        assert negative.label == 0 and negative.sentences[0] == positive.sentences[0] and negative.parts[0] == positive.parts[0]
-        _, chosen, theirs = check_context(text, objective, negative)
-        assert len(chosen) == len(b) and negative.paragraph[1] != anchor and not known & theirs
-        assert (negative.document[1] == positive.document[0]) == (negative.kind == "hard")
-        assert (negative.document[1] in text.validation) == validation
-        hard += negative.kind == "hard"
-        assert negative.kind == "easy" or slot <= hard_negatives  # hard ones come first
-    possible = [p for p in text.others(anchor, len(b) + LEFT[objective]) if objective != "sdc" or p != positive.paragraph[2]]
-    return hard, min(hard_negatives, len(possible))
-
-
 # ------------------------------------------------------------------ the rules
 
 
 @pytest.mark.parametrize("objective", CONTEXTUAL)
 @pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
 def test_laws(corpus, objective, options):
-    text, sampler = Documents(corpus), Sampler(corpus, objective, seed=1, **options)
+    text, sampler = Text(corpus), Sampler(corpus, objective, seed=1, **options)
     validation, anchors = options.get("split") == "validation", []
     for group in groups(sampler, range(len(sampler.anchors))):
         hard, possible = check_group(text, objective, group, options.get("hard_negatives", 2), validation)
@@ -101,7 +41,7 @@ def test_laws(corpus, objective, options):
 
 @pytest.mark.parametrize("objective", CONTEXTUAL)
 def test_every_length_of_b_is_drawn_and_a_paragraph_waits_for_one_that_fits(corpus, objective):
-    text, drawn = Documents(corpus), defaultdict(Counter)
+    text, drawn = Text(corpus), defaultdict(Counter)
     for epoch in range(60):
         sampler = Sampler(corpus, objective, epoch=epoch, hard_negatives=0, negatives=1)
         made = sampler.spans(np.arange(0, len(sampler), 2))
@@ -115,10 +55,22 @@ def test_every_length_of_b_is_drawn_and_a_paragraph_waits_for_one_that_fits(corp
 @pytest.mark.parametrize("objective", CONTEXTUAL)
 def test_repeated_sentences_stand_in_no_negative_and_no_context_twice(tokenizer, tmp_path, objective):
     corpus = c.build(made_up_documents(25, repeated=0.2, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
-    text, sampler = Documents(corpus), Sampler(corpus, objective)
+    text, sampler = Text(corpus), Sampler(corpus, objective)
     for group in groups(sampler, range(len(sampler.anchors))):
         hard, possible = check_group(text, objective, group)
         assert hard <= possible
+
+
+def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_none():
+    """The only other document has a copy in its first paragraph of a sentence in its second; the anchor's own has none."""
+    corpus = Listed([[[79, 76], [147, 76, 110]], [[1]], [[35, 37], [50, 162, 167, 11], [195, 188, 198, 141]], [[2]]])
+    groups_made = [check_epoch(corpus, "sdc", seed, hard_negatives=0) for seed in range(40)]
+    assert min(groups_made) < 2 and max(groups_made) == 3
+
+
+@pytest.mark.parametrize(("flags", "longest"), [("1101", 3), ("0110", 2), ("0000", 0), ("11", 2), ("", 0), ("10101", 2)])
+def test_the_longest_run_goes_round(flags, longest):
+    assert sampling._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
 
 
 def test_spans_are_placed_uniformly():
@@ -136,7 +88,7 @@ def test_spans_are_placed_uniformly():
 @given(st.integers(0, 10**6), st.sampled_from(CONTEXTUAL))
 @settings(max_examples=20, deadline=None)
 def test_laws_for_any_seed(corpus, seed, objective):
-    text = corpus.__dict__.setdefault("_documents", None) or Documents(corpus)
+    text = corpus.__dict__.setdefault("_documents", None) or Text(corpus)
     corpus.__dict__["_documents"] = text
     for group in groups(Sampler(corpus, objective, seed=seed), range(3)):
         check_group(text, objective, group)
@@ -269,7 +221,7 @@ def test_token_ids_and_types_equal_the_tokenizer_on_the_text(tokenized, objectiv
 
 
 def test_overlap_equals_a_slow_count(corpus):
-    text, sampler = Documents(corpus), Sampler(corpus, "dslc", seed=3)
+    text, sampler = Text(corpus), Sampler(corpus, "dslc", seed=3)
     shares = []
     for number in range(200):
         example = sampler[number]
@@ -327,7 +279,7 @@ def wikipedia(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def text_of_wikipedia(wikipedia):
-    return Documents(wikipedia)
+    return Text(wikipedia)
 
 
 @pytest.mark.mirror

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import encoders, sources
+from asutil import disk, encoders, sources
 
 from .conftest import made_up_documents
 
@@ -329,18 +329,15 @@ def test_an_empty_corpus_is_said_with_its_source(tokenizer, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ({"documents": 7}, "documents is 7, the index holds 30"),
-        ({"source": 1}, "source is expected to be str"),
-        ({"sha256": {}}, "'tokens'"),
-    ],
+    ("sealed", "said"),
+    [(False, "sha256 [0-9a-f]{16} expected, its content has"), (True, "documents is 7, the index holds 30")],
 )
-def test_what_corpus_json_says_wrongly_is_refused(documents, tokenizer, tmp_path, changed, said):
-    index = c.build(documents, tokenizer, tmp_path / "index")
-    (tmp_path / "index" / "corpus.json").write_text(json.dumps(index.info | changed))
-    with pytest.raises(ValueError, match=rf"corpus\.json is damaged: .*{said}"):
-        c.Corpus.open(tmp_path / "index")
+def test_what_corpus_json_says_wrongly_is_refused(documents, tokenizer, tmp_path, sealed, said):
+    path = c.build(documents, tokenizer, tmp_path / "index").folder / "corpus.json"
+    changed = json.loads(path.read_text()) | {"documents": 7}
+    path.write_text(json.dumps(disk.sealed(changed) if sealed else changed))
+    with pytest.raises(ValueError, match=rf"corpus\.json is damaged.*{said}"):
+        c.Corpus.open(path.parent)
 
 
 def test_a_damaged_header_of_an_array_is_said_with_its_file(documents, tokenizer, tmp_path):

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from matplotlib.textpath import TextPath
 
-from asutil import comparisons, evidence, experiments, hub, long_inputs, rows, runs
+from asutil import comparisons, disk, evidence, experiments, hub, long_inputs, rows, runs
 from asutil.evidence import Answer, LongQuestion, Passage
 
 from . import made_up
@@ -219,6 +219,7 @@ def test_runs_of_this_machine_are_ranked_by_what_the_loss_compares(page, tmp_pat
     ids = [f"q{n}" for n in range(9) for _ in range(2)]
     table = {"question_id": ids, "candidate_id": ["0-0", "0-1"] * 9, "label": [1, 0] * 9, "score": [-5.0, 5.0] * 9, "gold": [0.5, 0.25] * 9}
     pd.DataFrame(table).to_parquet(tmp_path / "scores.parquet")
+    disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     found = two_rows().assign(folder=tmp_path, source=experiments.HERE)
     held = page.lists(next(found.itertuples()))
     assert len(held) == 3 and set(map(str, held.values())) == {str([["0-0", 1, 0.5, 1], ["0-1", 0, 0.25, 2]])}

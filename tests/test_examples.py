@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import examples, experiments, hub, metrics, questions
+from asutil import disk, examples, experiments, hub, metrics, questions, runs
 from asutil.questions import Candidate, Question
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
@@ -177,6 +177,7 @@ def local(tmp_path, rung="laptop", dataset="pydocs"):
         folder.mkdir()
         scores.to_parquet(folder / "scores.parquet")
         metrics.of(scores).per_question.to_parquet(folder / "per_question.parquet")
+        disk.write_json(folder / "record.json", runs.hashes(folder))
         content = {"notebook": "finetune", "settings": {}, "given": {"dataset": dataset, "model": f"own & {row}"}}
         lines.append((row, dataset, rung, 0, experiments.HERE, row, folder, content, []))
     return pd.DataFrame(lines, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])

@@ -12,6 +12,7 @@ from asutil.evidence import KINDS as TYPES
 from asutil.evidence import Answer, LongQuestion
 from asutil.evidence_models import contrast_of
 from asutil.long_inputs import Contexts, add_markers
+from trust import gradients
 
 from .test_long_inputs import KINDS, made_up
 
@@ -55,6 +56,13 @@ def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
             torch.testing.assert_close(found["sentences"][row, :count], alone["sentences"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["evidence"][row, :count], alone["evidence"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["questions"][row], alone["questions"][0], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("generates", [False, True])
+def test_the_loss_of_the_task_is_exact_in_64_bits(generates):
+    with weights.seeded(0):
+        name, *case = list(gradients.cases_of_qa())[generates]
+        gradients.compare(name, *case)
 
 
 def test_or_softmax_equals_a_loop():

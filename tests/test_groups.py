@@ -1,7 +1,6 @@
 """Candidates in groups of k: laws for all sizes, inputs by the tokenizer itself, and scores that no order of rows can move."""
 
 import itertools
-import json
 from collections import Counter
 from dataclasses import replace
 
@@ -13,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertTokenizer, RobertaConfig
 
-from asutil import encoders, groups, heads, inputs, joints, metrics, questions, ranking, training
+from asutil import disk, encoders, groups, heads, inputs, joints, metrics, questions, ranking, runs, training
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS
@@ -338,10 +337,10 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     with pytest.raises(ValueError, match="max_tokens: 40, .* got 50"):
         ranking.Ranker(again.model).score(split, max_tokens=50, progress=False)
     record = folder.parent / "record.json"
-    record.write_text(json.dumps({"notebook": "pretrain", "settings": {}}))
+    disk.write_json(record, {"notebook": "pretrain", "settings": {}} | runs.hashes(record.parent))
     with pytest.raises(ValueError, match="learnt its pre-training task, not to rank"):
         encoders.load_ranker(folder.parent)
-    record.write_text(json.dumps({"notebook": "finetune", "settings": {"max_tokens": 40}}))
+    disk.write_json(record, {"notebook": "finetune", "settings": {"max_tokens": 40}} | runs.hashes(record.parent))
     assert encoders.load_ranker(folder.parent, device="cpu").max_tokens == 40
     without = ranker.model.save(tmp_path / "without", untrained=("ae_k",))
     with pytest.raises(ValueError, match="no ae_k head: fine-tune it first"):

@@ -1,7 +1,5 @@
 """Bare heads on a shared backbone against the whole models that they were taken from; heads on slots against slow loops."""
 
-import math
-
 import pytest
 import torch
 from transformers import (
@@ -16,6 +14,8 @@ from transformers import (
 )
 
 from asutil import heads
+from trust import slow
+from trust.slow import READS
 
 SIZE = {"vocab_size": 60, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
 SPECIAL = {"pad_token_id": 1, "bos_token_id": 0, "eos_token_id": 2, "cls_token_id": 0, "sep_token_id": 2}
@@ -104,32 +104,10 @@ def test_a_bare_backbone_has_no_head_to_take():
 # ------------------------------------------------------------------ heads on the slots of a joint input
 
 PRESENT = torch.tensor([[True] * 6, [True, True, False, True, False, False], [True, True] + [False] * 4])
-READS = {  # which slots a head reads, and what they are scored as
-    "ie_k": lambda slots, there: [[slots[i]] for i in range(1, 6)],
-    "ae_k": lambda slots, there: [[slots[0], slots[i]] for i in range(1, 6)],
-    "ie_1": lambda slots, there: [[slots[0]]],
-    "ae_1": lambda slots, there: [[[math.fsum(column) / sum(there) for column in zip(*(s for s, t in zip(slots, there) if t))]]],
-}
-
-
-def times(layer, vector):
-    weight, bias = layer.weight.tolist(), layer.bias.tolist()
-    return [math.fsum(w * x for w, x in zip(row, vector)) + b for row, b in zip(weight, bias)]
 
 
 def looped(head, name, slots, present):
-    """One example, slot and unit at a time, in Python's own numbers."""
-    layers, found = [layer for layer in head.layers if isinstance(layer, torch.nn.Linear)], []
-    for example, there in zip(slots.tolist(), present.tolist()):
-        scored = []
-        for parts in READS[name](example, there):
-            vector = [x for part in parts for x in part]
-            if head.form == "released":
-                vector = [x * sum(there) for x in vector] if name == "ae_1" else vector  # a sum there, not a mean
-                vector = [math.tanh(x) for x in times(layers[0], vector)]
-            scored.append(times(layers[-1], vector))
-        found.append(scored if name.endswith("k") else scored[0])
-    return torch.tensor(found, dtype=torch.float64)
+    return torch.tensor(slow.evidence(head, name, slots, present), dtype=torch.float64)
 
 
 def evidence_head(name, form, classes=3, hidden_size=7):

@@ -9,16 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import losses
-
-
-def by_hand(logits, labels):
-    """The mean of -log softmax, one row at a time in Python floats."""
-    terms = []
-    for row, label in zip(logits.reshape(-1, logits.shape[-1]).tolist(), labels.reshape(-1).tolist()):
-        if label != -100:
-            highest = max(row)
-            terms.append(highest + math.log(sum(math.exp(value - highest) for value in row)) - row[label])
-    return sum(terms) / max(len(terms), 1)
+from trust import slow
 
 
 @pytest.mark.parametrize("shape", [(7, 2), (3, 5, 2), (4, 9)])
@@ -27,7 +18,7 @@ def test_pair_equals_a_loop_and_torch(shape):
     logits = torch.randn(shape, generator=generator) * 4
     labels = torch.randint(0, shape[-1], shape[:-1], generator=generator)
     labels.view(-1)[1] = -100
-    assert losses.pair(logits, labels).item() == pytest.approx(by_hand(logits, labels), rel=1e-6)
+    assert losses.pair(logits, labels).item() == pytest.approx(slow.pair(logits, labels), rel=1e-6)
     whole = torch.nn.functional.cross_entropy(logits.reshape(-1, shape[-1]), labels.reshape(-1))
     torch.testing.assert_close(losses.pair(logits, labels), whole)
 
@@ -142,17 +133,6 @@ def test_detection_is_summed_in_float32_and_refuses_other_shapes():
 # ------------------------------------------------------------------ of two and of three vectors
 
 
-def triplet_by_hand(anchors, positives, negatives, margin, squared):
-    """One triplet after the other, in Python floats."""
-    found = []
-    for texts in zip(anchors.tolist(), positives.tolist(), negatives.tolist()):
-        near, far = (sum((x - y) ** 2 for x, y in zip(texts[0], other)) for other in texts[1:])
-        near, far = (near, far) if squared else (near**0.5, far**0.5)
-        kind = "hard" if far < near else "semi_hard" if near < far < near + margin else "easy" if near + margin < far else None
-        found.append((max(near - far + margin, 0.0), kind))
-    return found
-
-
 def three(seed, rows=40, size=6, spread=1.0):
     generator = torch.Generator().manual_seed(seed)
     return [torch.randn(rows, size, generator=generator, dtype=torch.float64) * spread for _ in range(3)]
@@ -164,7 +144,7 @@ def three(seed, rows=40, size=6, spread=1.0):
 @given(seed=st.integers(0, 10_000), margin=st.floats(0, 6))
 def test_the_triplet_loss_equals_a_loop(squared, selection, seed, margin):
     vectors = three(seed)
-    rows = triplet_by_hand(*vectors, margin, squared)
+    rows = slow.triplets(*vectors, margin, squared)
     kept = [loss for loss, kind in rows if selection in ("all", kind)]
     given_ = {"margin": margin, "squared": squared, "selection": selection}
     assert losses.triplet(*vectors, **given_).item() == pytest.approx(sum(kept), rel=1e-12, abs=1e-12)
@@ -183,7 +163,7 @@ def test_the_plain_triplet_loss_is_torchs():
 def test_a_selection_is_exactly_the_triplets_of_the_definition(seed):
     anchors, positives, negatives = three(seed, spread=1.5)
     kinds = losses.triplet_kinds(losses.distance(anchors, positives), losses.distance(anchors, negatives), margin=5.0)
-    expected = [kind for _, kind in triplet_by_hand(anchors, positives, negatives, 5.0, True)]
+    expected = [kind for _, kind in slow.triplets(anchors, positives, negatives, 5.0, True)]
     assert [next((kind for kind in kinds if kinds[kind][n]), None) for n in range(40)] == expected
     assert torch.stack(list(kinds.values())).sum(0).max() == 1, "no triplet is of two kinds"
 

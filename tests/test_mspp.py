@@ -1,4 +1,4 @@
-"""The laws of MSPP, checked from the text by a second, slow implementation that shares nothing with the sampler."""
+"""The laws of MSPP (`trust.laws`) on a corpus of text and on generated ones, how draws are shared out, and token ids."""
 
 import hashlib
 import itertools
@@ -16,15 +16,14 @@ from scipy.stats import chisquare
 
 from asutil import corpus as c
 from asutil import encoders, hub, inputs, mspp, objectives, sampling
-from asutil.draws import keyed
 from asutil.sampling import Sampler
+from trust.laws import JOINT, Listed, Text
+from trust.laws import check_joint as check
 
 from .conftest import made_up_documents
-from .test_context_sampling import Documents, word_pieces
+from .test_context_sampling import word_pieces
 from .test_sampling import _made as ranges_of
-from .test_sampling import contiguous, places
 
-DEFAULTS = {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1}
 OPTIONS = [
     {},
     {"positives": 2, "hard_negatives": 1, "negatives": 3},
@@ -36,52 +35,10 @@ OPTIONS = [
 ]
 
 
-def check(text, example, split="train", **options):
-    """A group by the paper's words. Returns: how many hard negatives it has."""
-    wanted = {**DEFAULTS, **options}
-    parts = [places(text, example, part) for part in range(len(example.parts))]
-    assert len(example.label) == len(example.kind) == len(parts) - 1 == wanted["positives"] + wanted["negatives"]
-    assert all(map(contiguous, parts)) and len({len(part) for part in parts[1:]}) == 1
-    assert max(map(len, parts)) <= wanted["max_sentences"]
-    said = [{text.paragraphs[paragraph][i] for i in part} for paragraph, part in zip(example.paragraph, parts)]
-    assert sum(map(len, said)) == len(set.union(*said))  # no sentence in two of them, not even a copy
-    anchor, document = example.paragraph[0], example.document[0]
-    for label, kind, paragraph, home in zip(example.label, example.kind, example.paragraph[1:], example.document[1:]):
-        assert kind == ("positive" if paragraph == anchor else "hard" if home == document else "easy")
-        assert label == (kind == "positive")
-    assert {home in text.validation for home in example.document} == {split == "validation"}
-    counts = Counter(example.kind)
-    assert counts["positive"] == wanted["positives"] and counts["hard"] <= wanted["hard_negatives"]
-    if counts["hard"] < wanted["hard_negatives"]:  # only where every span that is left in the document repeats a sentence
-        known = said[0].union(*(words for kind, words in zip(example.kind, said[1:]) if kind != "easy"))
-        for other in text.others(anchor, len(parts[1])):
-            assert all(known & set(span) for span in spans_of(text.paragraphs[other], len(parts[1])))
-    return counts["hard"]
-
-
-def spans_of(paragraph, size):
-    return [paragraph[at : at + size] for at in range(len(paragraph) - size + 1)]
-
-
 def examples(sampler, numbers=None):
     numbers = np.arange(len(sampler)) if numbers is None else numbers
     made = sampler.spans(numbers)
     return [made.example(sampler.corpus, row) for row in range(len(numbers))]
-
-
-class Listed(c.Corpus):
-    """An index of sentences that are names: two of the same name are copies. No tokens, no files."""
-
-    def __init__(self, documents):
-        paragraphs = [p for document in documents for p in document]
-        self.names = [name for paragraph in paragraphs for name in paragraph]
-        offsets = {"sentences": [1] * len(self.names), "paragraphs": map(len, paragraphs), "documents": map(len, documents)}
-        arrays = {name: np.cumsum([0, *sizes]) for name, sizes in offsets.items()}
-        arrays |= {"tokens": np.arange(len(self.names)), "hashes": keyed(np.array(self.names))}
-        super().__init__(None, {"sentences": len(self.names)}, arrays)
-
-    def text(self, numbers):
-        return " ".join(str(self.names[n]) for n in numbers)
 
 
 # ------------------------------------------------------------------ the rules
@@ -89,9 +46,9 @@ class Listed(c.Corpus):
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_laws(corpus, options):
-    text, sampler = Documents(corpus), Sampler(corpus, "mspp", seed=1, **options)
+    text, sampler = Text(corpus), Sampler(corpus, "mspp", seed=1, **options)
     hard = [check(text, example, **options) for example in examples(sampler)]
-    wanted = {**DEFAULTS, **options}
+    wanted = {**JOINT, **options}
     assert set(hard) <= set(range(wanted["hard_negatives"] + 1)) and max(hard) == wanted["hard_negatives"]
     assert len(hard) == len(sampler) == len(set(sampler.anchors.tolist()))
     inside = {p: len(text.paragraphs[p]) for p, d in text.of.items() if (d in text.validation) == (options.get("split") == "validation")}
@@ -118,7 +75,7 @@ def test_numbers_labels_and_groups(corpus):
 
 
 def test_both_lengths_are_drawn_and_a_paragraph_waits_for_those_that_fit(corpus):
-    text, drawn = Documents(corpus), defaultdict(Counter)
+    text, drawn = Text(corpus), defaultdict(Counter)
     for epoch in range(60):
         sampler = Sampler(corpus, "mspp", epoch=epoch, max_sentences=2, hard_negatives=0, negatives=1)
         made = sampler.spans(np.arange(len(sampler)))
@@ -178,7 +135,7 @@ def test_each_slot_is_equally_often_positive(tokenizer, tmp_path, options):
 @pytest.mark.parametrize("options", [{}, {"positives": 2, "hard_negatives": 4}, {"max_sentences": 2}])
 def test_repeated_sentences_stand_in_a_group_once(tokenizer, tmp_path, options):
     corpus = c.build(made_up_documents(25, repeated=0.35, paragraphs=(1, 5)), tokenizer, tmp_path / "index")
-    text = Documents(corpus)
+    text = Text(corpus)
     for epoch in range(3):
         for example in examples(Sampler(corpus, "mspp", epoch=epoch, **options)):
             check(text, example, **options)
@@ -194,7 +151,7 @@ documents_of_names = st.lists(
 def test_laws_for_any_small_corpus(documents, seed, options):
     """Sentences out of a dozen: groups that can only just be completed, or cannot."""
     corpus = Listed(documents)
-    text, wanted = Documents(corpus), {**DEFAULTS, **options}
+    text, wanted = Text(corpus), {**JOINT, **options}
     try:
         found = examples(Sampler(corpus, "mspp", seed=seed, **options))
     except ValueError as error:
@@ -217,7 +174,7 @@ def test_laws_for_any_small_corpus(documents, seed, options):
 def test_the_only_span_that_is_left_is_found():
     """Nine thousand copies of one sentence and three others: redraws alone would miss them."""
     corpus = Listed([[[n, n + 1000]] + [[0] * 60] * 50 for n in range(1, 6)])
-    text, sampler = Documents(corpus), Sampler(corpus, "mspp", hard_negatives=1, negatives=3)
+    text, sampler = Text(corpus), Sampler(corpus, "mspp", hard_negatives=1, negatives=3)
     found = {example.paragraph[0]: example for example in examples(sampler)}
     assert sorted(found) == [p for p in text.of if len(text.paragraphs[p]) == 2 and text.of[p] not in text.validation]
     for example in found.values():
@@ -396,7 +353,7 @@ def test_ten_thousand_groups_of_wikipedia(tmp_path):
         pytest.skip(f"needs real data: set {hub.MIRROR}")
     tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     corpus = c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path / "index")
-    text, sampler = Documents(corpus), Sampler(corpus, "mspp")
+    text, sampler = Text(corpus), Sampler(corpus, "mspp")
     numbers = np.random.default_rng(0).permutation(len(sampler))[:10_000]
     made, hard = examples(sampler, numbers), Counter()
     for example in made:

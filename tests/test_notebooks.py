@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asutil import runs
+from asutil import parameters, runs
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -35,16 +35,16 @@ def test_stored_without_outputs_in_short_cells(path):
 def test_every_parameter_is_explained_used_and_set_by_its_rung(name):
     notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
-    parameters = runs.parameters(name)
-    assert {"seed", "rung", "runs_dir"} <= set(parameters)
-    for parameter in parameters.values():
-        assert len(parameter.help) >= 8 and parameter.type in runs.TYPES
+    taken = runs.parameters(name)
+    assert {"seed", "rung", "runs_dir"} <= set(taken)
+    for parameter in taken.values():
+        assert len(parameter.help) >= 8 and parameter.type in parameters.TYPES
         assert parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
     budget = parameters._rungs()[name]
-    assert set(budget) <= set(parameters)
+    assert set(budget) <= set(taken)
     for key, table in budget.items():
-        assert set(table) == set(parameters["rung"].choices) and parameters[key].default is None, key
-    for rung in parameters["rung"].choices:
+        assert set(table) == set(taken["rung"].choices) and taken[key].default is None, key
+    for rung in taken["rung"].choices:
         runs.check(name, runs.settings(name, {"rung": rung}))
 
 

@@ -1,4 +1,4 @@
-"""The laws of every objective, checked from the text by a second, slow implementation that shares nothing with the sampler."""
+"""The laws of every objective (`trust.laws`) on a corpus of text, any order and any process, token ids, and what is refused."""
 
 import itertools
 import os
@@ -13,119 +13,12 @@ from hypothesis import strategies as st
 from asutil import corpus as c
 from asutil import hub, objectives, sampling
 from asutil.sampling import Sampler
+from trust.laws import Text, check_group, groups
 
 from .conftest import made_up_documents
 
 ALL = [*objectives.RULES, *objectives.UNIONS]  # a group of mspp is one example: tests of its own
 PLAIN = [name for name, rule in objectives.RULES.items() if not issubclass(rule, objectives.Contextual)]  # pairs, one objective each
-
-
-class Text:
-    """A corpus as nested lists of sentence texts, with the documents of each split."""
-
-    def __init__(self, corpus):
-        texts = [corpus.text([n]) for n in range(corpus.info["sentences"])]
-        bounds = corpus.paragraphs.tolist()
-        self.paragraphs = [texts[a:b] for a, b in itertools.pairwise(bounds)]
-        self.first = bounds
-        self.of = {}
-        for d, (a, b) in enumerate(zip(corpus.documents.tolist(), corpus.documents.tolist()[1:])):
-            self.of |= dict.fromkeys(range(a, b), d)
-        self.validation = set(np.flatnonzero(corpus.validation).tolist())
-
-    def others(self, paragraph, need):
-        """Paragraphs of the same document with `need` sentences or more."""
-        d = self.of[paragraph]
-        return [p for p, o in self.of.items() if o == d and p != paragraph and len(self.paragraphs[p]) >= need]
-
-
-def places(text, example, part):
-    """Places of a part's sentences within its paragraph."""
-    start = text.first[example.paragraph[part]]
-    found = [n - start for n in example.sentences[part]]
-    assert found == sorted(found) and found[0] >= 0 and found[-1] < len(text.paragraphs[example.paragraph[part]])
-    assert example.parts[part] == " ".join(text.paragraphs[example.paragraph[part]][i] for i in found)
-    assert example.document[part] == text.of[example.paragraph[part]]
-    return found
-
-
-def contiguous(numbers):
-    return numbers == list(range(numbers[0], numbers[-1] + 1))
-
-
-def check_segments(text, objective, group, validation):
-    """nsp and sop: two neighbouring segments, and one negative."""
-    positive, negative = group
-    a, b = (places(text, positive, part) for part in (0, 1))
-    assert (positive.label, positive.kind, negative.label) == (1, "positive", 0)
-    assert contiguous(a + b) and 1 <= len(a) <= 5 and 1 <= len(b) <= 5 and positive.paragraph[0] == positive.paragraph[1]
-    if objective == "sop":
-        assert negative.sentences == positive.sentences[::-1] and negative.kind == "hard"
-        assert negative.parts == positive.parts[::-1] and negative.paragraph == positive.paragraph
-        return
-    chosen = places(text, negative, 1)
-    assert negative.kind == "easy" and negative.sentences[0] == positive.sentences[0] and negative.document[1] != positive.document[0]
-    assert contiguous(chosen) and len(chosen) == len(b)
-    known = {text.paragraphs[positive.paragraph[0]][i] for i in a + b}
-    assert not known & {text.paragraphs[negative.paragraph[1]][i] for i in chosen}
-    assert (negative.document[1] in text.validation) == validation
-
-
-def check_group(text, objective, group, hard_negatives, validation=False, before=False):
-    """One positive, then hard, then easy negatives, by the rules of the paper's section 4 and appendix A.1."""
-    if objective in ("nsp", "sop"):
-        check_segments(text, objective, group, validation)
-        return 0, 0
-    positive, *negatives = group
-    anchor = positive.paragraph[0]
-    n = len(text.paragraphs[anchor])
-    a, b = (places(text, positive, part) for part in (0, 1))
-    assert positive.label == 1 and positive.kind == "positive"
-    assert positive.document[0] == positive.document[1]
-    if objective == "psd":
-        assert a == list(range(n)) and positive.paragraph[1] != anchor
-        assert b == list(range(len(text.paragraphs[positive.paragraph[1]])))
-        need = 1
-    else:
-        assert contiguous(a) and 1 <= len(a) <= 3 and positive.paragraph[1] == anchor and not set(a) & set(b)
-        if objective == "ssp":
-            assert contiguous(b) and 1 <= len(b) <= 5
-            assert not before or b[0] > a[-1]
-            need = len(b)
-        else:
-            assert b == [i for i in range(n) if i not in a]
-            need = len(a) + 1
-    known = {text.paragraphs[anchor][i] for i in a} | {text.paragraphs[positive.paragraph[1]][i] for i in b}
-    hard = 0
-    for slot, negative in enumerate(negatives, 1):
-        assert negative.label == 0 and negative.parts[0] == positive.parts[0] and negative.sentences[0] == positive.sentences[0]
-        chosen = places(text, negative, 1)
-        size = len(text.paragraphs[negative.paragraph[1]])
-        if objective == "ssp":
-            assert contiguous(chosen) and len(chosen) == len(b)
-        elif objective == "sp":
-            cut = [i for i in range(size) if i not in chosen]
-            assert contiguous(cut) and len(cut) == len(a)
-        else:
-            assert chosen == list(range(size))
-        assert not known & {text.paragraphs[negative.paragraph[1]][i] for i in chosen}
-        same_document = negative.document[1] == positive.document[0]
-        assert same_document == (negative.kind == "hard")
-        assert (negative.document[1] in text.validation) == validation
-        in_paragraph = negative.paragraph[1] == anchor
-        assert not in_paragraph or (before and slot == 1 and chosen[-1] < a[0])
-        hard += negative.kind == "hard"
-        assert negative.kind == "easy" or slot <= hard_negatives  # hard ones come first
-    available = 0 if objective == "psd" else len(text.others(anchor, need))
-    return hard, min(hard_negatives, available)
-
-
-def groups(sampler, numbers):
-    size = 1 + sampler.negatives
-    for g in numbers:
-        examples = [sampler[g * size + i] for i in range(size)]
-        assert {e.group for e in examples} == {g}
-        yield examples
 
 
 @pytest.mark.parametrize("objective", PLAIN)

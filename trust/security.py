@@ -289,12 +289,12 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
 
 def run_names(folder: Path, root: Path) -> int:
     """Names that would lead out of `runs/`: nothing is read or written there; the number of names."""
-    from asutil import runs, trec, weights
+    from asutil import disk, runs, trec, weights
 
     ending = "-0123456789ab"
     outside = folder / f"outside{ending}"
     outside.mkdir(parents=True)
-    (outside / "record.json").write_text(json.dumps({"name": "outside", "metrics": {}}))
+    disk.write_json(outside / "record.json", {"name": "outside", "metrics": {}} | runs.hashes(outside))
     kept = root / "runs"
     kept.mkdir(exist_ok=True)
     (kept / f"link{ending}").symlink_to(outside)
