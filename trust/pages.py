@@ -43,6 +43,7 @@ TRACED = {
     "rank-moves": traced_blocks.rank_moves,
     "results": traced.results,
     "t-tests": traced.t_tests,
+    "trust": traced_blocks.trust,
     "two-tests": traced.two_tests,
     "verdicts": traced.verdicts,
 }

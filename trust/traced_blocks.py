@@ -300,3 +300,16 @@ def trained(root: Path):
         hours = statistics.median(one["seconds"] / 3600 for one in of)
         figures = [str(len(of)), str(longest), f"{tokens:.0f}", share, f"{speed:,.0f}", f"{hours:.2f}"]
         yield [notebook, kind, NAMES.get(data, data), *figures]
+
+
+def trust(root: Path):
+    """The figures of each part of `python -m trust`, of every record of them, and what they were measured with."""
+    for path in sorted((root / "results" / "trust").glob("*.json")):
+        record = json.loads(path.read_text("utf-8"))
+        for part, found in record["parts"].items():
+            shown = [f"{' '.join(name.split('_'))} {value}" for name, value in found.items() if type(value) in (int, float, str)]
+            yield [part, ", ".join(shown)]
+        cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
+        yield ["measured", f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
+    if not any((root / "results" / "trust").glob("*.json")):
+        yield "Not run: make trust measures it."

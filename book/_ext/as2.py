@@ -2,7 +2,7 @@
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, takes out what
 would load scripts from elsewhere, and gives the pages their directives (`as2_code`, `as2_results`, `as2_figures`,
-`as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`, `as2_costs`).
+`as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`, `as2_costs`, `as2_trust`).
 """
 
 import json
@@ -17,6 +17,7 @@ import as2_evidence
 import as2_figures
 import as2_joint
 import as2_results
+import as2_trust
 import as2_vectors
 from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_files
 from docutils import nodes
@@ -100,7 +101,8 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    for module in (as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks, as2_costs):
+    pages = as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks, as2_costs, as2_trust
+    for module in pages:
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -72,9 +72,6 @@ class Shown(SphinxDirective):
         told = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
         return [nodes.raw("", f'<div data-as2="{told}">{shown}</div>', format="html")]  # what shows a number says which directive it is
 
-    def show(self, *arguments) -> str | list:
-        raise NotImplementedError
-
     @property
     def links(self) -> dict[str, str]:
         """Name of a finished run -> address of its page, from this page."""

@@ -1,0 +1,34 @@
+"""The command itself: what it prints and records, and that a broken promise is its exit status."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from asutil import disk
+from trust import __main__ as command
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_every_part_is_a_module_that_checks():
+    for part in command.PARTS:
+        assert "\ndef check(full: bool, seed: int, folder: Path) -> dict" in (ROOT / "trust" / f"{part}.py").read_text("utf-8"), part
+
+
+def test_a_broken_promise_is_the_exit_status(tmp_path, monkeypatch, capsys):
+    found = {"numbers": {"metric_sets": 3, "table": {"a": 1}}, "storage": {"broken": "Broken: a write was lost"}}
+    monkeypatch.setattr(command, "beside", lambda part, *_: found[part])
+    monkeypatch.setattr(sys, "argv", ["trust", "--quick", "--seed", "7", "--record", str(tmp_path / "figures.json"), "numbers", "storage"])
+    assert command.main() == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "seed 7" and said[-1].startswith("BROKEN storage | seed 7 | numbers: metric sets 3; storage: broken Broken: a write")
+    recorded = disk.read_json(tmp_path / "figures.json")
+    assert (recorded["size"], recorded["seed"], recorded["parts"]) == ("quick", 7, found) and str(Path.home()) not in json.dumps(recorded)
+    monkeypatch.setattr(sys, "argv", ["trust", "numbers"])
+    assert command.main() == 0 and capsys.readouterr().out.splitlines()[-1].startswith("all promises hold | seed ")
+
+
+def test_an_unknown_part_is_refused():
+    ended = subprocess.run([sys.executable, "-m", "trust", "storrage"], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 2 and "no part storrage; there are pages, matrix" in ended.stderr
