@@ -164,9 +164,9 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
 
 def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
     """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same rung."""
-    text, baseline, dataset = _spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
+    text, baseline, dataset = spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
     if metric == "accuracy" and (majority := values(lines, "majority")):
-        return markup.number(Html(f"{text}<small>majority {_spread(majority[:1])}</small>"))
+        return markup.number(Html(f"{text}<small>majority {spread(majority[:1])}</small>"))
     where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
     if not where:
         return markup.number(text)
@@ -187,7 +187,7 @@ def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     for name, figures in known.items():
         if not figures:  # an order that means nothing for this data set
             continue
-        numbers = [markup.number(_spread([figures[m]] if figures.get(m) is not None else [])) for m in metrics]
+        numbers = [markup.number(spread([figures[m]] if figures.get(m) is not None else [])) for m in metrics]
         head = markup.cell(NAMES.get(name, name), "th", scope="row")
         body.append(markup.line([head, "no training", *numbers, *["–"] * after], "as2-from-baseline"))
     return body
@@ -281,7 +281,8 @@ def _printed(data: dict, row: str, dataset: str, metric: str) -> Html:
     return markup.marked(text, data["rows"][data["rows"][row]["baseline"]]["name"], pair) if pair else markup.number(text)
 
 
-def _spread(values: list[float]) -> str:
+def spread(values: list[float]) -> str:
+    """The mean of some seeds' values in per cent, with the standard deviation where there are several: `62.4 ± 1.3`."""
     if not values:
         return "–"
     points = 100 * np.asarray(values)

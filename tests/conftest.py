@@ -1,7 +1,9 @@
 """Small inputs that many tests share: made-up documents, a tokenizer trained on them, an index of them."""
 
+import importlib
 import os
 import random
+from pathlib import Path
 
 # One thread, here and in every process that a test starts, set before torch is imported: the bytes of a sum depend on how many share it.
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -75,6 +77,15 @@ def entries():
     from asutil import docstrings
 
     return list(docstrings.entries())
+
+
+@pytest.fixture
+def directives(monkeypatch):
+    """name -> the module of the book's directives that is called so, for this project."""
+    root = Path(__file__).resolve().parents[1]
+    monkeypatch.setenv("ASUTIL_PROJECT", str(root))
+    monkeypatch.syspath_prepend(root / "book" / "_ext")
+    return importlib.import_module
 
 
 @pytest.fixture

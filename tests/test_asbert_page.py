@@ -25,12 +25,8 @@ NS = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def page(monkeypatch):
-    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    import as2_vectors
-
-    return as2_vectors
+def page(directives):
+    return directives("as2_vectors")
 
 
 # ------------------------------------------------------------------ drawings

@@ -128,12 +128,8 @@ def test_nothing_of_it_imports_torch():
 
 
 @pytest.fixture
-def page(monkeypatch):
-    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    import as2_costs
-
-    return as2_costs
+def page(directives):
+    return directives("as2_costs")
 
 
 def test_every_table_is_shown_and_every_paper_has_a_line(page):

@@ -28,12 +28,8 @@ NS = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
-def page(monkeypatch):
-    monkeypatch.setenv("ASUTIL_PROJECT", str(ROOT))
-    monkeypatch.syspath_prepend(ROOT / "book" / "_ext")
-    import as2_evidence
-
-    return as2_evidence
+def page(directives):
+    return directives("as2_evidence")
 
 
 # ------------------------------------------------------------------ the loss, drawn
@@ -148,7 +144,7 @@ def test_the_largest_budget_is_shown_and_committed_records_first(page):
     ],
 )
 def test_rows_that_the_paper_lacks_are_refused(page, name, given):
-    with pytest.raises(ValueError, match=r"evidence_contrast has no row 'longformer_bse'.* \(it has: led_base, led_base_shared, .*\)"):
+    with pytest.raises(ValueError, match=r"evidence_contrast: unknown row 'longformer_bse'.* \(expected: led_base, led_base_shared, .*\)"):
         getattr(page, name)(DATA, lines_of("longformer_base", [0.5]), *given)
 
 

@@ -3,13 +3,14 @@
 from html import escape
 
 from as2_pages import Shown, boxed, note
-from as2_vectors import arrow, box, text
+from as2_vectors import arrow, box, panel, text
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, evidence, examples, experiments, hub, markup, runs
+from asutil import comparisons, evidence, examples, experiments, hub, markup, report, runs
 from asutil.comparisons import HERE
 from asutil.markup import NAMES
+from asutil.rows import one_of
 
 BEFORE = "before training"
 SEEN = {
@@ -84,12 +85,6 @@ def subspaces() -> str:
     return panel("The loss", "three subspaces, of which one is right", shapes, 294)
 
 
-def panel(name: str, said: str, shapes: str, height: int) -> str:
-    head = f'<p class="as2-kind"><strong>{escape(name)}</strong> {escape(said)}</p>'
-    size = f'viewBox="0 0 {WIDTH} {height}" style="min-width:0;max-width:27rem;margin:0 auto"'
-    return f'<div class="as2-input">{head}<svg {size} aria-hidden="true" xmlns="http://www.w3.org/2000/svg">{shapes}</svg></div>'
-
-
 # ------------------------------------------------------------------ how near
 
 
@@ -107,7 +102,7 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
     """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by the evidence head."""
     body = []
     for row in rows:
-        known(data, row)
+        one_of(row, data["rows"], data["slug"], "row")
         head, lines = markup.cell(data["rows"][row]["name"], "th", scope="row"), best(found, row, dataset)
         if lines is None:
             body.append(markup.line([head, markup.word("not run"), *["–"] * (len(SEEN) + 2)]))
@@ -116,17 +111,11 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
         started = [one.record["baselines"][BEFORE]["map_projected"] for one in lines.itertuples()]
         figures = [started, *([one[name] for one in measured] for name in SEEN)]
         budget = lines.rung.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
-        body.append(markup.line([head, *(markup.number(spread(values)) for values in figures), len(lines), budget]))
+        body.append(markup.line([head, *(markup.number(report.spread(values)) for values in figures), len(lines), budget]))
     heads = ["Row", "Before training, dev", *(f"After: {name}" for name in SEEN.values()), "Seeds", "Budget"]
     return markup.table(
         f"{NAMES.get(dataset, dataset)}. Mean average precision of the evidence, in points, mean ± std over seeds.", heads, body
     )
-
-
-def known(data: dict, row: str) -> None:
-    """Raises: ValueError for a row that the paper lacks."""
-    if row not in data["rows"]:
-        raise ValueError(f"{data['slug']} has no row {row!r} (it has: {', '.join(data['rows'])})")
 
 
 def best(found, row: str, dataset: str):
@@ -136,13 +125,6 @@ def best(found, row: str, dataset: str):
         return None
     order = max(((experiments.RUNGS.index(rung), source != HERE) for rung, source in zip(lines.rung, lines.source)))
     return lines[(lines.rung == experiments.RUNGS[order[0]]) & ((lines.source != HERE) == order[1])]
-
-
-def spread(values: list[float]) -> str:
-    import pandas as pd
-
-    points = 100 * pd.Series(values)
-    return f"{points.mean():.1f}" + (f" ± {points.std():.1f}" if len(points) > 1 else "")
 
 
 # ------------------------------------------------------------------ what was read
@@ -160,7 +142,7 @@ class LeftOut(Shown):
 
 def left_out_table(data: dict, found, row: str, datasets) -> str:
     """A line a data set and side, from the record of the row that is `best`."""
-    known(data, row)
+    one_of(row, data["rows"], data["slug"], "row")
     body = []
     for dataset in datasets:
         lines = best(found, row, dataset)

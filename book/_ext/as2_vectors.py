@@ -81,9 +81,9 @@ def towers(names: dict[str, str], shared: str) -> tuple[str, list[float]]:
     return shapes + f'<g style="{halo}">{text(WIDTH / 2, 72, shared, "s")}</g>', middles
 
 
-def panel(name: str, said: str, shapes: str) -> str:
+def panel(name: str, said: str, shapes: str, height: int = 394) -> str:
     head = f'<p class="as2-kind"><strong>{escape(name)}</strong> {escape(said)}</p>'
-    size = f'viewBox="0 0 {WIDTH} 394" style="min-width:0;max-width:27rem;margin:0 auto"'
+    size = f'viewBox="0 0 {WIDTH} {height}" style="min-width:0;max-width:27rem;margin:0 auto"'
     return f'<div class="as2-input">{head}<svg {size} aria-hidden="true" xmlns="http://www.w3.org/2000/svg">{shapes}</svg></div>'
 
 
