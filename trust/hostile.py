@@ -4,6 +4,7 @@ Every loader (`trust.loaders`, `trust.run_loaders`) is given spoilt inputs (`tru
 and a bound on its memory: what kills that process, or what keeps it busy, is found as well.
 """
 
+import faulthandler
 import json
 import multiprocessing
 import os
@@ -105,6 +106,7 @@ def in_a_process(given: list[tuple], seed: int, folder: Path) -> list[dict]:
 
 
 def _work(given: list[tuple], seed: int, folder: Path, log: Path) -> None:
+    faulthandler.disable()  # a crash is a verdict here
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -179,6 +179,14 @@ def _sentence_transformer(trap: Trap, model: Path, tokenizer) -> Path:
     return folder
 
 
+def _expected(index: Path) -> None:
+    """Let corpus.json say that the arrays are what was written: its hashes are not what refuses them."""
+    from asutil import disk, hub
+
+    info = disk.read_json(index / "corpus.json")
+    disk.write_json(index / "corpus.json", info | {"sha256": {name: hub.sha256(index / f"{name}.npy") for name in info["sha256"]}})
+
+
 def _indexes(trap: Trap, tokenizer, documents: list) -> None:
     from asutil import corpus, shards
 
@@ -186,8 +194,10 @@ def _indexes(trap: Trap, tokenizer, documents: list) -> None:
         place = trap.folder / f"index_{name}"
         corpus.build(documents, tokenizer, place, source="made up")
         trap.array(place / f"{name}.npy")
+        _expected(place)
         trap.refuses(f"objects in {name}.npy", lambda place=place: corpus.Corpus.open(place), "refused: build the index again")
         (place / f"{name}.npy").write_bytes(trap.bytes)
+        _expected(place)
         trap.refuses(f"a pickle as {name}.npy", lambda place=place: corpus.Corpus.open(place), "refused: build the index again")
 
 

@@ -18,7 +18,7 @@ from tqdm.auto import tqdm
 from transformers import RobertaConfig
 
 from asutil import corpus as c
-from asutil import encoders, finding, groups, heads, inputs, joints, long_inputs, sampling, training, triplets, verifying
+from asutil import encoders, finding, groups, heads, inputs, joints, long_inputs, sampling, trainer, training, triplets, verifying
 from asutil.claims import Claim, Evidence
 from asutil.evidence import Answer, LongQuestion, Passage
 from asutil.questions import Candidate, Question
@@ -76,7 +76,7 @@ def check_loaders(index, seed: int) -> int:
         own = {found for found, (of, _) in zip(expected, asked) if of == name}
         must(len(own) > 1, f"{name}: all {len(made)} steps have one batch")
     for workers in tqdm(WORKERS, "workers that make batches", unit="", dynamic_ncols=True):
-        loader = DataLoader(Made(together), 1, collate_fn=training._only, num_workers=workers)
+        loader = DataLoader(Made(together), 1, collate_fn=trainer._first, num_workers=workers)
         for found, one, (name, step) in zip(map(digest, loader), expected, asked, strict=True):
             must(found == one, f"{name}: another batch of step {step} from {workers} workers")
     return len(kinds)

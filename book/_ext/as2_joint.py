@@ -177,7 +177,7 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
 def confusion(one) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
     side = comparisons.side(one)
-    scores = runs.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet")
+    scores = runs.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",))
     columns = [verdict.lower().replace(" ", "_") for verdict in metrics.VERDICTS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
     body = []
