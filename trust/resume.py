@@ -142,6 +142,7 @@ def _trained(held: Held, name: str, work, count: int, draw):
         must(_examples(folder) == seen, f"{folder}: other examples than without a kill")
         must(_without_time(folder) == _without_time(whole), f"{folder}: another log.jsonl than without a kill")
         must(not _half_written(folder), f"{folder}: a half-written checkpoint is left behind")
+        must("unfinished or damaged" not in (folder / "output.txt").read_text(), f"{folder}: a kill left a checkpoint that cannot be read")
         shutil.rmtree(folder / "checkpoints")
     return found, expected, seen
 
