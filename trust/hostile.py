@@ -13,6 +13,7 @@ import re
 import resource
 import shutil
 import signal
+import threading
 import time
 import traceback
 from collections import Counter
@@ -107,6 +108,7 @@ def in_a_process(given: list[tuple], seed: int, folder: Path) -> list[dict]:
 
 def _work(given: list[tuple], seed: int, folder: Path, log: Path) -> None:
     faulthandler.disable()  # a crash is a verdict here
+    tqdm.set_lock(threading.RLock())  # who is killed must not take the one of this process' bars with it
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -86,6 +87,7 @@ def _child(work, folder: Path) -> None:
     status = 1
     try:
         os.setsid()  # its own workers die with it
+        tqdm.set_lock(threading.RLock())  # a killed process must not take the one of this process' bars with it
         output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):
             os.dup2(output, stream)
