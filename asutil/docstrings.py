@@ -7,6 +7,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from importlib import metadata, util
 from itertools import islice
 from pathlib import Path
@@ -56,6 +57,7 @@ def _modules(package: str) -> Iterator[tuple[str, Path]]:
             yield ".".join((package, *parts)).removesuffix(".__init__"), path
 
 
+@cache  # a run reads documents and questions, or claims and their evidence, from the same files
 def _in_file(path: Path) -> list[tuple[str, str]]:
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
