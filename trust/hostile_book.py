@@ -1,6 +1,5 @@
 """A copy of the book into which texts are planted that would run, if a page took them for markup: in data, records and runs."""
 
-import json
 import os
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ from html import escape
 from itertools import cycle
 from pathlib import Path
 
+from asutil import disk, runs
 from trust import must
 from trust.payloads import PAYLOADS
 
@@ -120,7 +120,7 @@ def _committed(root: Path, dataset: str, row: str, asked: list, slots: Iterator[
     record |= {"per_question": [[name, *[1.0 if right[name] else 0.2] * 3] for name, *_ in asked], "chosen": chosen}
     path = root / "results" / PAPER / row / f"{dataset}-small-seed0.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record), encoding="utf-8")
+    disk.write_json(path, record)
 
 
 def _run(folder: Path) -> None:
@@ -139,7 +139,7 @@ def _run(folder: Path) -> None:
         cells.append(nbformat.v4.new_code_cell("shown", outputs=[output]))
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "notebook.ipynb")
     record = {"notebook": "finetune", "name": folder.name, "rung": PAYLOADS[0], "seed": PAYLOADS[4], "settings": {}}
-    (folder / "record.json").write_text(json.dumps(record | {"metrics": {"test": {PAYLOADS[5]: 0.5, "map": 0.5}}}), encoding="utf-8")
+    disk.write_json(folder / "record.json", record | {"metrics": {"test": {PAYLOADS[5]: 0.5, "map": 0.5}}} | runs.hashes(folder))
 
 
 def _shown() -> Iterator:

@@ -19,6 +19,8 @@ import numpy as np
 from bs4 import BeautifulSoup, Tag
 from tqdm.auto import tqdm
 
+from asutil import disk
+
 from . import Broken, must, traced, traced_blocks, traced_gains
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -237,7 +239,7 @@ def changed(root: Path) -> None:
     results = root / "results" / "sentence_objectives"
     record = json.loads((results / "roberta_ssp" / "wikiqa-small-seed0.json").read_text("utf-8"))
     record["metrics"]["test"]["map"] += 0.1
-    (results / "roberta_ssp" / "wikiqa-small-seed0.json").write_text(json.dumps(record), encoding="utf-8")
+    disk.write_json(results / "roberta_ssp" / "wikiqa-small-seed0.json", record)
     (results / "roberta_base" / "wikiqa-small-seed1.json").unlink()
     paper = root / "experiments" / "sentence_objectives.yml"
     text = paper.read_text("utf-8")
