@@ -25,7 +25,7 @@ SAME = ("notebook", "name", "seed", "settings", "inputs", "metrics", "weights_sh
 
 def check(full: bool, seed: int, folder: Path) -> dict:
     """Kills of the demonstration's three runs at a small size, and the calls that went on with them."""
-    draw, wanted, killed, calls = random.Random(seed), 20 if full else 3, 0, 0
+    draw, wanted, killed, calls = random.Random(seed), 20 if full else 2, 0, 0
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
@@ -36,7 +36,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = _project(folder / f"killed {calls}")
             while True:
                 calls += 1
-                moment = draw.uniform(2, 0.8 * seconds) if killed < wanted else None
+                moment = draw.uniform(3, (0.8 if full else 0.3) * seconds) if killed < wanted else None
                 if _called(snakemake, project, moment, everything=draw.random() < 0.5):
                     break
                 killed += 1
