@@ -117,7 +117,7 @@ def pretraining(held: Held, count: int, draw) -> dict:
     must(len(examples) == STEPS * 8 and max(Counter(examples).values()) == 1, "pre-training: an example was lost or read twice")
     enough = found.inside >= 0.3 * found.kills or count < 20
     must(enough, f"pre-training: {found.inside} of {found.kills} kills were inside a save, expected 3 in 10")
-    return {"kills": found.kills, "inside_saves": found.inside, "runs": len(found.finished), "weights_sha256": weights}
+    return {"kills": found.kills, "inside_saves": found.inside, "runs": len(found.finished), "weights_sha256": weights[:12]}
 
 
 def fine_tuning(held: Held, count: int, draw) -> int:
