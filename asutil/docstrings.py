@@ -57,8 +57,13 @@ def _modules(package: str) -> Iterator[tuple[str, Path]]:
             yield ".".join((package, *parts)).removesuffix(".__init__"), path
 
 
-@cache  # a run reads documents and questions, or claims and their evidence, from the same files
 def _in_file(path: Path) -> list[tuple[str, str]]:
+    state = path.stat()
+    return _parsed(path, state.st_size, state.st_mtime_ns)
+
+
+@cache  # a run reads documents and questions, or claims and their evidence, from the same files
+def _parsed(path: Path, size: int, changed: int) -> list[tuple[str, str]]:
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
             nodes = [("", ast.parse(path.read_bytes()))]
