@@ -7,6 +7,9 @@ from pathlib import Path
 
 from asutil import disk
 from trust import __main__ as command
+from trust import traced_blocks
+
+from . import made_up
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -32,3 +35,14 @@ def test_a_broken_promise_is_the_exit_status(tmp_path, monkeypatch, capsys):
 def test_an_unknown_part_is_refused():
     ended = subprocess.run([sys.executable, "-m", "trust", "storrage"], cwd=ROOT, capture_output=True, text=True)
     assert ended.returncode == 2 and "no part storrage; there are pages, matrix" in ended.stderr
+
+
+def test_the_page_shows_what_was_counted(tmp_path, directives):
+    parts = {"numbers": {"metric_sets": 3, "workers": "1/2", "table": {"a": 1}, "seconds": 2}, "storage": {"faults": 7, "seconds": 1}}
+    record = {"size": "quick", "seed": 7, "parts": parts, "hardware": {"cpu_cores": 2}, "created": "2026-01-02T03:04:05+00:00"}
+    (tmp_path / "results" / "trust").mkdir(parents=True)
+    disk.write_json(tmp_path / "results" / "trust" / "quick.json", record)
+    html = directives("as2_trust").table(record)
+    shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
+    assert shown[1:] == [list(line) for line in traced_blocks.trust(tmp_path)]
+    assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2"] and shown[-1][1] == "quick size, seed 7, 2 cores, 2026-01-02"
