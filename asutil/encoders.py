@@ -169,6 +169,9 @@ def load(
     with weights.seeded(seed):
         pair, new_pair = weights.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
         tokenizer, detects = load_tokenizer(name), mlm and pair.config.model_type == "electra"
+        known = pair.get_input_embeddings().num_embeddings
+        if beyond := [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]:
+            raise ValueError(f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings")
         if generator and not detects:
             raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {pair.config.model_type}")
         if detects:

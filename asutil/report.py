@@ -18,6 +18,7 @@ VERDICTS = ("differs", "close", "matches", "reduced budget", "private data", "no
 PRETRAINING = experiments.NOTEBOOKS["pretrain"]
 EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
+LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
 SEEDS = 3  # that a match asks for
 
 
@@ -353,8 +354,9 @@ def _read_log(path: Path) -> list[dict]:
     for number, (_, text) in enumerate(files.lines(path), 1):
         try:
             row = dict(json.loads(text))
-            if not all(isinstance(row[name], int | float) for name in row if name in DRAWN) or "step" not in row:
-                raise ValueError("expected a number as step, and as whatever is drawn")
+            drawn = [row[name] for name in row if name in DRAWN]
+            if "step" not in row or not all(isinstance(value, int | float) and abs(value) < LARGEST for value in drawn):
+                raise ValueError(f"expected a number below {LARGEST:.0e} as step, and as whatever is drawn")
         except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})") from error
         found.append(row)

@@ -468,3 +468,11 @@ def test_the_real_backbone_loads_in_float32_with_its_tokenizer(mirror):
     text = "Where is it? </s> It isn't here."
     assert model.tokenizer.decode(model.tokenizer(text)["input_ids"]) == f"<s> {text}</s>"
     assert not model.tokenizer(text)["input_ids"].count(2) > 1
+
+
+def test_a_tokenizer_with_tokens_that_the_model_does_not_know_is_refused(saved):
+    _, folder = saved
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"cls_token": "a token of another model"}))
+    with pytest.raises(ValueError, match="'a token of another model' is beyond"):
+        encoders.load(folder)

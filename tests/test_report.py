@@ -370,7 +370,7 @@ def test_training_curves(tmp_path):
     assert looks[0][0] != looks[2][0] and looks[0][1] != looks[2][1]  # colour is not the only sign
     figure.savefig(tmp_path / "curves.png")
     report.training_curves({}).savefig(tmp_path / "empty.png")
-    for wrong in ('{"step"', '{"loss": 1}', '{"step": "a"}', '{"step": 1, "eval_map": []}', "[" * 100_000):
+    for wrong in ('{"step"', '{"loss": 1}', '{"step": "a"}', '{"step": 1e30}', '{"step": 1, "eval_map": []}', "[" * 100_000):
         log.write_text(f'{{"step": 1, "loss": 2.0, "note": "a\u2028b"}}\n{wrong}\n')
         with pytest.raises(ValueError, match=r"log.jsonl, line 2: not a JSON object"):
             report.training_curves({"a": log})

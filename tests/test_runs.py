@@ -135,19 +135,6 @@ def test_a_record_with_nan_is_not_written(project):
     assert not run.finished and not list(run.folder.glob(".*.part"))
 
 
-def test_failed_write_leaves_the_old_file(tmp_path):
-    path = tmp_path / "x"
-    path.write_text("old")
-
-    def fails(part):
-        part.write_text("half")
-        raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="No space"):
-        disk.atomically(path, fails)
-    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
-
-
 def test_read_all_gives_one_row_a_run(project):
     finished(project / "runs" / "pretrain-psd-0123456789ab", metrics={"validation": {"accuracy": 0.75}})
     (project / "runs" / "finetune-wikiqa-ba9876543210").mkdir()
