@@ -20,7 +20,7 @@ from pathlib import Path
 
 from asutil import disk, runs
 
-PARTS = ("pages", "matrix", "mutants", "security", "hostile", "resume", "numbers", "storage")  # the longest first
+PARTS = ("matrix", "numbers", "mutants", "resume", "pages", "security", "hostile", "storage")  # the longest first
 
 
 def checked(part: str, full: bool, seed: int, folder: Path) -> dict:

@@ -3,6 +3,7 @@
 Each run ends in the record, and in the weights, of a matrix that was left alone; runs that were finished are not run again.
 """
 
+import itertools
 import json
 import os
 import random
@@ -20,12 +21,13 @@ from trust import must
 from trust.loaders import DOCUMENTS
 
 SMALL = ("steps=16", "batch_size=8", "warmup_steps=2", "epochs=1", "question_limit=12", "validation_examples=40", "corpus=mine.jsonl")
+NAMES = ("Rome", "May", "books", "Oslo")
 SAME = ("notebook", "name", "seed", "settings", "inputs", "metrics", "weights_sha256", "tables_sha256")
 
 
 def check(full: bool, seed: int, folder: Path) -> dict:
-    """Kills of the demonstration's three runs at a small size, and the calls that went on with them."""
-    draw, wanted, killed, calls = random.Random(seed), 20 if full else 2, 0, 0
+    """Kills of two pre-training runs and the two fine-tuning runs that start from them, all small, and the calls that went on with them."""
+    draw, wanted, killed, calls = random.Random(seed), 100 if full else 2, 0, 0
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
@@ -49,12 +51,18 @@ def check(full: bool, seed: int, folder: Path) -> dict:
 
 
 def _project(folder: Path) -> Path:
-    """A project with the notebooks and rows of this one, and some documents."""
+    """A project with the notebooks and rows of this one, and small documents and questions of its own."""
     for name in ("notebooks", "experiments", "profiles"):
         shutil.copytree(runs.root() / name, folder / name, ignore=shutil.ignore_patterns(".*"))
     (folder / "book").mkdir()
     rows = ({**row, "text": "\n\n".join([row["text"]] * 4).replace("winter", f"winter of {n}")} for n, row in enumerate(DOCUMENTS * 6))
-    (folder / "mine.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    candidates = itertools.product(range(100), NAMES)
+    asked = ({"question": f"When does winter {n} end?", "answer": f"In {name} {n}.", "label": int(name == "May")} for n, name in candidates)
+    for name, lines in (("mine", rows), ("asked", asked)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    paper = folder / "experiments" / "sentence_objectives.yml"  # the demonstration's rows are here
+    rows = paper.read_text("utf-8").replace("[pydocs]", "[asked.jsonl]").replace("[roberta_base, roberta_psd]", "[roberta_sp, roberta_psd]")
+    paper.write_text(rows, encoding="utf-8")
     return folder
 
 
