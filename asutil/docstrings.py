@@ -1,23 +1,19 @@
 """The embedded `pydocs` source: the prose of docstrings of packages that this project installs anyway, read without importing them."""
 
-import ast
 import hashlib
-import logging
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
-from importlib import metadata, util
+from importlib import metadata
 from itertools import islice
-from pathlib import Path
 from typing import NamedTuple
+
+from . import docstring_files
 
 PACKAGES = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "torch", "transformers")
 NUMPYDOC = ("numpy", "scipy", "pandas", "sklearn")  # those whose docstrings have numpydoc sections
 DISTRIBUTION = {"sklearn": "scikit-learn"}
 SKIPPED = ("Examples", "Example", "References", "See Also", "See also")  # code, citations, lists of names
-log = logging.getLogger(__name__)
 
 
 class Docstring(NamedTuple):
@@ -30,53 +26,17 @@ class Docstring(NamedTuple):
 def read(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
     """Every distinct docstring of `packages`, ordered by module and name; of identical (mostly inherited) ones the first.
 
-    Test folders are left out; so is a file in a newer Python's syntax, which is logged.
-
     Raises: FileNotFoundError for a package that is not installed.
     """
     seen = set()
     for package in packages:
-        for module, path in sorted(_modules(package)):
-            for qualname, text in sorted(_in_file(path), key=lambda pair: pair[0]):
-                if len(seen) == limit:
-                    return
-                digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
-                if digest not in seen:
-                    seen.add(digest)
-                    yield Docstring(package, module, qualname, text)
-
-
-def _modules(package: str) -> Iterator[tuple[str, Path]]:
-    spec = util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise FileNotFoundError(f"pydocs reads the package {package}, which is not installed")
-    root = Path(spec.submodule_search_locations[0])
-    for path in root.rglob("*.py"):
-        parts = path.relative_to(root).with_suffix("").parts
-        if not any(part.startswith(("test", "conftest")) for part in parts):
-            yield ".".join((package, *parts)).removesuffix(".__init__"), path
-
-
-def _in_file(path: Path) -> list[tuple[str, str]]:
-    state = path.stat()
-    return _parsed(path, state.st_size, state.st_mtime_ns)
-
-
-@cache  # a run reads documents and questions, or claims and their evidence, from the same files
-def _parsed(path: Path, size: int, changed: int) -> list[tuple[str, str]]:
-    try:
-        with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
-            nodes = [("", ast.parse(path.read_bytes()))]
-    except SyntaxError as error:
-        log.info("left out %s, line %s: %s", path.name, error.lineno, error.msg)
-        return []
-    found = []
-    while nodes:
-        qualname, node = nodes.pop()
-        found += [(qualname, text)] if (text := ast.get_docstring(node)) else []
-        inner = (child for child in node.body if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef))
-        nodes += [(f"{qualname}.{child.name}".lstrip("."), child) for child in inner]
-    return found
+        for found in docstring_files.of_package(package):
+            if len(seen) == limit:
+                return
+            digest = hashlib.blake2b(found[-1].encode("utf-8", "replace"), digest_size=16).digest()
+            if digest not in seen:
+                seen.add(digest)
+                yield Docstring(package, *found)
 
 
 def fingerprint(packages=PACKAGES) -> str:

@@ -61,6 +61,7 @@ ASKED = [
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """A package that must not be imported, with what a reader meets in the real ones."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     root = tmp_path / "invented"
     for folder in ("_core", "tests", "testing"):
         (root / folder).mkdir(parents=True)
