@@ -124,6 +124,11 @@ def settings(notebook: str, given: dict) -> dict:
     A rung's value may depend on another parameter: `max_tokens: {paper: {objective: {ssp: 128, sp: 256}}}`.
     """
     check(notebook, given)
+    return effective(notebook, given)
+
+
+def effective(notebook: str, given: dict) -> dict:
+    """`settings` of what has been checked before."""
     values = {name: parameter.default for name, parameter in parameters(notebook).items()}
     values |= {name: value for name, value in given.items() if value is not None}
     budget = _rungs().get(notebook, {})

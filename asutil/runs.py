@@ -20,7 +20,7 @@ from filelock import FileLock
 from . import disk, files, hub
 from .parameters import Parameter as Parameter
 from .parameters import check as check
-from .parameters import nearest, parameters, root, settings
+from .parameters import effective, nearest, parameters, root, settings
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
@@ -119,32 +119,30 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     Args:
         must_exist: refuse a model or a stage that names a run which is not finished; False for planning a chain of runs.
     """
-    effective = settings(notebook, given)
-    runs_dir, inputs = effective.pop("runs_dir", None), {}
+    values = settings(notebook, given)
+    runs_dir, inputs = values.pop("runs_dir", None), {}
     for name, fingerprint in _fingerprints(notebook).items():
-        if effective.get(name) is not None:
-            inputs[name] = fingerprint(effective[name])
-    for name in models(effective["models"], effective["rung"], runs_dir) if effective.get("models") else ():
+        if values.get(name) is not None:
+            inputs[name] = fingerprint(values[name])
+    for name in models(values["models"], values["rung"], runs_dir) if values.get("models") else ():
         inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
     for name in (*STARTS, *STAGES):
-        if effective.get(name) or (name in STAGES and name in effective):
-            inputs[name] = _model_fingerprint(effective[name] or "", runs_dir, must_exist, name)
-    named = shown(effective)
-    decided = {name: value for name, value in effective.items() if value is not None}  # a new optional parameter moves no old run
+        if values.get(name) or (name in STAGES and name in values):
+            inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)
+    named = shown(values)
+    decided = {name: value for name, value in values.items() if value is not None}  # a new optional parameter moves no old run
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
     return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
 
 
 def _slug(notebook: str, given: dict, named: dict) -> str:
     """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
-    effective, words = settings(notebook, given), []
+    values, words = effective(notebook, given), []
     for name in parameters(notebook):
-        without = settings(notebook, {other: value for other, value in given.items() if other != name}) if name in given else effective
-        if (
-            name != "runs_dir"
-            and effective[name] is not None
-            and ({name, f"{notebook}.{name}"} & {*NAMED_BY} or effective[name] != without[name])
-        ):
+        if name == "runs_dir" or values[name] is None:
+            continue
+        without = {other: value for other, value in given.items() if other != name}
+        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (name in given and values[name] != effective(notebook, without)[name]):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
@@ -221,10 +219,10 @@ def start(notebook: str, values: dict) -> Run:
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.own(folder)  # the processes of one training share its run
     disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
-    effective = settings(notebook, given)
-    found = {name: find(effective[name], effective["runs_dir"]) for name in (*STARTS, *STAGES) if effective.get(name)}
+    values = settings(notebook, given)
+    found = {name: find(values[name], values["runs_dir"]) for name in (*STARTS, *STAGES) if values.get(name)}
     run = Run(
-        notebook, folder, given, who, SimpleNamespace(**effective | {name: str(path) for name, path in found.items() if path}), lock=lock
+        notebook, folder, given, who, SimpleNamespace(**values | {name: str(path) for name, path in found.items() if path}), lock=lock
     )
     if run.finished:
         print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
