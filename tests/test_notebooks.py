@@ -5,13 +5,16 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from asutil import parameters, runs
+from trust import matrix
 
 ROOT = Path(__file__).parents[1]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TINY = {"steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
 
@@ -145,25 +148,23 @@ def test_the_ranker_of_a_run_ranks(line):
     assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
 
 
-def test_a_killed_run_ends_in_the_same_bytes(line, corpus_file, tmp_path):
-    """Killed when its first checkpoint is there, started again: the weights of the run that was not killed."""
-    import time
-
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_a_killed_matrix_ends_in_the_bytes_of_a_run_that_was_not_killed(line, corpus_file, tmp_path):
+    """Killed with all that it started when a first checkpoint is there, and called again. The same at random moments: trust.matrix."""
     _, pretrained, _ = line
-    shutil.copytree(line[0] / "shared", tmp_path / "shared")
-    given = {"corpus": corpus_file, **TINY, "runs_dir": tmp_path}
-    arguments = [word for name, value in given.items() for word in ("-p", name, str(value))]
-    command = [str(Path(sys.executable).with_name("papermill")), str(ROOT / "notebooks" / "pretrain.ipynb"), *arguments]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True, env=ENVIRONMENT)
-    deadline = time.monotonic() + 120
-    while not list(tmp_path.glob("pretrain-*/checkpoints/checkpoint-*/complete.json")):
-        assert process.poll() is None and time.monotonic() < deadline
+    project = matrix.project_in(tmp_path / "project")
+    shutil.copytree(line[0] / "shared", project / "runs" / "shared")
+    settings = [f"{name}={value}" for name, value in {"corpus": corpus_file, **TINY}.items()]
+    call = lambda: matrix.started(SNAKEMAKE, project, f"runs/{pretrained.name}/record.json", settings)
+    process, run = call(), project / "runs" / pretrained.name
+    deadline = time.monotonic() + 300
+    while not list(run.glob("checkpoints/checkpoint-*/complete.json")):
+        assert process.poll() is None and time.monotonic() < deadline, (project / "output.txt").read_text()
         time.sleep(0.01)
     os.killpg(process.pid, 9)
     process.wait()
-    (run,) = tmp_path.glob("pretrain-*")
     assert not (run / "record.json").exists()
-    papermill("pretrain", tmp_path, corpus=corpus_file, **TINY)
+    assert call().wait() == 0, (project / "output.txt").read_text()
     for name in ("model.safetensors", "head.safetensors"):
         assert (run / "model" / name).read_bytes() == (pretrained / "model" / name).read_bytes()
 

@@ -31,11 +31,11 @@ def check(full: bool, seed: int, folder: Path) -> dict:
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
-    expected = _records(_left_alone(snakemake, _project(folder / "whole")))
+    expected = _records(_left_alone(snakemake, project_in(folder / "whole")))
     seconds = time.monotonic() - started
     with tqdm(total=wanted, desc="matrix", unit=" kills", dynamic_ncols=True) as bar:
         while killed < wanted:
-            project = _project(folder / f"killed {calls}")
+            project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
                 moment = draw.uniform(3, (0.8 if full else 0.3) * seconds) if killed < wanted else None
@@ -50,7 +50,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
     return {"kills": killed, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
 
 
-def _project(folder: Path) -> Path:
+def project_in(folder: Path) -> Path:
     """A project with the notebooks and rows of this one, and small documents and questions of its own."""
     for name in ("notebooks", "experiments", "profiles"):
         shutil.copytree(runs.root() / name, folder / name, ignore=shutil.ignore_patterns(".*"))
@@ -66,8 +66,9 @@ def _project(folder: Path) -> Path:
     return folder
 
 
-def _started(snakemake: Path, project: Path) -> subprocess.Popen:
-    command = [str(snakemake), "-s", "experiments/Snakefile", "-c2", "--config", *SMALL, "--", "demo"]
+def started(snakemake: Path, project: Path, target: str = "demo", settings=SMALL) -> subprocess.Popen:
+    """The matrix of a project, in a session of its own; what it says is in `output.txt`."""
+    command = [str(snakemake), "-s", "experiments/Snakefile", "-c2", "--config", *settings, "--", target]
     environment = {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(runs.root()), "OMP_NUM_THREADS": "1"}
     environment["PATH"] = f"{snakemake.parent}:{environment['PATH']}"
     output = (project / "output.txt").open("a")
@@ -81,7 +82,7 @@ def _left_alone(snakemake: Path, project: Path) -> Path:
 
 def _called(snakemake: Path, project: Path, moment: float | None, everything: bool) -> bool:
     """Call the matrix, and kill it at a moment, where it lasts so long; whether it came to its end."""
-    process = _started(snakemake, project)
+    process = started(snakemake, project)
     try:
         status = process.wait(timeout=moment)
     except subprocess.TimeoutExpired:
