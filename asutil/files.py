@@ -23,6 +23,8 @@ def decoded(data: bytes, place: str) -> str:
 def lines(path: Path) -> Iterator[tuple[str, str]]:
     """(place, line) of a text file, counted from 1: a line ends at a line feed alone, not at U+2028, which may stand in a text.
 
+    A mark in front of a line is dropped: files that were joined have one where each began.
+
     Raises: ValueError that names file and line, of what is no UTF-8.
     """
     with path.open("rb") as stream:

@@ -58,6 +58,8 @@ def stories(source: str | Path) -> Iterator[dict]:
     """The stories of NewsQA's combined file."""
     try:
         found = json.loads(Path(source).read_text(encoding="utf-8"))["data"]
+        if not isinstance(found, list):
+            raise TypeError(f"'data' is a list of stories, got {type(found).__name__}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{source}: expected NewsQA's combined JSON, an object with 'data', {type(error).__name__}: {error}") from None
     for number, story in enumerate(found, start=1):

@@ -136,7 +136,8 @@ class Sampler:
         if rule is not sop:
             self.anchors = self.anchors[~self._without_negatives(self.anchors)]
         if not len(self.anchors):
-            least, where = int(anchor_need.min(initial=9)), " beside the first" if rule is sdc else ""
+            least = int(rule.needs(*rule.lengths(self._lengths_key(np.arange(1000))))[0].min())  # what the drawn lengths can come to
+            where = " beside the first" if rule is sdc else ""
             needs = f"at least 2 documents and paragraphs of {least} or more sentences{where}"
             raise self._refused(objective, len(candidates), sizes, needs)
 

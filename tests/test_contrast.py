@@ -63,6 +63,7 @@ def test_it_is_summed_in_float32():
     questions, sentences, evidence, temperatures = made_up(3)
     loss = losses.question_evidence(questions.bfloat16(), sentences.bfloat16(), evidence, 0, temperatures.float() * 0.01)
     assert loss.dtype == torch.float32 and loss.isfinite()
+    assert losses.question_evidence(questions.float(), sentences.float(), evidence, 0, temperatures.double()).dtype == torch.float32
 
 
 @pytest.mark.parametrize(

@@ -158,6 +158,8 @@ def test_the_siamese_head_equals_its_formula():
     assert torch.autograd.gradcheck(head, [u.requires_grad_(), v.requires_grad_()])
     with pytest.raises(ValueError, match="one logit tells 2 classes apart, got 3"):
         heads.Siamese(6, classes=3)
+    fresh = heads.Siamese(4000).linear
+    assert fresh.weight.std().item() == pytest.approx(0.02, rel=0.05) and fresh.weight.mean().abs() < 0.001 and fresh.bias.item() == 0
 
 
 def test_identity_is_of_the_weights_and_the_settings(folder, tmp_path):

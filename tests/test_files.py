@@ -25,7 +25,7 @@ def test_what_is_no_json_is_said_with_its_place(text, said):
 
 def test_a_line_ends_at_a_line_feed_alone(tmp_path):
     path = tmp_path / "some.txt"
-    path.write_bytes("\ufeffa\u2028b\x85c\x0bd\r\ne\rf\n".encode() + b"\xe4")
+    path.write_bytes("\ufeffa\u2028b\x85c\x0bd\r\n\ufeffe\rf\n".encode() + b"\xe4")
     found = files.lines(path)
     assert [next(found), next(found)] == [("some.txt line 1", "a\u2028b\x85c\x0bd"), ("some.txt line 2", "e\rf")]
     with pytest.raises(ValueError, match=r"some.txt line 3: expected UTF-8, got byte 0xe4 at 0"):

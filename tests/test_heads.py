@@ -96,6 +96,20 @@ def test_the_pair_head_is_float32_under_autocast(whole):
     assert logits.dtype == torch.float32
 
 
+def test_every_name_for_others_is_there():
+    assert all(getattr(heads, name) is not None for name in heads.__all__)
+
+
+def test_a_packed_micro_batch_is_read_by_the_compiled_form(whole, monkeypatch):
+    backbone, read = heads.take_backbone(whole[0]), []
+    monkeypatch.setattr(heads.packing, "outputs", lambda *given: read.append(given))
+    packed = {"input_ids": torch.ones(1, 4, dtype=torch.long), "cu_seq_lens": torch.tensor([0, 4])}
+    compiled = lambda **_: None
+    heads.outputs_of(backbone, packed, True, compiled)
+    heads.outputs_of(backbone, packed, True)
+    assert [given[1:] for given in read] == [(packed, True, compiled), (packed, True, None)]
+
+
 def test_a_bare_backbone_has_no_head_to_take():
     with pytest.raises(ValueError, match="RobertaModel"):
         heads.take_backbone(RobertaModel(RobertaConfig(**SIZE)))

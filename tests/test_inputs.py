@@ -74,6 +74,20 @@ def test_pairs_equal_the_tokenizer(request, which, max_tokens):
     assert (made.types is None) == (which == "tokenizer")
 
 
+def test_token_numbers_beyond_16_bits_are_kept():
+    words = [f"w{number}" for number in range(70_000)]
+    backend = Tokenizer(
+        models.WordLevel({word: number for number, word in enumerate(["[PAD]", "[CLS]", "[SEP]", *words])}, unk_token="[PAD]")
+    )
+    backend.pre_tokenizer = pre_tokenizers.Whitespace()
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B [SEP]", special_tokens=[("[CLS]", 1), ("[SEP]", 2)]
+    )
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[PAD]", cls_token="[CLS]", sep_token="[SEP]")
+    asked = [Question("q", "w1 w65533 w69999", (Candidate("c", "w65534 w2", 1, None, None),))]
+    assert inputs.Pairs(tokenizer, asked).join(np.arange(1), 20).ids.tolist() == [1, 4, 65_536, 70_002, 2, 65_537, 5, 2]
+
+
 # ------------------------------------------------------------------ triples
 
 
@@ -320,6 +334,16 @@ def test_stream_of_epochs_visits_every_example_once_an_epoch(corpus):
     assert all(np.array_equal(a[1], b[1]) for a, b in zip(again.examples(step), batches.examples(step)))
 
 
+def test_the_objective_of_each_example_of_a_union_stands_beside_it(corpus):
+    batches = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "all", epoch=epoch), 3, 24, 64)
+    ((epoch, numbers),) = batches.examples(2)
+    members = Sampler(corpus, "all", epoch=epoch).spans(numbers).members
+    told = np.concatenate([part["members"] for part in batches[2]["micro"]])
+    assert sorted(told) == sorted(members) and len({*told}) == 3
+    alone = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "ssp"), 1, 8)[0]
+    assert all("members" not in part for part in alone["micro"])
+
+
 def test_no_masking_leaves_the_mlm_loss_out(corpus):
     batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 8, mlm_share=0)[0]
     assert batch["masked"] == 0 and "masked_positions" not in batch["micro"][0]
@@ -334,6 +358,8 @@ def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
     assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(len(pairs)))
     assert epochs[0] != epochs[1] != list(range(len(pairs)))
     assert inputs.FinetuningBatches(pairs, 2, 8, 40, seed=2).examples(0).tolist() != batches.examples(0).tolist()
+    unsaid = inputs.FinetuningBatches(pairs, 2, 8, 40)
+    assert np.array_equal(unsaid.examples(0), inputs.FinetuningBatches(pairs, 2, 8, 40, seed=0).examples(0))
     whole = pairs.join(batches.examples(3), 40)
     assert sorted(i for i, _, _ in unpacked(batches[3]["micro"], 0)) == sorted(
         tuple(whole.ids[a:b].tolist()) for a, b in zip(whole.offsets, whole.offsets[1:])

@@ -322,7 +322,7 @@ def test_what_is_wrong_with_a_story_is_said_with_its_number(tmp_path, changed, m
     source = combined(tmp_path / "combined.json", story(), story("dev") | changed)
     with pytest.raises(ValueError, match=rf"combined\.json, {message}"):
         newsas2.build(source, tmp_path / "news", splitter="blingfire")
-    for wrong in ("[]", "[" * 100_000):
+    for wrong in ("[]", '{"data": null}', '{"data": "text"}', "[" * 100_000):
         source.write_text(wrong)
         with pytest.raises(ValueError, match=r"combined\.json: expected NewsQA's combined JSON"):
             list(newsas2.stories(source))

@@ -209,9 +209,16 @@ def test_bad_numbers(corpus):
 def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
     one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
     corpus = c.build([one] * 8, tokenizer, tmp_path / "index")
+    least = {"ssp": 2, "sp": 2, "psd": 1, "nsp": 2, "sop": 2}
     for objective in PLAIN:
-        with pytest.raises(ValueError, match=rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs"):
+        told = (
+            rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs, .* paragraphs of {least[objective]} or"
+        )
+        with pytest.raises(ValueError, match=told):
             Sampler(corpus, objective)
+    nothing = c.build([one], tokenizer, tmp_path / "nothing to learn from")
+    with pytest.raises(ValueError, match="in the train documents: 0 documents, 0 paragraphs, .* of 0 sentences; it needs .* of 2 or more"):
+        Sampler(nothing, "ssp")
 
 
 @pytest.mark.mirror

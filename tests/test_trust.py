@@ -34,7 +34,7 @@ def test_a_broken_promise_is_the_exit_status(tmp_path, monkeypatch, capsys):
 
 def test_an_unknown_part_is_refused():
     ended = subprocess.run([sys.executable, "-m", "trust", "storrage"], cwd=ROOT, capture_output=True, text=True)
-    assert ended.returncode == 2 and "no part storrage; there are pages, matrix" in ended.stderr
+    assert ended.returncode == 2 and "no part storrage; there are matrix, numbers" in ended.stderr
 
 
 def test_the_page_shows_what_was_counted(tmp_path, directives):

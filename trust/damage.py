@@ -5,6 +5,7 @@ A mutator of bytes is (bytes, draw) -> bytes, one of values (content, draw) -> c
 
 import copy
 import json
+import os
 import random
 import re
 import struct
@@ -132,6 +133,22 @@ def footer_length(data: bytes, draw: random.Random) -> bytes:
 
 
 PARQUET = {"footer flipped": footer_flipped, "rows claimed": rows_claimed, "pages lost": pages_lost, "footer length": footer_length}
+
+
+# ------------------------------------------------------------------ YAML's own words
+
+
+def aliases(data: bytes, draw: random.Random) -> bytes:
+    """A value of some 200 bytes that has 10^9 items once it is written out, put where a value was or as one more."""
+    nested = "&a0 [x, x, x, x, x, x, x, x, x, x]"
+    for depth in range(1, 9):
+        nested = f"&a{depth} [{nested}, {', '.join([f'*a{depth - 1}'] * 9)}]"
+    values = list(re.finditer(rb"(?<=: )[\w./-]+", data))
+    where = draw.choice([*values, None])
+    return data + f"\nmore: {nested}\n".encode() if where is None else data[: where.start()] + nested.encode() + data[where.end() :]
+
+
+YAML = {"nested aliases": aliases}
 
 
 # ------------------------------------------------------------------ values
@@ -275,7 +292,14 @@ def removed(path: Path, draw: random.Random) -> None:
     _put_aside(path)
 
 
+def as_pipe(path: Path, draw: random.Random) -> None:
+    """Whoever opens it waits for a writer that never comes."""
+    _put_aside(path)
+    os.mkfifo(path)
+
+
 PLACES = {"link": as_link, "link to itself": as_loop, "dangling link": as_dangling, "folder in its place": as_folder, "gone": removed}
+PLACES["pipe"] = as_pipe
 
 
 def lengthened(content):
@@ -295,7 +319,7 @@ def lengthened(content):
 def mutators(content, suffix: str) -> list[tuple[str, str]]:
     """(kind, name) of all that can be done to an input of that content."""
     kinds = {"rows": ROWS if isinstance(content, list | dict) else {}, "bytes": BYTES}
-    kinds |= {"parquet": PARQUET if suffix == ".parquet" else {}, "places": PLACES}
+    kinds |= {"parquet": PARQUET if suffix == ".parquet" else {}, "yaml": YAML if suffix == ".yml" else {}, "places": PLACES}
     return [(kind, name) for kind, some in kinds.items() for name in some]
 
 
@@ -311,8 +335,8 @@ def spoil(path: Path, content, kind: str, name: str, draw: random.Random) -> int
     if kind == "rows":
         spoilt = ROWS[name](spoilt, draw)
     whole, data = (encoded(one, path.suffix, ascii) for one in (content, spoilt))
-    if kind in ("bytes", "parquet"):
-        data = (BYTES | PARQUET)[name](data, draw)
+    if kind in ("bytes", "parquet", "yaml"):
+        data = (BYTES | PARQUET | YAML)[name](data, draw)
     also = kind == "rows" and draw.random() < 0.1
     path.write_bytes(draw.choice([*BYTES.values()])(data, draw) if also else data)
     if kind == "places":
@@ -358,9 +382,11 @@ def _parquet(rows: list) -> bytes:
 
 
 def _column(values: list) -> pa.Array:
-    """Half a character is written as bytes that say to be text; a column of several types as text."""
+    """Half a character is written as bytes that say to be text; a column of several types, or of what the form cannot hold, as text."""
     try:
-        return pa.array(values)
+        column = pa.array(values)
+        pq.write_table(pa.table({"": column}), pa.BufferOutputStream())  # it has no empty objects
+        return column
     except (pa.ArrowException, OverflowError, UnicodeEncodeError):
         texts = [value if value is None else str(value).encode("utf-8", "surrogatepass") for value in values]
         return pa.array(texts, pa.binary()).view(pa.string())

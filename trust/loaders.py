@@ -101,8 +101,8 @@ def folder_of_documents(path: Path) -> None:
 
 def titles(path: Path) -> None:
     came = sources.read_titles(str(path))
-    lines = path.read_bytes().decode("utf-8-sig").split("\n")
-    same(came, tuple(line.strip() for line in lines if line.strip()), "titles")
+    lines = [line.decode("utf-8-sig").strip() for line in path.read_bytes().split(b"\n")]
+    same(came, tuple(filter(None, lines)), "titles")
 
 
 def built(path: Path) -> None:

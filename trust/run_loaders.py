@@ -123,7 +123,12 @@ def parameters(path: Path) -> None:
     given = launch.given_parameters(
         {f"parameters_{name}": [] for name in ("base64", "yaml", "raw")} | {"parameters_file": [str(path)], "parameters": []}
     )
-    must(all(name.isidentifier() for name in given), f"a parameter {given}")
+    must(all(name.isidentifier() for name in given), "a parameter that is no name")
+    try:
+        runs.check("finetune", given)
+    except ValueError as error:  # by the parameter's name; the file is the one that was given
+        must(any(name in str(error) for name in given) and len(str(error)) < 10_000, f"refused in {len(str(error)):,} characters: {error}")
+        raise ValueError(f"{path.name}: {error}") from error
 
 
 def checkpoint(path: Path) -> None:
