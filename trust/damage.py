@@ -5,7 +5,6 @@ A mutator of bytes is (bytes, draw) -> bytes, one of values (content, draw) -> c
 
 import copy
 import json
-import os
 import random
 import re
 import struct
@@ -292,14 +291,7 @@ def removed(path: Path, draw: random.Random) -> None:
     _put_aside(path)
 
 
-def as_pipe(path: Path, draw: random.Random) -> None:
-    """Whoever opens it waits for a writer that never comes."""
-    _put_aside(path)
-    os.mkfifo(path)
-
-
 PLACES = {"link": as_link, "link to itself": as_loop, "dangling link": as_dangling, "folder in its place": as_folder, "gone": removed}
-PLACES["pipe"] = as_pipe
 
 
 def lengthened(content):
