@@ -33,7 +33,7 @@ test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a fo
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (hours)
-	$(BIN)/python -m trust --record results/trust/full.json
+	$(BIN)/python -m trust --record results/trust
 
 trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
 	$(BIN)/python -m trust --quick

@@ -22,12 +22,14 @@ def test_every_part_is_a_module_that_checks():
 def test_a_broken_promise_is_the_exit_status(tmp_path, monkeypatch, capsys):
     found = {"numbers": {"metric_sets": 3, "table": {"a": 1}}, "storage": {"broken": "Broken: a write was lost"}}
     monkeypatch.setattr(command, "beside", lambda part, *_: found[part])
-    monkeypatch.setattr(sys, "argv", ["trust", "--quick", "--seed", "7", "--record", str(tmp_path / "figures.json"), "numbers", "storage"])
+    monkeypatch.setattr(sys, "argv", ["trust", "--quick", "--seed", "7", "--record", str(tmp_path / "records"), "numbers", "storage"])
     assert command.main() == 1
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "seed 7" and said[-1].startswith("BROKEN storage | seed 7 | numbers: metric sets 3; storage: broken Broken: a write")
-    recorded = disk.read_json(tmp_path / "figures.json")
-    assert (recorded["size"], recorded["seed"], recorded["parts"]) == ("quick", 7, found) and str(Path.home()) not in json.dumps(recorded)
+    for part, figures in found.items():
+        recorded = disk.read_json(tmp_path / "records" / f"{part}.json")
+        assert [recorded[name] for name in ("part", "size", "seed", "figures")] == [part, "quick", 7, figures]
+        assert str(Path.home()) not in json.dumps(recorded)
     monkeypatch.setattr(sys, "argv", ["trust", "numbers"])
     assert command.main() == 0 and capsys.readouterr().out.splitlines()[-1].startswith("all promises hold | seed ")
 
@@ -38,11 +40,17 @@ def test_an_unknown_part_is_refused():
 
 
 def test_the_page_shows_what_was_counted(tmp_path, directives):
-    parts = {"numbers": {"metric_sets": 3, "workers": "1/2", "table": {"a": 1}, "seconds": 2}, "storage": {"faults": 7, "seconds": 1}}
-    record = {"size": "quick", "seed": 7, "parts": parts, "hardware": {"cpu_cores": 2}, "created": "2026-01-02T03:04:05+00:00"}
+    about = {"size": "quick", "seed": 7, "hardware": {"cpu_cores": 2}, "created": "2026-01-02T03:04:05+00:00"}
+    numbers = {"metric_sets": 3, "workers": "1/2", "table": {"a": 1}, "seconds": 2}
+    records = [{"part": "numbers", "figures": numbers, **about}, {"part": "storage", "figures": {"broken": "a <b>"}, **about, "seed": 8}]
     (tmp_path / "results" / "trust").mkdir(parents=True)
-    disk.write_json(tmp_path / "results" / "trust" / "quick.json", record)
-    html = directives("as2_trust").table(record)
+    for record in records:
+        disk.write_json(tmp_path / "results" / "trust" / f"{record['part']}.json", record)
+    html = directives("as2_trust").table(records)
+    assert "<b>" not in html
     shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
-    assert shown[1:] == [list(line) for line in traced_blocks.trust(tmp_path)]
-    assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2"] and shown[-1][1] == "quick size, seed 7, 2 cores, 2026-01-02"
+    assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2", "quick size, seed 7, 2 cores, 2026-01-02"]
+    assert shown[1:] == [list(line) for line in traced_blocks.trust(tmp_path)] and shown[2][1:] == [
+        "broken a <b>",
+        "quick size, seed 8, 2 cores, 2026-01-02",
+    ]

@@ -52,14 +52,18 @@ def line(part: str, figures: dict) -> str:
     return f"{part}: " + ", ".join(f"{name} {value}" for name, value in short.items())
 
 
-def together(parts: list[str], full: bool, seed: int, folder: Path, jobs: int) -> dict:
-    """part -> figures, so many parts at a time."""
+def together(parts: list[str], full: bool, seed: int, folder: Path, jobs: int, records: Path | None) -> dict:
+    """part -> figures, so many parts at a time; each part's are recorded when it is done."""
     found = {}
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(beside, part, full, seed, folder): part for part in parts}
         for done in as_completed(waiting):
-            found[waiting[done]] = done.result()
-            print(line(waiting[done], done.result()), flush=True)
+            part, figures = waiting[done], done.result()
+            found[part] = figures
+            print(line(part, figures), flush=True)
+            if records:
+                about = {"part": part, "size": "full" if full else "quick", "seed": seed}
+                disk.write_json(records / f"{part}.json", {**about, "figures": figures, **runs.provenance()})
     return {part: found[part] for part in parts}
 
 
@@ -70,7 +74,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="of everything that is drawn (default: another one each time, printed)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parts at a time (default: as many as there are cores)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="work in an empty folder that stays (default: a temporary one)")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="write the figures as JSON, which the book shows")
+    parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each part's figures as JSON, which the book shows")
     parser.add_argument("--alone", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
@@ -87,13 +91,13 @@ def main() -> int:
         figures = checked(given.parts[0], not given.quick, seed, given.alone)
         disk.write_json(given.alone / "figures.json", figures)
         return "broken" in figures
+    if given.record:
+        given.record.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}", flush=True)
     with contextlib.ExitStack() as stack:
         folder = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="trust-")))
-        found = together(given.parts or list(PARTS), not given.quick, seed, folder.resolve(), given.jobs)
+        found = together(given.parts or list(PARTS), not given.quick, seed, folder.resolve(), given.jobs, given.record)
     broken = [part for part, figures in found.items() if "broken" in figures]
-    if given.record:
-        disk.write_json(given.record, {"size": "quick" if given.quick else "full", "seed": seed, "parts": found, **runs.provenance()})
     everything = "; ".join(line(part, figures) for part, figures in found.items())
     print(f"\n{'BROKEN ' + ', '.join(broken) if broken else 'all promises hold'} | seed {seed} | {everything}")
     return bool(broken)

@@ -303,13 +303,11 @@ def trained(root: Path):
 
 
 def trust(root: Path):
-    """The figures of each part of `python -m trust`, of every record of them, and what they were measured with."""
+    """The figures of each part of `python -m trust`, and what they were measured with."""
     for path in sorted((root / "results" / "trust").glob("*.json")):
         record = json.loads(path.read_text("utf-8"))
-        for part, found in record["parts"].items():
-            shown = [f"{' '.join(name.split('_'))} {value}" for name, value in found.items() if type(value) in (int, float, str)]
-            yield [part, ", ".join(shown)]
+        shown = [f"{' '.join(name.split('_'))} {value}" for name, value in record["figures"].items() if type(value) in (int, float, str)]
         cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
-        yield ["measured", f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
+        yield [record["part"], ", ".join(shown), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
     if not any((root / "results" / "trust").glob("*.json")):
         yield "Not run: make trust measures it."

@@ -10,22 +10,27 @@ SOURCES["trust"] = lambda _: sorted((ROOT / "results" / "trust").glob("*.json"))
 
 
 class Trust(Shown):
-    """What each part counted; a table a record."""
+    """What each part counted when it was run last."""
 
     kind = "trust"
     required_arguments = 0
 
     def show(self):
         made = [disk.read_json(path) for path in SOURCES["trust"]("")]
-        return "".join(map(table, made)) or note("Not run: make trust measures it.")
+        return table(made) if made else note("Not run: make trust measures it.")
 
 
-def table(record: dict) -> str:
-    rows = [(part, figures(found)) for part, found in record["parts"].items()]
-    cores, day = record["hardware"]["cpu_cores"], record["created"][:10]
-    rows.append(("measured", f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"))
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
-    return boxed(f'<table class="as2-table"><thead><tr><th>Part</th><th>Counted</th></tr></thead><tbody>{body}</tbody></table>')
+def table(records: list[dict]) -> str:
+    head = "".join(f'<th scope="col">{name}</th>' for name in ("Part", "Counted", "Measured"))
+    body = "".join(
+        f'<tr><th scope="row">{escape(one["part"])}</th><td>{escape(figures(one["figures"]))}</td><td>{escape(measured(one))}</td></tr>'
+        for one in records
+    )
+    return boxed(f'<table class="as2-table"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
+
+
+def measured(record: dict) -> str:
+    return f"{record['size']} size, seed {record['seed']}, {record['hardware']['cpu_cores']} cores, {record['created'][:10]}"
 
 
 def figures(found: dict) -> str:
