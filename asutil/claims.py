@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cleaning, disk, docstrings, hub, runs, sources
+from . import cleaning, disk, docstrings, files, hub, runs, sources
 from .metrics import VERDICTS
 
 LABELS = VERDICTS  # a label is a number: 0, 1, 2
@@ -135,7 +135,7 @@ def _paths(name) -> dict[str, Path | None]:
         if folder is None:
             raise FileNotFoundError(f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {EXPECTED[name]}")
     else:
-        folder, needed = Path(name).expanduser(), ("train", "dev")
+        folder, needed = files.expanded(name), ("train", "dev")
         if not folder.is_dir():
             known = ", ".join(NAMES)
             raise FileNotFoundError(f"{name}: expected one of {known} or a folder with claims{runs.nearest(name, NAMES)}")

@@ -240,7 +240,7 @@ def _release(folder: Path) -> dict[str, Path]:
 
 def _paths(name) -> dict[str, Path | None]:
     """The file of each side; None for a test set that is not there."""
-    folder = Path(name).expanduser()
+    folder = files.expanded(name)
     if not folder.is_dir():
         raise FileNotFoundError(f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{runs.nearest(name, tuple(KINDS))}")
     paths = _release(folder) or {side: path for side in SIDES if (path := folder / f"{side}.jsonl").is_file()}

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-# ------------------------------------------------------------------ text and JSON
+# ------------------------------------------------------------------ text, JSON and YAML
 
 
 def decoded(data: bytes, place: str) -> str:
@@ -27,6 +28,8 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
     Raises: ValueError that names file and line, of what is no UTF-8.
     """
+    if "\0" in str(path):
+        raise ValueError(f"{str(path)!r} is no path: it has a NUL")
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             place = f"{path.name} line {number}"
@@ -40,6 +43,35 @@ def parsed(text: str, place: str):
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", error)
         raise ValueError(f"{place}: not JSON ({reason})") from None
+
+
+def yaml_value(text: str, loader_class):
+    """What a YAML text says. Raises: yaml.YAMLError; ValueError where its aliases, written out, come to more than a million items."""
+    loader = loader_class(text)
+    try:
+        node = loader.get_single_node()
+        if node is not None and _items(node, {}) > 1_000_000:
+            raise ValueError("its aliases, written out, come to more than a million items")
+        return None if node is None else loader.construct_document(node)
+    finally:
+        loader.dispose()
+
+
+def _items(node, counted: dict) -> float:
+    """Nodes below a node of YAML, each as often as an alias repeats it; infinite below one that holds itself."""
+    if id(node) not in counted:
+        counted[id(node)] = math.inf
+        held = node.value if isinstance(node.value, list) else ()
+        counted[id(node)] = 1 + sum(_items(one, counted) for pair in held for one in (pair if isinstance(pair, tuple) else (pair,)))
+    return counted[id(node)]
+
+
+def expanded(name: str | Path) -> Path:
+    """The path of a name that may begin with ~ or ~user; as it stands where there is no such user."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def json_object(path: Path, **types: type) -> dict:

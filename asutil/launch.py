@@ -33,13 +33,18 @@ def given_parameters(options: dict) -> dict:
     """
     import yaml
     from papermill.cli import _resolve_type
-    from papermill.iorw import NoDatesSafeLoader, read_yaml_file
+    from papermill.iorw import NoDatesSafeLoader, papermill_io
+
+    from asutil import files
 
     def parse(text):
-        return yaml.load(text, Loader=NoDatesSafeLoader)
+        return files.yaml_value(text, NoDatesSafeLoader)
+
+    def read(path):
+        return parse(papermill_io.read(path, [".json", ".yaml", ".yml"]))
 
     given = {}
-    forms = {"-b": ("base64", lambda text: parse(base64.b64decode(text))), "-f": ("file", read_yaml_file), "-y": ("yaml", parse)}
+    forms = {"-b": ("base64", lambda text: parse(base64.b64decode(text))), "-f": ("file", read), "-y": ("yaml", parse)}
     for option, (name, load) in forms.items():
         for text in options[f"parameters_{name}"]:
             try:

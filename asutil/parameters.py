@@ -103,14 +103,19 @@ def check(notebook: str, given: dict) -> None:
         numeric = expected is float and isinstance(value, int) and not isinstance(value, bool)
         if not numeric and type(value) is not expected:
             kind = "True or False" if expected is bool else parameter.type
-            raise ValueError(f"{name} of {notebook} is {kind}, got {value!r} ({type(value).__name__}): {parameter.help}")
+            raise ValueError(f"{name} of {notebook} is {kind}, got {_short(value)} ({type(value).__name__}): {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:
             raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
             known = ", ".join(parameter.choices)
-            raise ValueError(f"{name} of {notebook} is one of {known}; got {value!r}{nearest(value, parameter.choices)}")
+            raise ValueError(f"{name} of {notebook} is one of {known}; got {_short(value)}{nearest(value, parameter.choices)}")
+
+
+def _short(value) -> str:
+    text = repr(value)
+    return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
 
 
 @cache

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import docstrings, document_order, hub, tables
+from . import docstrings, document_order, files, hub, tables
 from .claims import load_claims as load_claims
 from .evidence import load_evidence as load_evidence
 
@@ -333,7 +333,7 @@ def _one_of(what: str, value, known) -> None:
 
 
 def _path(name) -> Path:
-    path = Path(name).expanduser()
+    path = files.expanded(name)
     if not path.exists():
         if isinstance(name, Path) or len(path.parts) > 1 or path.suffix in tables.SUFFIXES:
             raise FileNotFoundError(f"{path} does not exist: expected a folder, or a file that ends in {', '.join(tables.SUFFIXES)}")

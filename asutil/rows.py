@@ -8,7 +8,7 @@ from pathlib import Path
 
 import yaml
 
-from . import runs
+from . import files, runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 RUNGS = ("laptop", "small", "gpu", "paper")
@@ -70,7 +70,7 @@ def read(paper: str, folder: str | Path | None = None) -> dict:
 @cache
 def _read(path: Path, changed: int) -> dict:
     try:
-        data = yaml.load(path.read_text(encoding="utf-8"), _Strict)
+        data = files.yaml_value(path.read_text(encoding="utf-8"), _Strict)
         _check(data, path.stem)
     except (yaml.YAMLError, ValueError) as error:
         raise ValueError(f"{path.name}: {error}") from error

@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from . import disk, hub, runs, weights
+from . import disk, files, hub, runs, weights
 from .embedding import pooled
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -132,7 +132,7 @@ class WordVectors:
 
 def _place(model: str | Path) -> Path:
     """A file or folder as it is, else a folder of the mirror."""
-    path = Path(model).expanduser()
+    path = files.expanded(model)
     found = path if path.exists() else hub.mirror(str(model))
     if found is None:
         known = "" if str(model).startswith(("/", ".", "~")) else hub.unreachable(str(model), LookupError("this encoder reads local files"))

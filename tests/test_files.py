@@ -2,12 +2,14 @@
 
 import json
 import struct
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
-from asutil import files
+from asutil import files, questions
 
 
 @pytest.mark.parametrize(
@@ -96,3 +98,35 @@ def test_a_table_of_a_run_has_its_columns_and_their_types(tmp_path):
             files.frame(path, ("question_id",), ("score",))
     pq.write_table(pa.table({"question_id": ["a"], "score": [1.0]}), path)
     assert files.frame(path, ("question_id",), ("score",)).to_dict("records") == json.loads('[{"question_id": "a", "score": 1.0}]')
+
+
+def test_yaml_is_what_the_library_reads():
+    text = "all: &all [1, 2]\nrows: [*all, *all]\nmore: {a: null, b: x}\nmerged: {<<: {c: 1}}\n"
+    assert files.yaml_value(text, yaml.SafeLoader) == yaml.safe_load(text)
+    assert files.yaml_value("", yaml.SafeLoader) is None and files.yaml_value(b"a: 1", yaml.SafeLoader) == {"a": 1}
+
+
+@pytest.mark.parametrize("deep", [3, 9, 40])
+def test_aliases_of_aliases_are_counted_as_they_are_written_out(deep):
+    lines = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}' if n else 'x'] * 10)}]" for n in range(deep)]
+    if deep == 3:
+        assert len(files.yaml_value("\n".join(lines), yaml.SafeLoader)["a2"][0][0]) == 10
+        return
+    with pytest.raises(ValueError, match="more than a million items"):
+        files.yaml_value("\n".join(lines), yaml.SafeLoader)
+
+
+def test_what_holds_itself_is_refused():
+    with pytest.raises(ValueError, match="more than a million items"):
+        files.yaml_value("a: &a [1, *a]", yaml.SafeLoader)
+
+
+def test_a_user_that_nobody_is_stays_in_the_name():
+    assert files.expanded("~nobody-here/x") == Path("~nobody-here/x") and files.expanded("~/x") == Path.home() / "x"
+    with pytest.raises(FileNotFoundError, match="~nobody-here"):
+        questions.load("~nobody-here/x")
+
+
+def test_a_path_with_a_nul_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"'titles\\x00' is no path"):
+        list(files.lines(Path("titles\0")))

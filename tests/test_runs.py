@@ -176,3 +176,9 @@ def test_modules_after_the_scores_import_no_torch():
     modules = "runs metrics significance report questions results experiments".split()
     script = f"import {', '.join(f'asutil.{module}' for module in modules)}, sys; print('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.strip() == "False"
+
+
+def test_a_long_value_is_not_shown_whole():
+    with pytest.raises(ValueError, match=r"peak_lr of finetune is float, got 'x{299}… \(100,002 characters\)") as refused:
+        runs.check("finetune", {"peak_lr": "x" * 100_000})
+    assert len(str(refused.value)) < 600
