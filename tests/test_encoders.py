@@ -476,3 +476,11 @@ def test_a_tokenizer_with_tokens_that_the_model_does_not_know_is_refused(saved):
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cls_token": "a token of another model"}))
     with pytest.raises(ValueError, match="'a token of another model' is beyond"):
         encoders.load(folder)
+
+
+def test_a_tokenizer_that_pads_nothing_is_refused(saved):
+    _, folder = saved
+    path = folder / "tokenizer_config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": None}))
+    with pytest.raises(ValueError, match="this tokenizer has no pad_token"):
+        encoders.load(folder)
