@@ -45,10 +45,10 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
         apart, joined = (tokenizer(texts, add_special_tokens=False)["input_ids"] for texts in ([first, second], [f"{first} {second}"]))
     except Exception as error:  # a value of tokenizer_config.json that is looked at when it is used
         raise ValueError(f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
-    if tokenizer.pad_token_id is None:
-        raise ValueError(f"{name}: this tokenizer has no pad_token, which shorter texts of a batch are filled up with")
     if apart[0] + apart[1] != joined[0]:
         raise ValueError(f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined[0]}, {apart}")
+    if tokenizer.pad_token_id is None:
+        raise ValueError(f"{name}: this tokenizer has no pad_token, which shorter texts of a batch are filled up with")
     return tokenizer
 
 
