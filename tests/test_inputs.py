@@ -370,3 +370,10 @@ def test_finetuning_visits_every_pair_once_an_epoch_in_changing_order(bert):
 def test_no_pairs_is_refused(bert):
     with pytest.raises(ValueError, match="no training pairs"):
         inputs.FinetuningBatches(inputs.Pairs(bert, []), 1, 8, 40)
+
+
+def test_packed_micro_batches_say_where_each_example_begins(bert):
+    pairs = inputs.Pairs(bert, questions(20))
+    (packed, padded) = (inputs.FinetuningBatches(pairs, 1, 8, 40, layout=layout)[0]["micro"] for layout in ("packed", None))
+    assert all("cu_seq_lens" in part and "attention_mask" not in part for part in packed)
+    assert all("attention_mask" in part and "cu_seq_lens" not in part for part in padded)
