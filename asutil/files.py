@@ -45,7 +45,7 @@ def parsed(text: str, place: str):
         raise ValueError(f"{place}: not JSON ({reason})") from None
 
 
-def yaml_value(text: str, loader_class):
+def yaml_value(text: str | bytes, loader_class):
     """What a YAML text says. Raises: yaml.YAMLError; ValueError where its aliases, written out, come to more than a million items."""
     loader = loader_class(text)
     try:

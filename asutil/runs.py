@@ -244,9 +244,11 @@ def read_record(folder: str | Path) -> dict:
 
     Raises: ValueError for a run that is not finished or whose record is damaged, naming the file.
     """
-    path = Path(folder) / "record.json"
+    folder = Path(folder)
+    path = folder / "record.json"
     if not path.is_file():
-        raise ValueError(f"{Path(folder).name} is not a finished run: {path.name} is missing")
+        named = folder.name if folder.is_absolute() else folder  # a path of this machine is nothing to pass on
+        raise ValueError(f"{named} is not a finished run: {path.name} is missing")
     return disk.read_json(path)
 
 

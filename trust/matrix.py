@@ -38,7 +38,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
-                moment = draw.uniform(3, (0.8 if full else 0.3) * seconds) if killed < wanted else None
+                moment = draw.uniform(3, (0.5 if full else 0.3) * seconds) if killed < wanted else None
                 if _called(snakemake, project, moment, everything=draw.random() < 0.5):
                     break
                 killed += 1
@@ -61,7 +61,10 @@ def project_in(folder: Path) -> Path:
     for name, lines in (("mine", rows), ("asked", asked)):
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     paper = folder / "experiments" / "sentence_objectives.yml"  # the demonstration's rows are here
-    rows = paper.read_text("utf-8").replace("[pydocs]", "[asked.jsonl]").replace("[roberta_base, roberta_psd]", "[roberta_sp, roberta_psd]")
+    rows = paper.read_text("utf-8")
+    for theirs, small in (("[pydocs]", "[asked.jsonl]"), ("[roberta_base, roberta_psd]", "[roberta_sp, roberta_psd]")):
+        must(rows.count(theirs) == 1, f"{paper.name} is expected to have {theirs} once, it has it {rows.count(theirs)} times")
+        rows = rows.replace(theirs, small)
     paper.write_text(rows, encoding="utf-8")
     return folder
 
