@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from asutil import comparisons, experiments, report
-from trust import Broken, pages, traced_gains
+from asutil import comparisons, experiments, pca, report
+from trust import Broken, pages, plots, traced_gains, traced_plots
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = "evidence_contrast"
@@ -85,17 +85,71 @@ def test_two_builds_that_differ_in_a_byte_are_not_the_same(tmp_path):
 
 
 def test_what_a_plot_draws_is_read_off_its_axis():
-    grid = "".join(f'<path clip-path="p" d="M {x} 9 L {x} 0" style="stroke: #b0b0b0"/>' for x in (100, 200, 300))
-    labels = "".join(f'<text x="{x}">{text}</text>' for x, text in ((100, "−5"), (200, "0"), (300, "5")))
+    tick = '<g><g><path clip-path="p" d="M {0} 9 L {0} 0" style="stroke: #b0b0b0"/></g><g><text x="{0}">{1}</text></g></g>'
+    grid = "".join(tick.format(x, text) for x, text in ((100, "−5"), (200, "0"), (300, "5")))
     marks = (
-        '<path clip-path="p" d="M 120 4 L 260 4" style="stroke: #0173b2"/><path clip-path="p" d="M 186 1 L 194 3" style="fill: #0173b2"/>'
+        '<path clip-path="p" d="M 120 4 L 260 4" style="fill: none; stroke: #0173b2"/>'
+        '<path clip-path="p" d="M 186 1 L 194 3" style="fill: #0173b2"/>'
     )
-    dashed = '<path clip-path="p" d="M 220 9 L 220 0" style="stroke: black; stroke-dasharray: 3"/>'
-    found = pages.drawn(block("gains", f"<svg>{grid}{labels}{marks}{dashed}</svg>"))
+    dashed = '<path clip-path="p" d="M 220 9 L 220 0" style="fill: none; stroke: black; stroke-dasharray: 3"/>'
+    found = plots.differences(block("gains", f"<svg><g><g>{grid}</g>{marks}{dashed}</g></svg>"))
     expected = {"intervals": [(-4.0, 3.0)], "differences": [-0.5], "dashed": [1.0]}
     assert pages.drawn_as_expected("page", found, expected) == 4
     with pytest.raises(Broken, match="intervals are drawn at"):
         pages.drawn_as_expected("page", found, expected | {"intervals": [(-4.0, 3.1)]})
+
+
+CHANGES = {  # of a record with coordinates
+    "a point": (lambda shown: shown["after"]["x"].__setitem__(7, 0.1234), "is drawn at"),
+    "a point that a line starts from": (lambda shown: shown["before"]["y"].__setitem__(0, 0.1234), "line is drawn at"),
+    "a role": (lambda shown: shown["roles"].reverse(), "are drawn, the records give"),
+    "a share": (lambda shown: shown["after"]["explained"].__setitem__(1, 0.99), "the panels say"),
+    "a panel": (lambda shown: shown.pop("before"), "the panels say"),
+}
+
+
+@pytest.mark.parametrize("change", [*CHANGES, "a type"])
+@pytest.mark.parametrize(("paper", "row", "dataset"), [("asbert", "triplet_bert", "trecqa"), (PAPER, "longformer_base", "hotpotqa")])
+def test_a_point_of_a_drawing_that_is_not_where_the_record_has_it_is_noticed(paper, row, dataset, change, tmp_path, directives):
+    for name in (f"results/{paper}/{row}", "experiments"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    path = next((tmp_path / "results" / paper / row).glob(f"{dataset}-*-seed0.json"))
+    record = json.loads(path.read_text("utf-8"))
+    shown, expected = record["pca"], lambda: list(traced_plots.components(tmp_path, paper, row, dataset))
+    figure = plots.marks(block("pca", directives("as2_figures").drawn(pca.plot(shown), "vectors")))
+    assert pages.plotted_as_expected("page", figure, expected()) == 4 * len(shown["roles"]) + 8 * shown["roles"].count("positive")
+    if change == "a type" and "kinds" not in shown:
+        pytest.skip("its questions have no types")
+    alter, said = CHANGES.get(change, (lambda shown: shown["kinds"].reverse(), "are drawn, the records give"))
+    alter(shown)
+    path.write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(Broken, match=said):
+        pages.plotted_as_expected("page", figure, expected())
+
+
+@pytest.mark.parametrize("name", ["latency", "growth"])
+def test_a_measured_time_that_is_not_the_one_on_record_is_noticed_in_its_plot(name, tmp_path, directives):
+    (tmp_path / "results" / "benchmarks").mkdir(parents=True)
+    kept = tmp_path / "results" / "benchmarks" / f"{name}.json"
+    result = json.loads((ROOT / "results" / "benchmarks" / kept.name).read_text("utf-8"))
+    figure = plots.lines(block(name, getattr(directives("as2_benchmarks"), name)(result)))
+    read, expected = pages.PLOTS[name]
+    kept.write_text(json.dumps(result), encoding="utf-8")
+    assert read is plots.lines and pages.plotted_as_expected("page", figure, list(expected(tmp_path))) > 30
+    if name == "growth":
+        result["candidates"][1]["peak_memory_mib"] += 1
+    else:
+        result["by_k"]["5"]["milliseconds_a_question"]["joint"]["alone"]["median"] *= 1.01
+    kept.write_text(json.dumps(result), encoding="utf-8")
+    with pytest.raises(Broken, match="is drawn at"):
+        pages.plotted_as_expected("page", figure, list(expected(tmp_path)))
+
+
+def test_lines_whose_words_in_the_legend_are_swapped_are_noticed(directives):
+    result = json.loads((ROOT / "results" / "benchmarks" / "latency.json").read_text("utf-8"))
+    html = directives("as2_benchmarks").latency(result).replace(">pair model<", ">other<").replace(">joint model<", ">pair model<")
+    with pytest.raises(Broken, match="are drawn, the records give"):
+        pages.plotted_as_expected("page", plots.lines(block("latency", html)), list(traced_plots.latency(ROOT)))
 
 
 def test_the_smallest_gain_by_the_exact_distribution():

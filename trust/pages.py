@@ -21,7 +21,7 @@ from tqdm.auto import tqdm
 
 from asutil import disk
 
-from . import Broken, must, traced, traced_blocks, traced_gains
+from . import Broken, must, plots, traced, traced_blocks, traced_gains, traced_plots
 
 ROOT = Path(__file__).resolve().parents[1]
 COPIED = ("asutil", "book", "data_cards", "experiments", "notebooks", "results")
@@ -48,6 +48,11 @@ TRACED = {
     "trust": traced_blocks.trust,
     "two-tests": traced.two_tests,
     "verdicts": traced.verdicts,
+}
+PLOTS = {  # beside what is said below them: how they are read, and what they must draw
+    "growth": (plots.lines, traced_plots.growth),
+    "latency": (plots.lines, traced_plots.latency),
+    "pca": (plots.marks, traced_plots.components),
 }
 DRAWN = {"gains": traced_gains.gains, "own-gains": traced_gains.own_gains}
 NOT_RUN = ("laptop", "runs")  # runs of this machine alone: a copy has none
@@ -135,7 +140,7 @@ def traced_block(root: Path, page: str, block: Tag) -> int:
     where = f"{page}, {block['data-as2']}"
     must(name in {*TRACED, *DRAWN, *NOT_RUN, *NO_RESULTS}, f"{where}: nothing says what its numbers come from")
     if name in DRAWN:
-        return drawn_as_expected(where, drawn(block), DRAWN[name](root, *arguments))
+        return drawn_as_expected(where, plots.differences(block), DRAWN[name](root, *arguments))
     if name in NO_RESULTS and arguments != ["measured"]:
         return 0
     shown, known = list(lines(block)), known_numbers(root, arguments)
@@ -148,7 +153,11 @@ def traced_block(root: Path, page: str, block: Tag) -> int:
     for number, (said, told) in enumerate(itertools.zip_longest(shown, TRACED[name](root, *arguments)), 1):
         fits = told <= said if isinstance(said, Counter) else told == said  # beside the counts of a figure stand the labels of its axes
         must(fits, f"{where}, line {number}: the page says {said}, the records {told}")
-    return sum(len(COUNTED.findall(" ".join([line] if isinstance(line, str) else line))) for line in shown)
+    counted = sum(len(COUNTED.findall(" ".join([line] if isinstance(line, str) else line))) for line in shown)
+    if name in PLOTS:
+        read, expected = PLOTS[name]
+        counted += plotted_as_expected(where, read(block), list(expected(root, *arguments)))
+    return counted
 
 
 def known_numbers(root: Path, arguments: list[str]) -> set[str]:
@@ -193,42 +202,24 @@ def text_of(tag: Tag) -> str:
 # ------------------------------------------------------------------ plots
 
 
-def drawn(block: Tag) -> dict[str, list]:
-    """Intervals, differences and dashed lines of a plot, in its own units: read off where they stand between the labels of the axis."""
-    found = {"intervals": [], "differences": [], "dashed": []}
-    labels = {text["x"]: text.get_text() for text in block.find_all("text") if text.get("x")}
-    paths = [path for path in block.find_all("path") if path.get("clip-path")]
-    for panel in dict.fromkeys(path["clip-path"] for path in paths):
-        own = [(path["style"], points_of(path)) for path in paths if path["clip-path"] == panel]
-        scale = scale_of([points for style, points in own if "#b0b0b0" in style], labels)
-        for style, points in own:
-            (left, top), (right, bottom) = points.min(0), points.max(0)
-            if style.startswith("fill: #"):
-                found["differences"].append(scale((left + right) / 2))
-            elif "stroke-dasharray" in style:
-                found["dashed"].append(scale(left))
-            elif "#b0b0b0" not in style and top == bottom:
-                found["intervals"].append((scale(left), scale(right)))
-    return {name: sorted(values) for name, values in found.items()}
-
-
-def points_of(path: Tag) -> np.ndarray:
-    return np.array(re.findall(r"-?[\d.]+", path["d"]), float).reshape(-1, 2)
-
-
-def scale_of(grid: list[np.ndarray], labels: dict[str, str]):
-    """Place -> value of an axis, from its grid lines and the labels below them."""
-    known = {float(x): float(text.replace("−", "-")) for x, text in labels.items() if re.fullmatch(r"−?[\d.]+", text)}
-    places = [x for x in {points[0, 0] for points in grid} if x in known]
-    slope, start = np.polyfit(places, [known[x] for x in places], 1)
-    return lambda place: slope * place + start
-
-
 def drawn_as_expected(where: str, shown: dict[str, list], expected: dict[str, list]) -> int:
     for what, values in expected.items():
         fits = np.shape(values) == np.shape(shown[what]) and np.allclose(values, shown[what], atol=0.01)
         must(fits, f"{where}: {what} are drawn at {shown[what]}, the records give {values}")
     return sum(np.size(values) for values in shown.values())
+
+
+def plotted_as_expected(where: str, shown: plots.Drawn, expected: plots.Drawn) -> int:
+    """How many coordinates the panels of plots draw, all as the records give them, in their order and with their names."""
+    said, told = ([words for words, _ in panels] for panels in (shown, expected))
+    must(said == told, f"{where}: the panels say {said}, the records {told}")
+    for (words, found), (_, known) in zip(shown, expected):
+        names, others = ([name for name, _ in one] for one in (found, known))
+        must(names == others, f"{where}, {words[-1]}: {names} are drawn, the records give {others}")
+        for (name, points), (_, places) in zip(found, known):
+            fits = np.shape(points) == np.shape(places) and np.allclose(points, places, rtol=1e-4, atol=5e-5)
+            must(fits, f"{where}, {words[-1]}: {name} is drawn at {np.round(points, 4).tolist()}, the records give {places}")
+    return sum(np.size(points) for _, found in shown for _, points in found)
 
 
 # ------------------------------------------------------------------ what changes

@@ -1,0 +1,136 @@
+"""What plots draw, read off a page: places become values by the grid lines of an axis and the labels beside them."""
+
+import re
+from typing import NamedTuple
+
+import numpy as np
+from bs4 import Tag
+
+from . import must
+
+GRID = "#b0b0b0"
+NEUTRAL = "currentColor"  # the colour of an entry of a legend that explains a mark in any colour
+
+
+class Shape(NamedTuple):
+    style: dict[str, str]
+    mark: tuple[bool, int]  # whether it is round, and how many sides it has: what tells one mark from another
+    points: np.ndarray  # (corners, 2), in the units of the axes
+
+
+class Panel(NamedTuple):
+    words: list[str]  # labels of both axes, then the lines of the title
+    shapes: list[Shape]
+
+
+def panels(block: Tag) -> list[Panel]:
+    """The panels of all plots of a block, as they stand on the page."""
+    paths = [path for path in block.find_all("path") if path.get("clip-path")]
+    return [panel([path for path in paths if path["clip-path"] == name]) for name in dict.fromkeys(path["clip-path"] for path in paths)]
+
+
+def panel(paths: list[Tag]) -> Panel:
+    grid = [path for path in paths if GRID in path["style"]]
+    labels = {id(path): path.find_parent("g").find_parent("g").find("text") for path in grid}
+    scales = [scale([path for path in grid if np.ptp(corners(path)[:, way]) == 0], labels, way) for way in (0, 1)]
+    ticks = {id(label) for label in labels.values()}
+    axes = grid[0].find_parents("g")[3]
+    words = [" ".join(text.get_text().split()) for text in axes.find_all("text") if id(text) not in ticks]
+    shapes = []
+    for path in paths:
+        if GRID not in path["style"]:
+            places = corners(path)
+            shapes.append(Shape(style_of(path), mark_of(path), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
+    return Panel(words, shapes)
+
+
+def corners(path: Tag) -> np.ndarray:
+    return np.array(re.findall(r"-?[\d.]+", path["d"]), float).reshape(-1, 2)
+
+
+def style_of(tag: Tag) -> dict[str, str]:
+    return dict(part.strip().split(": ", 1) for part in tag["style"].split(";") if part.strip())
+
+
+def mark_of(path: Tag) -> tuple[bool, int]:
+    return "C" in path["d"], path["d"].count("L")
+
+
+def scale(grid: list[Tag], labels: dict[int, Tag], way: int):
+    """Places -> values along one axis; the places themselves where it has no grid."""
+    known = {}
+    for path in grid:
+        text = labels[id(path)].get_text().strip() if labels[id(path)] else ""
+        if re.fullmatch(r"−?[\d.]+", text):
+            known[corners(path)[0, way]] = float(text.replace("−", "-"))
+    if not known:
+        return lambda places: places
+    must(len(known) > 1, f"an axis of a plot has two labels or more, one has {len(known)}")
+    slope, start = np.polyfit(list(known), list(known.values()), 1)
+    return lambda places: slope * places + start
+
+
+def legend(block: Tag) -> list[tuple[str, Tag | None, Tag | None]]:
+    """(word, the line before it, the mark before it) of the legends below plots."""
+    found = []
+    for text in block.find_all("text"):
+        entry = text.find_parent("g")
+        sample = entry.find_previous_sibling("g")
+        if sample and not entry.parent.find("path", attrs={"clip-path": True}):  # else a word of an axis
+            line, used = sample.find("path", style=re.compile("fill: none")), sample.find("use")
+            found.append((text.get_text().strip(), line, used))
+    return found
+
+
+# ------------------------------------------------------------------ what is drawn, with its names
+
+Drawn = list[tuple[list[str], list[tuple[str, np.ndarray]]]]  # of each panel its words, and what it draws: a name and corners or a place
+
+
+def line_of(style: dict[str, str]) -> tuple[str, str]:
+    return style["stroke"], style.get("stroke-dasharray", "")
+
+
+def lines(block: Tag) -> Drawn:
+    """The lines of plots, named by their legend where they have one."""
+    names = {line_of(style_of(line)): word for word, line, _ in legend(block) if line}
+    return [(words, [(names.get(line_of(shape.style), ""), shape.points) for shape in shapes]) for words, shapes in panels(block)]
+
+
+def marks(block: Tag) -> Drawn:
+    """The marks of plots, each named by the words of the legend that it fits, and before them the lines."""
+    sampled = [(word, used) for word, _, used in legend(block) if used]
+    entries = [(word, mark_of(block.find("path", id=used["xlink:href"][1:])), style_of(used)["fill"]) for word, used in sampled]
+    found = []
+    for words, shapes in panels(block):
+        between = [("line", shape.points) for shape in shapes if shape.style["fill"] == "none"]
+        placed = [
+            (named(entries, shape), (shape.points.min(0) + shape.points.max(0)) / 2) for shape in shapes if shape.style["fill"] != "none"
+        ]
+        found.append((words, between + placed))
+    return found
+
+
+def named(entries: list[tuple], shape: Shape) -> str:
+    """The words of a legend that a mark fits: those of its mark and colour; where some entries have no colour, those of either."""
+    colour = shape.style["fill"]
+    if any(fill == NEUTRAL for *_, fill in entries):
+        fits = [word for word, mark, fill in entries if (mark == shape.mark if fill == NEUTRAL else fill == colour)]
+    else:
+        fits = [word for word, mark, fill in entries if (mark, fill) == (shape.mark, colour)]
+    return ", ".join(sorted(fits))
+
+
+def differences(block: Tag) -> dict[str, list]:
+    """Intervals, differences and dashed lines of a plot of gains, along its one axis with units."""
+    found = {"intervals": [], "differences": [], "dashed": []}
+    for _, shapes in panels(block):
+        for style, _, points in shapes:
+            (left, top), (right, bottom) = points.min(0), points.max(0)
+            if style["fill"] != "none":
+                found["differences"].append((left + right) / 2)
+            elif "stroke-dasharray" in style:
+                found["dashed"].append(left)
+            elif top == bottom:
+                found["intervals"].append((left, right))
+    return {name: sorted(values) for name, values in found.items()}

@@ -1,0 +1,62 @@
+"""What plots of measured points must draw, counted again as in `traced`: of each panel its words, and the name and place of each point.
+
+A plot's points are compared in the order of the record.
+"""
+
+from pathlib import Path
+
+from .plots import Drawn
+from .traced import Paper
+from .traced_blocks import benchmark
+
+WAYS = {"pair": "pair model", "joint": "joint model", "pair_padded": "pair model, padded", "joint_padded": "joint model, padded"}
+FORMULA = {"attention": "formula, attention: (k + 1)² / 4k", "linear": "formula, linear: (k + 1) / 2k"}
+SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
+PEAK = ("peak_memory_mib", "peak of memory, MiB")
+RATE = ("tokens_a_second", "tokens a second, training")
+GROWING = {
+    "corpus": ("megabytes", "corpus, MB of text", ("build_seconds", "seconds to build the index"), PEAK),
+    "candidates": ("candidates", "candidates a question", ("milliseconds_a_question", "milliseconds a question"), PEAK),
+    "lengths": ("length", "tokens of an input", RATE, PEAK),
+    "processes": ("processes", "processes", RATE, ("peak_memory_mib", "peak of memory of one, MiB")),
+}
+
+
+def components(root: Path, name: str, row: str, dataset: str) -> Drawn:
+    """Each text of the drawn questions in two dimensions, named by its role and its question's type; a line to each right candidate."""
+    for record in [one for one in Paper(root, name).of(row, dataset) if one.get("pca")][:1]:
+        shown = record["pca"]
+        names = [", ".join(sorted(words)) for words in zip(*(shown[what] for what in ("roles", "kinds") if what in shown))]
+        panels = {panel: shown[panel] for panel in ("before", "after") if panel in shown}
+        for when, panel in panels.items():
+            shares = [f"component {n} ({100 * share:.0f} % of the variance)" for n, share in enumerate(panel["explained"], 1)]
+            near, far = (panel["distance"][role] for role in ("positive", "negative"))
+            title = f"{when} training" if len(panels) > 1 else "untrained"
+            places = list(zip(panel["x"], panel["y"]))
+            asked = {number: place for number, role, place in zip(shown["questions"], shown["roles"], places) if role == "question"}
+            right = zip(shown["questions"], shown["roles"], places)
+            drawn = [("line", (asked[number], place)) for number, role, place in right if role == "positive"]
+            yield [*shares, title, f"mean distance: positive {near:.2f}, negative {far:.2f}"], [*drawn, *zip(names, places)]
+
+
+def latency(root: Path) -> Drawn:
+    """Milliseconds a question by k, a line a way; what the formula gives from the time of padded pairs."""
+    for one in filter(None, (benchmark(root, name) for name in ("latency", "latency-gpu"))):
+        for setting, title in SETTINGS.items():
+            by_k = {int(k): at for k, at in one["by_k"].items()}
+            took = {way: [(k, at["milliseconds_a_question"][way][setting]["median"]) for k, at in by_k.items()] for way in WAYS}
+            drawn = [(WAYS[way], points) for way, points in took.items()]
+            for part, word in FORMULA.items():
+                drawn.append((word, [(k, time * by_k[k]["formula"][part]) for k, time in took["pair_padded"]]))
+            yield ["candidates, k", "milliseconds a question", title], drawn
+
+
+def growth(root: Path) -> Drawn:
+    """Time and memory by size, a panel each: all of time, then all of memory."""
+    for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
+        for below in (0, 1):
+            for name, (size, label, *figures) in GROWING.items():
+                figure, title = figures[below]
+                points = [(at[size], at[figure]) for at in one.get(name, ()) if at[figure] is not None]
+                if points:
+                    yield [label, title], [("", points)]
