@@ -251,7 +251,7 @@ class Sampler:
         begin, count = self._own(need, d)
         k = (below(key, count - 1) + turn) % (count - 1)
         q = self._holder(need, begin + k)
-        return np.where(q < p, q, self._holder(need, np.minimum(begin + k + 1, begin + count - 1)))
+        return np.where(q < p, q, self._holder(need, begin + k + 1))
 
     def _own(self, need, d):
         begin = self.begin[need - 1, d]

@@ -306,6 +306,13 @@ def test_micro_batches_hold_the_same_examples_whatever_their_size(corpus):
         assert [width for _, width in sizes] == sorted((width for _, width in sizes), reverse=True)
 
 
+def test_the_seed_of_the_masks_is_0_where_none_is_given(corpus):
+    make = lambda epoch: Sampler(corpus, "ssp", epoch=epoch)
+    batches = [inputs.PretrainingBatches(make, 1, 8, **given) for given in ({}, {"seed": 0}, {"seed": 1})]
+    usual, zero, other = (unpacked(one[0]["micro"], 1) for one in batches)
+    assert usual == zero != other
+
+
 def test_masked_targets_are_the_unmasked_tokens(corpus):
     sampler = Sampler(corpus, "ssp")
     batch = inputs.PretrainingBatches(lambda epoch: sampler, 1, 16)[0]

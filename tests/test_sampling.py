@@ -1,5 +1,6 @@
 """The laws of every objective (`trust.laws`) on a corpus of text, any order and any process, token ids, and what is refused."""
 
+import contextlib
 import itertools
 import os
 from concurrent.futures import ProcessPoolExecutor
@@ -65,6 +66,26 @@ def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
         sampler = Sampler(mixed, objective)
         for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
             check_group(Text(mixed), objective, group, 2)
+
+
+def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_path, monkeypatch):
+    """Anchors are looked at together, each with all of its slots: what is found of one is what is found of it alone."""
+    of_all, refused = Sampler._without_negatives, []
+
+    def compared(sampler, anchors):
+        found = of_all(sampler, anchors)
+        assert found.tolist() == [of_all(sampler, anchors[n : n + 1])[0] for n in range(len(anchors))]
+        refused.append(found)
+        return found
+
+    monkeypatch.setattr(Sampler, "_without_negatives", compared)
+    for seed in range(8):
+        documents = made_up_documents(8, seed=seed, repeated=0.6, paragraphs=(2, 4), sentences=(2, 4))
+        corpus = c.build(documents, tokenizer, tmp_path / f"index {seed}")
+        for objective, options in itertools.product(PLAIN, ({}, {"negatives": 1, "hard_negatives": 1})):
+            with contextlib.suppress(ValueError):  # a corpus may have no anchor at all
+                Sampler(corpus, objective, **options)
+    assert 20 < np.concatenate(refused).sum() < sum(map(len, refused)) - 100
 
 
 @pytest.mark.parametrize("same_paragraph_before", [False, True])
