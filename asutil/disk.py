@@ -6,6 +6,7 @@ or the new one. JSON carries the hash of its own content, other files are listed
 
 import contextlib
 import errno
+import glob
 import hashlib
 import json
 import os
@@ -14,6 +15,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 from filelock import FileLock, Timeout
 from safetensors import SafetensorError
 
@@ -25,11 +27,13 @@ SEAL = "content_sha256"
 def atomically(path: Path, write) -> Path:
     """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part.
 
+    What a process that was killed left half-written of the same file goes.
     Raises: OSError naming the path.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with naming(path):
+            _sweep_of(path)
             write(part)
             _to_disk(part)
             part.replace(path)
@@ -88,6 +92,14 @@ def _to_disk(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _sweep_of(path: Path) -> None:
+    """Remove what processes of this machine that live no more left half-written of one file."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
+        process = leftover.suffixes[-2][1:] if len(leftover.suffixes) > 1 else ""
+        if process.isdigit() and not psutil.pid_exists(int(process)):
+            leftover.unlink(missing_ok=True)
 
 
 def sweep(folder: Path) -> None:

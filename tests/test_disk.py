@@ -1,6 +1,7 @@
 """Files that are whole or not there: what is refused, what stays, and who waits for whom."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -52,6 +53,29 @@ def test_a_number_that_is_none_is_not_written(tmp_path):
     with pytest.raises(ValueError, match="not JSON compliant"):
         disk.write_json(tmp_path / "record.json", {"map": float("nan")})
     assert not list(tmp_path.iterdir())
+
+
+KILLED = """
+import os, sys
+from pathlib import Path
+from asutil import disk
+
+Path.replace = lambda *_: os.kill(os.getpid(), 9)
+disk.write_json(Path(sys.argv[1]), {"map": 0.5})
+"""
+
+
+def test_what_a_killed_process_left_of_a_file_goes_with_its_next_writing(tmp_path):
+    path, living = tmp_path / "index.json", tmp_path / f".index.json.{os.getppid()}.part"
+    assert subprocess.run([sys.executable, "-c", KILLED, str(path)]).returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".index.json.") and not path.exists()
+    other, folder = left.with_name(left.name.replace("index", "other index")), tmp_path / ".index.json.part"
+    for stays in (living, other):
+        stays.write_text("half")
+    folder.mkdir()
+    disk.write_json(path, {"map": 0.5})
+    assert {*tmp_path.iterdir()} == {path, living, other, folder}
 
 
 def test_a_changed_or_missing_file_is_refused_with_both_hashes(tmp_path):
