@@ -102,7 +102,10 @@ def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=N
 
 def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Job]]:
     """The tries of a rung by the name of their search, `<paper>-<rung>-<row>-<data set>`; empty where it searches nothing."""
-    found = {}
+    found, data = {}, read(paper, folder)
+    one_of(rung, data.get("rungs", {}), paper, "rung")
+    if not any(place.get("search", {}).get("datasets") for place in (data["rungs"][rung], *data["rows"].values())):
+        return found  # without planning a single run
     for job in _every(paper, rung, None, None, _planned, folder, more):
         if job.search:
             found.setdefault(job.search, []).append(job)
