@@ -30,7 +30,7 @@ book: demo  ## the demonstration and the built book
 	@echo "Open $(CURDIR)/book/_build/html/index.html"
 
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (hours)
 	$(BIN)/python -m trust --record results/trust

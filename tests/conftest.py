@@ -17,6 +17,8 @@ from asutil import hub
 settings.register_profile("asutil", deadline=None)
 settings.load_profile("asutil")
 
+# Begun first, so that no worker is left with them at the end: these build books, run notebooks and start processes.
+LONG = ("test_book", "test_notebooks", "test_ranks", "test_embed_runs", "test_launch", "test_snakefile", "test_electra", "test_packing")
 WORDS = (
     "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper "
     "lantern bridge orbit forest market tensor glacier museum anchor pepper canyon saddle meadow"
@@ -34,6 +36,10 @@ def made_up_documents(count=30, seed=0, repeated=0.0, paragraphs=(1, 7), sentenc
         return " ".join(words).capitalize() + f" {draw.randint(0, 10**6)}."
 
     return [[[sentence() for _ in range(draw.randint(*sentences))] for _ in range(draw.randint(*paragraphs))] for _ in range(count)]
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
 class Stopping:
