@@ -351,6 +351,12 @@ def test_the_objective_of_each_example_of_a_union_stands_beside_it(corpus):
     assert all("members" not in part for part in alone["micro"])
 
 
+@pytest.mark.parametrize("share", [0.15, 0.4])
+def test_that_share_of_the_tokens_is_masked(corpus, share):
+    batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=share)[0]
+    assert batch["masked"] / batch["tokens"] == pytest.approx(share, rel=0.15)
+
+
 def test_no_masking_leaves_the_mlm_loss_out(corpus):
     batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 8, mlm_share=0)[0]
     assert batch["masked"] == 0 and "masked_positions" not in batch["micro"][0]
