@@ -31,6 +31,7 @@ def panels(block: Tag) -> list[Panel]:
 
 def panel(paths: list[Tag]) -> Panel:
     grid = [path for path in paths if GRID in path["style"]]
+    must(bool(grid), "a plot has a grid, by which its places are values; one has none")
     labels = {id(path): path.find_parent("g").find_parent("g").find("text") for path in grid}
     scales = [scale([path for path in grid if np.ptp(corners(path)[:, way]) == 0], labels, way) for way in (0, 1)]
     ticks = {id(label) for label in labels.values()}
