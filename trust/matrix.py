@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -27,7 +28,7 @@ SAME = ("notebook", "name", "seed", "settings", "inputs", "metrics", "weights_sh
 
 def check(full: bool, seed: int, folder: Path) -> dict:
     """Kills of two pre-training runs and the two fine-tuning runs that start from them, all small, and the calls that went on with them."""
-    draw, wanted, killed, calls = random.Random(seed), 100 if full else 2, 0, 0
+    draw, wanted, killed, calls, finished = random.Random(seed), 100 if full else 2, 0, 0, Counter()
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
@@ -38,16 +39,20 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             project = project_in(folder / f"killed {calls}")
             while True:
                 calls += 1
-                moment = draw.uniform(3, (0.5 if full else 0.3) * seconds) if killed < wanted else None
+                longest = draw.choice((0.4, 0.9) if full else (0.3,)) * seconds  # long ones come to the last runs, short ones to the first
+                moment = draw.uniform(3, longest) if killed < wanted else None
                 if _called(snakemake, project, moment, everything=draw.random() < 0.5):
                     break
                 killed += 1
+                finished[len(_records(project))] += 1
                 bar.update()
             must(_records(project) == expected, f"{project}: other records than those of a matrix that was left alone")
             leftovers = [path.name for run in (project / "runs").glob("*-*") for path in run.rglob(".*.part")]
             must(not leftovers, f"{project}: {', '.join(leftovers)} left behind")
             shutil.rmtree(project)
-    return {"kills": killed, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
+    reached = ", ".join(f"{count} after {done} runs" for done, count in sorted(finished.items()))
+    must(not full or {*finished} >= {*range(len(expected))}, f"kills come before and after every run; they came {reached}")
+    return {"kills": killed, "of_these": reached, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
 
 
 def project_in(folder: Path) -> Path:
