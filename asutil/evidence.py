@@ -173,9 +173,8 @@ def _parquet(found, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
             came = ", ".join(table.column_names)
             raise ValueError(f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(missing)}; got {came}")
         batches = table.select(list(columns)).to_batches(max_chunksize=256)
-        rows = (row for batch in batches for row in batch.to_pylist())
-        for number, row in enumerate(tqdm(rows, desc=f"reading {where}", total=len(table), delay=5, leave=False), 1):
-            yield f"{where}, row {number}", row
+        rows = tqdm(files.rows(batches, Path(where)), desc=f"reading {where}", total=len(table), delay=5, leave=False)
+        yield from ((f"{where}, row {number}", row) for number, (_, row) in enumerate(rows, 1))
 
 
 def _hotpotqa(place: str, row: dict) -> tuple[str, dict, Counter]:

@@ -6,6 +6,7 @@ A pickled checkpoint runs whatever its author put into it when it is opened.
 import contextlib
 import hashlib
 import json
+import math
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -49,7 +50,7 @@ def from_pretrained(auto, path, name, **options):
     """
     try:
         with quiet():
-            return auto.from_pretrained(path, trust_remote_code=False, **options)
+            return _with_numbers(auto.from_pretrained(path, trust_remote_code=False, **options))
     except SafetensorError as error:
         raise ValueError(f"{name}: the weights in {path} are damaged or cut short ({error})") from error
     except OSError as error:
@@ -61,6 +62,15 @@ def from_pretrained(auto, path, name, **options):
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which is Rust's, and no Exception
             raise
         raise ValueError(f"{name}: what {path} holds cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _with_numbers(loaded):
+    """What was loaded. Raises: ValueError where a model's config has a NaN, which torch takes for a dropout until it is used."""
+    config = getattr(loaded[0] if isinstance(loaded, tuple) else loaded, "config", None)
+    for key, value in config.to_dict().items() if config is not None else ():
+        if isinstance(value, float) and math.isnan(value):
+            raise ValueError(f"config.json has a {key} that is no number")
+    return loaded
 
 
 def with_head(auto, path, name, **options):

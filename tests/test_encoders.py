@@ -333,6 +333,15 @@ def test_a_damaged_file_of_a_model_is_refused_in_words(saved, name, content, sai
         encoders.load(folder)
 
 
+@pytest.mark.parametrize("key", ["hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps"])
+def test_a_config_with_what_is_no_number_is_refused(saved, key):
+    _, folder = saved
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {key: float("nan")}))
+    with pytest.raises(ValueError, match=f"config.json has a {key} that is no number"):
+        encoders.load(folder)
+
+
 def test_a_head_of_another_shape_is_refused(saved):
     _, folder = saved
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / "head.safetensors").items()}

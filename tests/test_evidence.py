@@ -122,6 +122,12 @@ def test_hotpotqa_errors_name_file_and_row(hotpotqa, rows, said):
         load_evidence("hotpotqa")
 
 
+def test_text_that_is_no_utf_8_is_refused_by_file_and_row():
+    texts = pa.array([b"a", b"half \xed\xa0\xbd"], pa.binary()).view(pa.string())
+    with pytest.raises(ValueError, match=r"train\.parquet row 2: 'utf-8' codec can't decode"):
+        list(evidence._parquet([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
+
+
 def from_hub(monkeypatch, tables):
     """The hub itself, which gives whole data sets."""
     monkeypatch.delenv(hub.MIRROR, raising=False)
