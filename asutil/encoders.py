@@ -174,6 +174,10 @@ def load(
         known = pair.get_input_embeddings().num_embeddings
         if beyond := [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]:
             raise ValueError(f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings")
+        if pair.config.pad_token_id is None:  # RoBERTa's positions are counted by it
+            raise ValueError(
+                f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
+            )
         if generator and not detects:
             raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {pair.config.model_type}")
         if detects:

@@ -342,6 +342,14 @@ def test_a_config_with_what_is_no_number_is_refused(saved, key):
         encoders.load(folder)
 
 
+def test_a_config_without_a_pad_token_is_refused(saved):
+    _, folder = saved
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": None}))
+    with pytest.raises(ValueError, match="config.json has no pad_token_id, its tokenizer pads with 1"):
+        encoders.load(folder)
+
+
 def test_a_head_of_another_shape_is_refused(saved):
     _, folder = saved
     tensors = {name: tensor.clone() for name, tensor in load_file(folder / "head.safetensors").items()}
