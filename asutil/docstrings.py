@@ -4,7 +4,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from importlib import metadata
 from itertools import islice
 from typing import NamedTuple
@@ -40,7 +39,6 @@ def read(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
                 yield Docstring(package, *found)
 
 
-@cache  # a plan of all rows asks some 200 times, and each version is read from a file
 def fingerprint(packages=PACKAGES) -> str:
     """A hash of the packages' names and installed versions (a local part such as `+cpu` changes no docstring)."""
     versions = [f"{package}=={metadata.version(DISTRIBUTION.get(package, package)).split('+')[0]}" for package in packages]
