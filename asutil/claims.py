@@ -171,8 +171,9 @@ def _read(path: Path, blind: bool) -> Claims:
         if claim.id in places:
             raise ValueError(f"{place}: expected distinct ids, got {claim.id!r} as in {places[claim.id]}")
         if found and (found[0].label is None) != (claim.label is None):
-            came = "none" if claim.label is None else repr(row["label"])
-            raise ValueError(f"{place}: expected a label in every row of a file or in none, got {came} after {len(found)} others")
+            came, first = ("none", "one") if claim.label is None else (repr(row["label"]), "none")
+            where = places[found[0].id]
+            raise ValueError(f"{place}: expected a label in every row of a file or in none, got {came}, and {where} has {first}")
         places[claim.id] = place
         found.append(claim)
         beyond += len(row["evidence"]) - len(claim.evidence)
