@@ -141,8 +141,8 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
     for name in parameters(notebook):
         if name == "runs_dir" or values[name] is None:
             continue
-        without = lambda name=name: {other: value for other, value in given.items() if other != name}
-        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (name in given and values[name] != effective(notebook, without())[name]):
+        without = {other: value for other, value in given.items() if other != name}
+        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (name in given and values[name] != effective(notebook, without)[name]):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])

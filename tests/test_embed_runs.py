@@ -13,13 +13,10 @@ from .test_notebooks import papermill, questions_file  # noqa: F401
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, questions_file, tokenizer):  # noqa: F811
-    """A triplet network of random weights, and averaged word vectors of the same questions."""
-    folder, started = tmp_path_factory.mktemp("runs"), tmp_path_factory.mktemp("model")
-    model = encoders.tiny(tokenizer)
-    model.backbone.save_pretrained(started)
-    model.tokenizer.save_pretrained(started)
-    papermill("embed", folder, dataset=questions_file, model=started, epochs=2, max_tokens=24)
+def made(tmp_path_factory, questions_file):  # noqa: F811
+    """A triplet network from scratch, and averaged word vectors of the same questions."""
+    folder = tmp_path_factory.mktemp("runs")
+    papermill("embed", folder, dataset=questions_file, epochs=2, max_tokens=24)
     draw = np.random.default_rng(0)
     lines = (f"{word} {' '.join(f'{x:.3f}' for x in draw.normal(size=8))}\n" for word in ("where", "stands", *WORDS))
     vectors = tmp_path_factory.mktemp("vectors") / "made_up.txt"

@@ -191,13 +191,7 @@ def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):
 
 
 def test_the_tour_runs(tmp_path):
-    """Every cell, with fewer steps and questions."""
-    text = (ROOT / "notebooks" / "tour.ipynb").read_text("utf-8")
-    for theirs, fewer in (("steps=50", "steps=12"), ("limit=100)", "limit=30)"), ("limit=1000)", "limit=500)")):
-        assert text.count(theirs) == 1, theirs
-        text = text.replace(theirs, fewer)
-    (tmp_path / "tour.ipynb").write_text(text, encoding="utf-8")
-    result = papermill_plain(tmp_path / "tour.ipynb", tmp_path / "out.ipynb")
+    result = papermill_plain(ROOT / "notebooks" / "tour.ipynb", tmp_path / "out.ipynb")
     assert result.returncode == 0, result.stderr[-3000:]
 
 
