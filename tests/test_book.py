@@ -237,11 +237,14 @@ def test_no_published_number_is_typed_into_a_page():
 
 def test_deviations_are_numbered_and_found():
     text = (ROOT / "book" / "deviations.md").read_text("utf-8")
-    numbers = [int(number) for number in re.findall(r"^(?:\*\*|\| )D-(\d+)", text, re.MULTILINE)]
-    assert sorted(numbers) == list(range(1, len(numbers) + 1))  # each once; they stand where they belong by subject
-    sources = [*(ROOT / "asutil").glob("*.py"), *(ROOT / "book" / "papers").glob("*.md"), *(ROOT / "data_cards").glob("*.md")]
-    named = {(path.name, int(number)) for path in sources for number in re.findall(r"\bD-(\d+)", path.read_text("utf-8"))}
-    assert not [(name, number) for name, number in named if number not in numbers]
+    entries, rows = (re.findall(pattern, text, re.MULTILINE) for pattern in (r"^\*\*(D-\d+) ·", r"^\| (D-\d+) \|"))
+    assert len({*entries, *rows}) == len(entries) + len(rows) >= 92  # each once; they stand where they belong by subject
+    assert re.findall(r"^\((D-\d+)\)=\n\*\*(D-\d+) ·", text, re.MULTILINE) == [(name, name) for name in entries]
+    assert set(re.findall(r"\(#(D-\d+)\)", text)) <= {*entries}
+    folders = ("asutil/*", "book/papers/*.md", "book/_ext/*.py", "data_cards/*.md", "notebooks/*.ipynb", "experiments/*.yml", "trust/*.py")
+    sources = [path for folder in folders for path in ROOT.glob(folder) if path.is_file()]
+    named = {(path.name, name) for path in sources for name in re.findall(r"\bD-\d\d+", path.read_text("utf-8"))}
+    assert len(named) > 50 and not [(path, name) for path, name in named if name not in {*entries, *rows}]
 
 
 @pytest.fixture

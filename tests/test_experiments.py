@@ -376,6 +376,28 @@ def test_at_paper_settings(changes, expected):
         assert experiments.at_paper_settings(data, row, "pretraining", made[:1]) is (expected or "finetune" in changes)
 
 
+ON_ASNQ = [name for name, row in experiments.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]
+
+
+@pytest.mark.parametrize("row", ON_ASNQ)
+def test_the_batch_size_on_asnq_is_that_of_the_backbone(row):
+    data = experiments.read("sentence_objectives", FOLDER)
+    theirs, other = (1024, 2048) if data["rows"][row].get("backbone") == "electra" else (2048, 1024)
+    for size in (theirs, other, 32):
+        made = chain(row, "asnq", finetune={"batch_size": size})
+        assert experiments.at_paper_settings(data, row, "asnq", made) is (size == theirs)
+    assert experiments.at_paper_settings(data, row, "asnq", chain(row, "asnq"))  # and the row's own value is the backbone's
+
+
+@pytest.mark.parametrize(("row", "theirs"), [("tanda_roberta", 2048), ("tanda_electra", 1024)])
+def test_the_transfer_on_asnq_has_the_backbones_batch_size(row, theirs):
+    data = experiments.read("sentence_objectives", FOLDER)
+    for size in (2048, 1024):
+        made = chain(row, "wikiqa")
+        made[0]["settings"]["batch_size"] = size
+        assert experiments.at_paper_settings(data, row, "wikiqa", made) is (size == theirs)
+
+
 def test_a_paper_without_settings_has_no_exact_run():
     assert not experiments.at_paper_settings(experiments.read("evidence_contrast", FOLDER), "led_base", "qasper", chain())
 
