@@ -8,7 +8,7 @@ import pandas as pd
 from . import experiments, markup, questions, runs, significance
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
-from .rows import FOUND, SIDES
+from .rows import FOUND, SIDES, claims
 from .significance import Comparison
 
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
@@ -66,6 +66,20 @@ def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
 def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.DataFrame]:
     """A paper's rows and its records, read anew where they are not given."""
     return experiments.read(paper, folder), experiments.records(paper, folder=folder) if found is None else found
+
+
+def chain(one) -> list[dict]:
+    """The records of the runs that led to a line, first to last."""
+    return [*one.earlier, one.record]
+
+
+def backbone(one) -> str:
+    """The model that a line's runs began with; of a re-ranking that of the row that ranked first."""
+    settings = {record["name"]: record["settings"] for record in one.earlier}
+    model = one.record["settings"].get("first_run") or one.record["settings"].get("model", "")
+    while model in settings:
+        model = settings[model].get("model", "")
+    return model
 
 
 def reported(one) -> str:
@@ -179,7 +193,7 @@ def claims_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_
     """
     data, found = given(paper, found, folder)
     body = []
-    for claim in data.get("claims", ()):
+    for claim in claims(data):
         a, b, dataset, metric = claim["row_a"], claim["row_b"], claim["dataset"], claim["metric"]
         theirs = [printed_points(data["rows"][row]["published"].get(dataset, {}).get(metric), data["unit"]) for row in (a, b)]
         theirs = f"{theirs[0][0] - theirs[1][0]:+.1f}" if all(theirs) else "–"
@@ -190,10 +204,12 @@ def claims_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_
             said = {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
         seeds, budget = (len(where.seeds), where.budget) if where else ("–", "–")
         text = Html(f"{html.escape(claim['claim'])} <small>{html.escape(claim['where'])}</small>")
+        metrics = [one["metric"] for one in claims(data) if one["id"] == claim["id"]]
+        head = [markup.cell(text, rowspan=str(len(metrics)))] if metric == metrics[0] else []
         body.append(
             markup.line(
                 [
-                    text,
+                    *head,
                     _compared(data, claim),
                     claim["sign"],
                     markup.number(theirs),
@@ -220,7 +236,7 @@ def _compared(data: dict, claim: dict) -> str:
 def own_tests(data: dict, found: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
     """Both tests of our runs for each claim that has some: name, budget, seeds, over seeds and over questions (Comparisons or None)."""
     rows = []
-    for claim in data.get("claims", ()):
+    for claim in claims(data):
         a, b, metric = claim["row_a"], claim["row_b"], claim["metric"]
         for where in list(pairs(found, a, b, claim["dataset"]))[:1]:
             seeds, asked = over_seeds(where.lines, a, b, metric), over_questions(where, a, b, metric, draws)

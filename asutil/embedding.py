@@ -234,6 +234,15 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     return model
 
 
+def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
+    """A backbone as it is under mean pooling, ready to encode.
+
+    Deviation: D-115.
+    """
+    model = start_from(name, encoders.load_tokenizer(name), settings_of("untrained", "mean", max_tokens))
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+
+
 def load(name: str | Path, device: str | None = None) -> Embedder:
     """A trained embedder, of a finished run or a folder, ready to encode.
 

@@ -17,7 +17,8 @@ NAMES = {
     "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER",
     "qasper": "QASPER",
     "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
-    "document_order": "document order", "bm25": "BM25", "majority": "most frequent label", "pydocs_claims": "pydocs claims",
+    "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine",
+    "majority": "most frequent label", "pydocs_claims": "pydocs claims",
 }
 # fmt: on
 LEGEND = "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."

@@ -80,7 +80,7 @@ def verdict(
 
 def _verdicts(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[str]:
     """The verdict of each metric of a line; `lines` may be empty."""
-    chains = [[*line.earlier, line.record] for line in lines.itertuples()]
+    chains = [comparisons.chain(line) for line in lines.itertuples()]
     exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
     ours, asked, seeds = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines), 1 if untrained(data, row) else SEEDS
@@ -180,16 +180,20 @@ def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
 
 
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
-    """Lines of the orders that no training made, from the records of models on the same questions."""
+    """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each backbone."""
     same = (one for one in lines.itertuples() if comparisons.side(one) == comparisons.reported(one))
     same = (one for one in same if one.record.get("notebook") != "find_evidence")  # its baseline is each model before its own training
-    known = next((one.record["baselines"] for one in same if one.record.get("baselines")), {})
+    known = {}
+    for one in same:
+        for name, figures in (one.record.get("baselines") or {}).items():
+            known.setdefault((name, comparisons.backbone(one) if name == "zero_shot" else ""), figures)
     body = []
-    for name, figures in known.items():
+    for (name, backbone), figures in known.items():
         if not figures:  # an order that means nothing for this data set
             continue
         numbers = [markup.number(spread([figures[m]] if figures.get(m) is not None else [])) for m in metrics]
-        head = markup.cell(NAMES.get(name, name), "th", scope="row")
+        note = f"<small>{escape(backbone)}</small>" if backbone else ""
+        head = markup.cell(Html(escape(NAMES.get(name, name)) + note), "th", scope="row")
         body.append(markup.line([head, "no training", *numbers, *["–"] * after], "as2-from-baseline"))
     return body
 

@@ -148,7 +148,7 @@ def _check(data, paper: str) -> None:
         place = f"claim {claim['id']}"
         all_of([claim["row_a"], claim["row_b"]], rows, place)
         one_of(claim["dataset"], datasets, place)
-        one_of(claim["metric"], PAIRED, place)
+        all_of(_metrics(claim), PAIRED, place)
         one_of(claim["sign"], ["+", "-"], place)
     all_of(data.get("questions", ()), datasets, "questions")
     for dataset, sides in data.get("counts", {}).items():
@@ -216,6 +216,15 @@ def _cell(cell, place: str) -> None:
         return
     if not (shaped or not isinstance(cell, list | dict)) or not all(type(n) in (int, float) for n in numbers):
         raise ValueError(f"{place}: expected [mean, std], a number, {{relative: x}}, baseline or null; got {cell!r}")
+
+
+def claims(data: dict) -> list[dict]:
+    """The claims of a paper, each once for every metric that it is tested on, which is then its `metric`."""
+    return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
+
+
+def _metrics(claim: dict) -> list[str]:
+    return claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]]
 
 
 def stages(data: dict, row: str, rung: str) -> list[dict]:

@@ -149,6 +149,15 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
     return "".join(f"-{word}" for word in words if word)[:80]
 
 
+def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
+    """The backbone that a chain of runs began with; a model that is not a run began with itself. None where a run does not say."""
+    while model and (folder := find(model, runs_dir)):
+        asked = folder / "run.json"
+        run = files.json_object(asked, notebook=str, given=dict) if asked.is_file() else {}
+        model = effective(run["notebook"], run["given"]).get("model") if run else None
+    return model
+
+
 def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, must_exist: bool = True) -> Path:
     """The folder that a run with these parameters has, whether it was run or not."""
     return runs_folder(runs_dir or given.get("runs_dir")) / identity(notebook, given, must_exist)["name"]

@@ -1,8 +1,11 @@
 """Embedding: vectors against transformers' own output, pooling by hand, any length and order, files, learning."""
 
 import json
+from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -10,7 +13,8 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from asutil import embedding, encoders, heads, nearest, weights
+from asutil import disk, embedding, encoders, heads, metrics, nearest, questions, runs, weights
+from asutil.questions import Candidate, Question
 
 from .conftest import WORDS
 
@@ -232,3 +236,51 @@ def test_the_folder_says_what_sentence_transformers_asks_for(folder, tmp_path):
     model.save(tmp_path / "model")
     pooling = json.loads((tmp_path / "model/1_Pooling/config.json").read_text())
     assert pooling["word_embedding_dimension"] == 32 and pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_mean_tokens"]
+
+
+def asked(count=6):
+    """Questions with their candidates, as a split gives them."""
+    texts, found = iter(texts_of(count * 4, seed=3, longest=12)), []
+    for n in range(count):
+        question, *others = (next(texts) for _ in range(4))
+        candidates = tuple(Candidate(f"{n}-{k}", text, int(k == 1), None, None) for k, text in enumerate(others))
+        found.append(Question(str(n), question, candidates))
+    return found
+
+
+def by_cosine(folder, questions, max_tokens=32):
+    """One text at a time through transformers, one pair at a time through numpy."""
+    found = []
+    for question in questions:
+        (u,) = by_transformers(folder, [question.text], "mean", max_tokens)
+        for candidate in question.candidates:
+            (v,) = by_transformers(folder, [candidate.text], "mean", max_tokens)
+            found.append(float(u @ v / np.sqrt((u @ u) * (v @ v))))
+    return found
+
+
+def test_the_zero_shot_line_is_the_cosine_of_the_backbone_as_it_is(folder):
+    scores = nearest.Nearest(embedding.untrained(folder, 32)).score(asked())
+    np.testing.assert_allclose(scores["score"], by_cosine(folder, asked()), atol=1e-6)
+
+
+def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folder, tmp_path):
+    """The cell of `finetune`, as it is stored, for a run that starts from a run that started from the saved backbone, and for `tiny`."""
+    run = tmp_path / "pretrain-ssp-0123456789ab"
+    run.mkdir()
+    disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": "ssp", "model": str(folder)}})
+    cells = json.loads((runs.root() / "notebooks" / "finetune.ipynb").read_text("utf-8"))["cells"]
+    (cell,) = ["".join(one["source"]) for one in cells if one["cell_type"] == "code" and "baseline_scores" in "".join(one["source"])]
+    rows = [{"question_id": q.id, "question": q.text, "answer": c.text, "label": c.label} for q in asked() for c in q.candidates]
+    pd.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)
+    for name in ("train", "dev"):
+        (tmp_path / f"{name}.jsonl").write_bytes((tmp_path / "test.jsonl").read_bytes())
+    splits = questions.load(str(tmp_path))
+    measured, modules = {}, ("embedding", "metrics", "nearest", "questions", "runs")
+    for model in (str(run), str(folder), "tiny"):
+        known = {"s": SimpleNamespace(model=model, runs_dir=str(tmp_path), max_tokens=32, seed=0), "splits": splits, "pd": pd}
+        exec(cell, known | {name: import_module(f"asutil.{name}") for name in modules}, known)
+        measured[model] = known["baselines"]
+    frame = splits["test"].frame().assign(score=np.float32(by_cosine(folder, splits["test"])))
+    assert measured[str(run)]["zero_shot"] == measured[str(folder)]["zero_shot"] == metrics.of(frame).record()
+    assert "zero_shot" not in measured["tiny"]

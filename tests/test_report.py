@@ -100,6 +100,23 @@ def test_laptop_runs_never_stand_beside_the_paper(results):
     assert "BM25" not in trecqa
 
 
+def test_a_zero_shot_line_for_each_backbone(results):
+    """The backbone is that of a chain's first run; a second one has a line of its own, the same one has not."""
+    pre = {"notebook": "pretrain", "name": RUN, "rung": "small", "seed": 0, "settings": {"model": "own:<b>"}}
+    for row, seed, model, reached in (("roberta_base", 0, BACKBONE, 0.61), ("roberta_ssp", 0, RUN, 0.71), ("roberta_ssp", 1, RUN, 0.71)):
+        one = record(row, "wikiqa", "small", seed, 0.5, {"model": model}, earlier=[pre] if model == RUN else [])
+        one["baselines"]["zero_shot"] = {"p@1": 0.5, "map": reached, "mrr": 0.65}
+        commit(results, one)
+    table = cells(report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER))
+    assert [row[:5] for row in table[1:6]] == [
+        ["random order", "no training", "12.3", "23.4", "34.5"],
+        ["BM25", "no training", "45.6", "50.0", "–"],
+        [f"zero-shot cosine{BACKBONE}", "no training", "50.0", "61.0", "65.0"],
+        ["zero-shot cosineown:<b>", "no training", "50.0", "71.0", "65.0"],
+        ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3"],
+    ]
+
+
 def test_private_relative_and_missing_cells(results):
     wqa = report.results_table(PAPER, "table_1", found(results), "wqa", folder=FOLDER)
     assert line(wqa, "RoBERTa-Base")[2:] == ["baseline", "baseline", "baseline", "5", "paper", "private data"]

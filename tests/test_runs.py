@@ -112,6 +112,18 @@ def test_a_run_as_a_model_is_known_by_its_own_hash(project):
     assert runs.identity("finetune", {"model": str(before)})["inputs"]["model"] == before.name[-12:]
 
 
+def test_a_chain_is_followed_to_the_backbone_that_it_began_with(project):
+    """Of three runs in a row; by default, too, where the first was given no model."""
+    chain = {"pretrain-a-0123456789ab": {"model": "owner/name"}, "pretrain-b-0123456789ac": {"model": "pretrain-a-0123456789ab"}}
+    chain |= {"pretrain-c-0123456789ad": {"model": "runs/pretrain-b-0123456789ac"}, "pretrain-d-0123456789ae": {}}
+    for name, given in chain.items():
+        (project / "runs" / name).mkdir(parents=True)
+        disk.write_json(project / "runs" / name / "run.json", {"notebook": "pretrain", "given": given})
+    assert runs.started_from("pretrain-c-0123456789ad") == runs.started_from("owner/name") == "owner/name"
+    assert runs.started_from("pretrain-d-0123456789ae") == "tiny"
+    assert runs.started_from("pretrain-e-0123456789af") is None  # there is no such run to ask
+
+
 def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsys):
     run = runs.start("pretrain", {"objective": "ssp", "steps": 3, "unrelated": object()})
     assert run.folder == runs.folder_for("pretrain", {"objective": "ssp", "steps": 3}) and run.folder.is_dir()

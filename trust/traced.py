@@ -21,7 +21,7 @@ NAMES = {
     **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
     **{"iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER"},
     **{"qasper": "QASPER", "hotpotqa": "HotpotQA", "random": "random order", "document_order": "document order", "bm25": "BM25"},
-    **{"majority": "most frequent label"},
+    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine"},
 }
 BY_QUESTION = {
     "verify_claims": ("label_accuracy",),
@@ -58,6 +58,12 @@ class Paper:
             if all(sides) and seeds:
                 return *([one for one in side if untrained(side) or one["seed"] in seeds] for side in sides), len(seeds)
         return [], [], 0
+
+    def claims(self):
+        """Every claim with one metric after the other; `first` with its first."""
+        for claim in self.data.get("claims", ()):
+            metrics = claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]]
+            yield from (claim | {"metric": metric, "first": metric == metrics[0]} for metric in metrics)
 
     def published(self, row: str, dataset: str, metric: str) -> list[float] | None:
         """[mean] or [mean, std] in points, as printed."""
@@ -202,12 +208,24 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
 
 
 def baselines(paper: Paper, dataset: str, metrics: list[str]):
-    """The orders that no training made, from the first record that has some."""
+    """The untrained baselines, each once, and a zero-shot line for each backbone that a record's runs began with."""
     same = [one for one in paper.records if one["dataset"] == dataset and side(one) == reported(one) and one["notebook"] != "find_evidence"]
-    for name, found in next((one["baselines"] for one in same if one.get("baselines")), {}).items():
+    lines = {}
+    for one in same:
+        for name, found in (one.get("baselines") or {}).items():
+            lines.setdefault((name, began_with(one) if name == "zero_shot" else ""), found)
+    for (name, backbone), found in lines.items():
         if found:
             cells = [spread([found[metric]]) if found.get(metric) is not None else NONE for metric in metrics]
-            yield [NAMES.get(name, name), "no training", *cells, NONE, NONE, NONE]
+            yield [f"{NAMES.get(name, name)} {backbone}".strip(), "no training", *cells, NONE, NONE, NONE]
+
+
+def began_with(record: dict) -> str:
+    """The model of the first run of a chain."""
+    name = record["settings"].get("first_run", record["settings"].get("model"))
+    for earlier in reversed(record.get("earlier", [])):
+        name = earlier["settings"]["model"] if earlier["name"] == name else name
+    return name
 
 
 def results(root: Path, name: str, table_id: str):
@@ -262,9 +280,10 @@ def claimed(paper: Paper, claim: dict) -> tuple:
 
 def claims(root: Path, name: str):
     paper = Paper(root, name)
-    for claim in paper.data.get("claims", ()):
+    for claim in paper.claims():
         printed, (ours, _, seeds), test = claimed(paper, claim)
-        text = [f"{claim['claim']} {claim['where']}", compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
+        head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
+        text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
         yield [*text, points(test), *([str(seeds), ours[0]["rung"]] if seeds else [NONE, NONE]), direction(claim, test)]
 
 
@@ -300,7 +319,7 @@ def with_interval(test, seeds=None, questions=None) -> str:
 
 def two_tests(root: Path, name: str):
     paper, shown = Paper(root, name), False
-    for claim in paper.data.get("claims", ()):
+    for claim in paper.claims():
         _, (ours, _, seeds), asked = claimed(paper, claim)
         if seeds:
             rung, metric, shown = ours[0]["rung"], claim["metric"], True

@@ -68,7 +68,7 @@ def gains(root: Path, name: str) -> dict[str, list]:
 def own_gains(root: Path, name: str) -> dict[str, list]:
     """The same of our differences, each with the interval over seeds and the one over questions."""
     paper, tests = Paper(root, name), []
-    for claim in paper.data.get("claims", ()):
+    for claim in paper.claims():
         _, (ours, _, seeds), asked = claimed(paper, claim)
         if seeds:
             sides = [paper.of(claim[row], claim["dataset"], (ours[0]["rung"],)) for row in ("row_a", "row_b")]
