@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
 import torch
 from filelock import FileLock
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
@@ -18,6 +19,7 @@ from .heads import PairEncoder, widen_types
 
 CLASSES = 2
 TOKENIZER_DOCUMENTS = 20_000
+COUNTED = 1 << 24  # tokens that are counted together
 log = logging.getLogger(__name__)
 
 # ------------------------------------------------------------------ tokenizers
@@ -316,6 +318,29 @@ def load_ranker(name: str | Path, device: str | None = None):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
     model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     return Ranker(model.eval(), settings.get("max_tokens"))
+
+
+@torch.no_grad()
+def start_at_unigrams(model: PairEncoder, tokens) -> bool:
+    """Let a fresh masked-language-model head begin with the frequencies of the corpus's tokens, the best guess that reads nothing.
+
+    b_v = log((n_v + 1) / (N + V)),  n_v of the N tokens are v, of V in the vocabulary
+    A head that was loaded with its weights is left as it is.
+    Args:
+        tokens: ids of the corpus (N,), as `Corpus.tokens`; they are counted in blocks.
+    Returns: whether the biases were set.
+    Deviation: D-73.
+    """
+    masked = getattr(model, "generator", model.mlm)
+    if masked is None or "mlm" not in model.fresh:
+        return False
+    output = masked.get_output_embeddings()
+    counts = torch.ones(len(output.bias), dtype=torch.float64)
+    for start in range(0, len(tokens), COUNTED):
+        block = np.asarray(tokens[start : start + COUNTED]).astype(np.int64)
+        counts += torch.from_numpy(np.bincount(block, minlength=len(counts)))
+    output.bias.copy_((counts / counts.sum()).log())
+    return True
 
 
 @torch.no_grad()

@@ -118,7 +118,7 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
     one_of(rung, data.get("rungs", {}), paper, "rung")
     budget, tested = data["rungs"][rung], {name for table in data["tables"].values() for name in table["datasets"]}
     all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
-    all_of(seeds or (), budget["seeds"], f"{paper}, {rung}", "seed")
+    all_of(seeds or (), {seed for row in budget["rows"] for seed in seeds_of(data, row, rung)}, f"{paper}, {rung}", "seed")
     all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:

@@ -40,7 +40,7 @@ KEYS = {
         ("slug", "title", "authors", "unit", "rows", "tables"),
         ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts", "questions"),
     ),
-    "rungs": (("backbones", "datasets", "seeds", "rows"), ("corpus", "claims", "search", "gpu_hours")),
+    "rungs": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
     "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search")),
@@ -131,6 +131,7 @@ def _check(data, paper: str) -> None:
         all_of(rung["rows"], runnable, f"rung {name}: rows with stages")
         all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
         all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
+        all_of(rung.get("more_seeds", ()), rung["rows"], f"rung {name}: more_seeds")
         verifying = [row for row in rung["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
         if verifying and not rung.get("claims"):
             raise ValueError(f"rung {name}: row {verifying[0]} verifies claims, but the rung has no claims (data sets of claims)")
@@ -248,6 +249,7 @@ def untrained(data: dict, row: str) -> bool:
 
 
 def seeds(data: dict, row: str, rung: str, asked: list[int] | None = None) -> list[int]:
-    """The seeds that a row is run with at one rung: those asked for, else all; of an untrained encoder always the first alone."""
-    known = data["rungs"][rung]["seeds"]
-    return known[:1] if untrained(data, row) else known if asked is None else asked
+    """The seeds that a row is run with at one rung: all of its own, or those that are asked for; of an untrained encoder the first alone."""
+    budget = data["rungs"][rung]
+    known = [*budget["seeds"], *budget.get("more_seeds", {}).get(row, ())]
+    return known[:1] if untrained(data, row) else [seed for seed in known if asked is None or seed in asked]

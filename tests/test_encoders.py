@@ -1,9 +1,12 @@
 """Tokenizers, loading and saving, ranking: against transformers' own classes and slow loops."""
 
 import json
+import math
+from collections import Counter
 from types import SimpleNamespace
 
 import huggingface_hub.constants
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -233,6 +236,31 @@ def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp
             logits = encoders.load(tmp_path / name, mlm=True).mlm(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
         losses[name] = float(torch.logsumexp(logits, -1).mean() - logits.mean())  # of targets by chance
     assert abs(losses["bare"] - guess) < 0.05 < losses["whole"] - guess
+
+
+def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, tmp_path, monkeypatch):
+    """Its guess that reads nothing has the entropy of the tokens as its loss, counted here by hand; a head that was loaded is left alone."""
+    monkeypatch.setattr(encoders, "COUNTED", 7)  # several blocks
+    whole = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
+    for name, model in (("bare", whole.roberta), ("whole", whole)):
+        model.save_pretrained(tmp_path / name)
+        tokenizer.save_pretrained(tmp_path / name)
+    tokens = np.array([5] * 60 + [9] * 30 + [17] * 10, np.uint16)
+    model = encoders.load(tmp_path / "bare", mlm=True)
+    assert encoders.start_at_unigrams(model, tokens)
+    with torch.no_grad():
+        flat = model.mlm(inputs_embeds=BaseModelOutputWithPooling(torch.randn(1, 50, SIZE["hidden_size"]))).logits[0]
+    counts = Counter(tokens.tolist())
+    expected = {token: (counts[token] + 1) / (len(tokens) + len(tokenizer)) for token in range(len(tokenizer))}
+    for token in (0, 5, 9, 17):
+        assert abs(model.mlm.get_output_embeddings().bias[token].exp().item() - expected[token]) < 1e-6
+    guess = -sum(counts[token] / len(tokens) * math.log(expected[token]) for token in counts)
+    loss = torch.nn.functional.cross_entropy(flat.repeat(2, 1), torch.from_numpy(tokens.astype(np.int64))).item()
+    assert abs(loss - guess) < 0.1
+    loaded = encoders.load(tmp_path / "whole", mlm=True)
+    assert not encoders.start_at_unigrams(loaded, tokens)
+    assert not encoders.start_at_unigrams(encoders.load(tmp_path / "bare"), tokens)
+    assert_same({"bias": loaded.mlm.get_output_embeddings().bias}, {"bias": whole.get_output_embeddings().bias})
 
 
 def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, caplog):
