@@ -216,6 +216,28 @@ def test_mlm_only_runs_start_the_head_anew():
     assert (pre.parameters["objective"], pre.parameters["data"], fine.parameters["keep_head"]) == ("mlm", "sp", False)
 
 
+def test_a_row_may_have_more_seeds_than_its_budget():
+    seeds = {row: {job.seed for job in plan("small", rows=[row]) if job.notebook == "finetune"} for row in ("roberta_ssp", "roberta_sp")}
+    assert seeds == {"roberta_ssp": {0, 1, 2, 3, 4}, "roberta_sp": {0, 1, 2}}
+    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}  # 0: what they were pre-trained with
+    with pytest.raises(ValueError, match="unknown seed 7"):
+        plan("small", seeds=[7])
+
+
+def test_budget_small_learns_its_objectives_without_masked_language_modelling():
+    """The stand-in has no masked-language-model head: no row learns one, and TREC-QA is that which people labelled."""
+    for job in plan("small"):
+        given = runs.settings(job.notebook, {name: value for name, value in job.parameters.items() if name != "model"})
+        if job.notebook == "pretrain":
+            assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
+        else:
+            steps = given["epochs"] * {"wikiqa": 8_672, "trecqa": 5_914}[job.dataset] / given["batch_size"]
+            assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
+            assert given["protocol"] == {"wikiqa": "clean", "trecqa": "asbert"}[job.dataset]
+    assert runs.settings("pretrain", {"rung": "paper"})["mlm_weight"] == 1
+    assert runs.settings("finetune", {"rung": "paper", "dataset": "trecqa"})["protocol"] == "clean"
+
+
 def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_rungs():
     assert [(job.notebook, job.parameters["objective"]) for job in plan("laptop", rows=["bert_nsp"])] == [("pretrain", "nsp")]
     (asked,) = plan("paper", rows=["albert_sop"])
