@@ -249,7 +249,7 @@ def untrained(data: dict, row: str) -> bool:
 
 
 def seeds(data: dict, row: str, rung: str, asked: list[int] | None = None) -> list[int]:
-    """The seeds that a row is run with at one rung: all of its own, or those that are asked for; of an untrained encoder the first alone."""
+    """The seeds that a row is run with at one rung: all of its own, or those asked for; of an untrained encoder the first."""
     budget = data["rungs"][rung]
     known = [*budget["seeds"], *budget.get("more_seeds", {}).get(row, ())]
     return known[:1] if untrained(data, row) else [seed for seed in known if asked is None or seed in asked]

@@ -239,7 +239,7 @@ def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp
 
 
 def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, tmp_path, monkeypatch):
-    """Its guess that reads nothing has the entropy of the tokens as its loss, counted here by hand; a head that was loaded is left alone."""
+    """The loss of a guess that reads nothing is the entropy of the tokens, counted by hand; a head that was loaded is left alone."""
     monkeypatch.setattr(encoders, "COUNTED", 7)  # several blocks
     whole = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
     for name, model in (("bare", whole.roberta), ("whole", whole)):

@@ -219,7 +219,7 @@ def test_mlm_only_runs_start_the_head_anew():
 def test_a_row_may_have_more_seeds_than_its_budget():
     seeds = {row: {job.seed for job in plan("small", rows=[row]) if job.notebook == "finetune"} for row in ("roberta_ssp", "roberta_sp")}
     assert seeds == {"roberta_ssp": {0, 1, 2, 3, 4}, "roberta_sp": {0, 1, 2}}
-    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}  # 0: what they were pre-trained with
+    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}
     with pytest.raises(ValueError, match="unknown seed 7"):
         plan("small", seeds=[7])
 
