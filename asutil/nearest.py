@@ -9,19 +9,24 @@ import numpy as np
 import pandas as pd
 import torch
 
-from . import losses, ranking
-from .embedding import Embedder
+from . import losses, metrics, ranking
 from .questions import Candidate, Question
 
-RANK_BY = ("probability", "distance", "cosine", "dot")
-USUAL = {"siamese": "probability", "triplet": "distance", "untrained": "cosine"}  # what ranks where nothing is said
+SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
+RANK_BY = (*SIMILARITIES, "probability")
+USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  # architecture -> the readout that ranks
+
+
+def usual(encoder) -> str:
+    """The readout by which an encoder ranks where none is chosen: `USUAL` of an `Embedder`'s network, cosine of another encoder."""
+    return USUAL.get(getattr(encoder, "settings", {}).get("architecture"), "cosine")
 
 
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:
     """How near each candidate is to its question, row by row: the higher, the nearer.
 
     distance: -|u - v|;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  dot: u.v
-    Paper: asbert, sections 3 and 4.4, which do not say what ranks the answers.
+    Paper: asbert, sections 3 and 4.4, which rank by closeness and do not define it.
     Shapes: (B, H), (B, H) -> (B,) float32
     Deviation: D-84.
 
@@ -41,18 +46,20 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
 
 
 class Nearest:
-    """Scores of candidates from their vectors and the question's, in float32.
+    """Scores of candidates from their vectors and the question's, in float32, by every readout that the encoder has.
 
-    probability: the siamese head's logit z, P(label 1) = 1 / (1 + exp(-z)), in its order without its ties; else `similarity`.
-    Paper: asbert, section 3.
+    distance, cosine, dot: `similarity`;  probability: the siamese head's logit z, P(label 1) = 1 / (1 + exp(-z)), which has the same order
+    and no ties of its own.
+    Paper: asbert, sections 3 and 5: what makes the vectors is retained, and the nearest candidate is the answer.
     Args:
         encoder: anything with `encode(texts) -> (N, H)` and `identity`.
-        by: one of RANK_BY; of an `Embedder` what `USUAL` says of its network, where left out.
-    Raises: ValueError for a probability without a siamese head.
+        by: the readout that ranks, one of RANK_BY; where left out, that of `usual`.
+    Raises: ValueError for an unknown readout, or for a probability without a siamese head.
+    Deviation: D-27.
     """
 
     def __init__(self, encoder, by: str | None = None):
-        self.encoder, self.by = encoder, by or (USUAL[encoder.settings["architecture"]] if isinstance(encoder, Embedder) else "cosine")
+        self.encoder, self.by = encoder, by or usual(encoder)
         self.head = getattr(encoder, "siamese", None)
         if self.by not in RANK_BY:
             raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {self.by!r}")
@@ -75,7 +82,7 @@ class Nearest:
         Args:
             questions: any iterable of `Question`s, read once.
             folder: keep finished windows here, so that a scoring that was stopped goes on (as `ranking.Ranker.score`).
-        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order given.
+        Returns: DataFrame with question_id, candidate_id, label (int8), score and a column for each readout (float32), in the order given.
         """
         return ranking.windowed(questions, self._window, progress, folder, folder and self._identity())
 
@@ -87,16 +94,31 @@ class Nearest:
         bar.update(len(rows))
         table = {"question_id": [q.id for q, _ in rows], "candidate_id": [c.id for _, c in rows]}
         labels = np.array([c.label for _, c in rows], np.int8)
-        return pd.DataFrame(table).assign(label=labels, score=self._scores(vectors[u], vectors[v]))
+        scores = self.readouts(vectors[u], vectors[v])
+        return pd.DataFrame(table).assign(label=labels, score=scores[self.by], **scores)
 
     @torch.no_grad()
-    def _scores(self, u: np.ndarray, v: np.ndarray) -> np.ndarray:
-        if self.by != "probability":
-            return similarity(u, v, self.by)
-        device = self.head.linear.weight.device
-        return self.head(*(torch.from_numpy(side).to(device) for side in (u, v))).cpu().numpy()
+    def readouts(self, questions: np.ndarray, candidates: np.ndarray) -> dict[str, np.ndarray]:
+        """The score of each candidate by every readout, from vectors that were computed once. Shapes: (B, H), (B, H) -> (B,) each"""
+        scores = {by: similarity(questions, candidates, by) for by in SIMILARITIES}
+        if self.head is not None:
+            device = self.head.linear.weight.device
+            vectors = (torch.from_numpy(side).to(device) for side in (questions, candidates))
+            scores["probability"] = self.head(*vectors).cpu().numpy()
+        return scores
 
     def _identity(self) -> str:
         head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
         device = getattr(self.encoder, "device", "cpu")  # whose arithmetic it is
         return hashlib.sha256(json.dumps([self.encoder.identity, str(device), self.by, head]).encode()).hexdigest()
+
+
+def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
+    """The metrics of each split by each readout, with the name of the readout first.
+
+    Args:
+        scores: what `Nearest.score` gave for each split.
+    """
+    table = next(iter(scores.values()))
+    readouts = [name for name in RANK_BY if name in table]
+    return {by: {split: metrics.of(table.assign(score=table[by])).record() for split, table in scores.items()} for by in readouts}

@@ -1,5 +1,7 @@
 """What siamese and triplet networks are trained on: labelled pairs, and all triplets of a question, a right and a wrong candidate."""
 
+import hashlib
+
 import numpy as np
 import torch
 
@@ -47,11 +49,14 @@ class Triplets(LabelledPairs):
     A question with r right and w wrong candidates has r * w; those of one right candidate follow each other.
     Paper: asbert, section 3.2 (all possible triplets).
     Args:
-        limit: at most so many, those whose numbers have the smallest keyed hashes, whatever the seed.
+        limit: at most so many in all, those whose numbers have the smallest keyed hashes, whatever the seed.
+        per_question: at most so many of each question, before `limit`: those whose candidates' ids have the smallest keyed hashes,
+            whatever the seed and the order of questions and candidates.
     Raises: ValueError where no question has a right and a wrong candidate.
+    Deviation: D-100.
     """
 
-    def __init__(self, tokenizer, questions, limit: int | None = None):
+    def __init__(self, tokenizer, questions, limit: int | None = None, per_question: int | None = None):
         super().__init__(tokenizer, questions)
         owners, right = self.pairs.owners, self.pairs.labels == 1
         self._right, self._wrong = np.flatnonzero(right), np.flatnonzero(~right)
@@ -62,8 +67,21 @@ class Triplets(LabelledPairs):
         if not self.all:
             raise ValueError("triplets need a question with a right and a wrong candidate, got none")
         self._chosen = np.arange(self.all)
-        if limit is not None and limit < self.all:
-            self._chosen = np.sort(np.argsort(keyed(0x7219, self._chosen), kind="stable")[:limit])
+        if per_question is not None:
+            ids = (candidate.id for question in questions for candidate in question.candidates)
+            self._chosen = self._capped(np.fromiter(map(_hash, ids), np.uint64, len(owners)), per_question)
+        if limit is not None and limit < len(self._chosen):
+            order = np.argsort(keyed(0x7219, self._chosen), kind="stable")
+            self._chosen = np.sort(self._chosen[order[:limit]])
+
+    def _capped(self, ids: np.ndarray, most: int) -> np.ndarray:
+        """The triplets that remain of questions with `most` at most each. Shapes: hashes of the candidates' ids (C,) -> numbers, sorted"""
+        right, wrong = self.candidates(np.arange(self.all)).T
+        owners = self.pairs.owners[right]
+        order = np.lexsort([keyed(0x7C4B, ids[right], ids[wrong]), owners])  # by hash within each question
+        each = np.bincount(owners)
+        rank = np.arange(self.all) - np.repeat(each.cumsum() - each, each)
+        return np.sort(order[rank < most])
 
     def __len__(self):
         return len(self._chosen)
@@ -107,19 +125,31 @@ def _padded(texts: Ragged, pad: int) -> dict[str, torch.Tensor]:
     return {name: torch.from_numpy(array) for name, array in (table | ({} if types is None else {"token_type_ids": types})).items()}
 
 
-def examples_for(architecture: str, tokenizer, questions, limit: int | None = None, expected: int | None = None) -> LabelledPairs:
+def _hash(text: str) -> int:
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+
+
+def examples_for(
+    architecture: str,
+    tokenizer,
+    questions,
+    limit: int | None = None,
+    expected: int | None = None,
+    per_question: int | None = None,
+) -> LabelledPairs:
     """The training examples of a siamese or a triplet network.
 
     Args:
-        limit: of triplets.
-        expected: how many triplets there must be before the limit (`COUNTS`).
+        limit, per_question: the most triplets, in all and of each question.
+        expected: how many triplets there must be before either of them (`COUNTS`).
     Raises: ValueError with the number expected and the one that came, or for a limit where there are no triplets.
     """
     if architecture == "triplet":
-        found = Triplets(tokenizer, questions, limit)
+        found = Triplets(tokenizer, questions, limit, per_question)
         if expected not in (None, found.all):
             raise ValueError(f"expected {expected:,} triplets of a question, a right and a wrong candidate, got {found.all:,}")
         return found
-    if limit is not None:
-        raise ValueError(f"triplet_limit: only the triplet network has triplets, got architecture={architecture}")
+    for name, value in (("triplet_limit", limit), ("triplets_per_question", per_question)):
+        if value is not None:
+            raise ValueError(f"{name}: only the triplet network has triplets, got architecture={architecture}")
     return LabelledPairs(tokenizer, questions)

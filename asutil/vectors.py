@@ -347,10 +347,12 @@ def _loaded(kind: str, name: str):
 
 
 def _search(given) -> None:
+    from . import nearest
+
     found = Vectors.open(given.folder, given.verify)
     encoder = _loaded(given.encoder, given.model)
     found.must_be_of(encoder)
-    by = given.by or ("distance" if getattr(encoder, "settings", {}).get("architecture") == "triplet" else "cosine")
+    by = given.by or nearest.usual(encoder)
     typed = (line.strip() for line in sys.stdin if line.strip())
     asked = given.question or ((text for _, text in read(given.questions, ("question", "text"))) if given.questions else typed)
     asked, together = iter(asked), 1 if asked is typed and sys.stdin.isatty() else TOGETHER
@@ -382,7 +384,7 @@ def main() -> None:
     asked.add_argument("--question", action="append", help="may be given several times; without any, a line of the input is a question")
     asked.add_argument("--questions", help="a file of them, as embed takes; its column is question or text")
     finds.add_argument("--k", type=int, default=10, help="how many texts a question (default: %(default)s)")
-    finds.add_argument("--by", choices=BY, help="default: distance for a triplet network, else cosine")
+    finds.add_argument("--by", choices=BY, help="default: distance for a siamese or triplet network, else cosine")
     finds.add_argument("--verify", action="store_true", help="check the hashes of the folder's files first")
     given = parser.parse_args()
     try:

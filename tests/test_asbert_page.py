@@ -105,6 +105,41 @@ def test_read_with_quotes_the_data_give_the_printed_counts(page, mirror):
     assert {side: page.quoted("wikiqa", "asbert", side) for side in printed} == {side: f"{q:,} / {c:,}" for side, (q, c) in printed.items()}
 
 
+# ------------------------------------------------------------------ readouts
+
+
+def read_out(values: dict, dev=0.9):
+    return {name: {"dev": {"map": dev}, "test": {"map": value}} for name, value in values.items()}
+
+
+def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
+    data, settings = rows.read("asbert"), {"settings": {"rank_by": "distance"}}
+    lines = [
+        records_of(
+            {"siamese_bert": 0.5}, readouts=read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}), **settings
+        )
+        for value in (0.5, 0.7)
+    ]
+    lines[1].seed = 1
+    lines += [records_of({"triplet_bert": 0.5}, **settings)]  # from before all readouts were kept
+    untrained = {"settings": {"rank_by": "cosine", "architecture": "untrained"}}
+    lines += [records_of({"mean_bert": 0.5}, readouts=read_out({"distance": 0.31, "cosine": 0.32, "dot": 0.33}), **untrained)]
+    found = pd.concat(lines, ignore_index=True)
+    html = page.readout_table(data, found)
+    table = made_up.cells(html)
+    assert table[0] == ["Row", "Distance", "Cosine", "Dot product", "Probability", "Seeds", "Budget"]
+    siamese = made_up.line(html, "Siamese-BERT")
+    assert siamese[1:] == ["60.0 ± 14.1", "60.0 ± 14.1", "60.0 ± 14.1", "40.0 ± 0.0", "2", "small"]
+    old = 100 * found.record[2]["metrics"]["test"]["map"]
+    assert made_up.line(html, "Triplet-BERT")[1:] == [f"{old:.1f}", "–", "–", "–", "1", "small"]
+    assert made_up.line(html, "MEAN-BERT")[1:] == ["31.0", "32.0", "33.0", "–", "1, untrained", "small"]
+    assert "<u>60.0 ± 14.1</u>" in html and "<u>32.0</u>" in html and "<u>40.0" not in html
+    names = [line[0] for line in table if line[0] != "Row"]
+    trained = [data["rows"][row]["name"] for row in data["rows"] if row.startswith(("siamese", "triplet"))]
+    assert names == ["MEAN-BERT", *trained, *trained], "WikiQA, then TREC-QA, where nothing has run"
+    assert made_up.line(html, "Siamese-XLNet")[1:] == ["not run", "–", "–", "–", "–", "–"]
+
+
 # ------------------------------------------------------------------ orderings
 
 

@@ -99,7 +99,11 @@ def test_every_row_has_the_printed_settings(row, dataset):
     if row.startswith("triplet"):
         assert (settings["margin"], settings["distance"], settings["selection"]) == (5.0, "squared", "all")
         assert experiments.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"distance": "plain"}}])
-        changes += [{"margin": 1.0}, {"selection": "hard"}]
+        changes += [{"margin": 1.0}, {"selection": "hard"}, {"triplets_per_question": 100}]
+    if row.startswith("siamese"):
+        changes += [{"rank_by": "probability"}]
+        for readout in ("distance", "cosine"):
+            assert experiments.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"rank_by": readout}}])
     for column in (dataset, f"{dataset}_dev"):
         # the paper's USE is another model than the one that runs
         assert experiments.at_paper_settings(DATA, row, column, [record]) == (row != "use")
@@ -151,9 +155,36 @@ def test_the_rungs_below_the_papers():
     for job in plan("small"):
         settings = runs.settings("embed", job.parameters)
         assert settings["protocol"] == "asbert" and settings["dataset"] == job.dataset
-        whole = job.dataset == "wikiqa" or not job.row.startswith("triplet")
-        assert settings["triplet_limit"] == (None if whole else 9000)
+        capped = job.dataset == "trecqa" and job.row.startswith("triplet")
+        assert (settings["triplet_limit"], settings["triplets_per_question"]) == (None, 100 if capped else None)
+        assert settings["rank_by"] == ("distance" if job.row in TRAINED else "cosine")
         assert settings["epochs"] in ((1, 2, 3) if job.row in TRAINED else (None,))
+
+
+def test_committed_runs_are_those_of_todays_plan():
+    """A record whose settings its row no longer has says nothing about the row."""
+    planned = {(job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in plan("small")}
+    committed = experiments.records(PAPER, runs_dir="no runs")
+    assert len(committed) and set(committed.rung) == {"small"}
+    for one in committed.itertuples():
+        wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
+        settings = experiments._completed("embed", one.record["settings"])
+        assert experiments._key("embed", settings) == experiments._key("embed", wanted), one.name
+
+
+def test_the_hours_of_the_small_budget_are_those_of_its_settings():
+    """Tokens of an epoch (MiniLM and granite, from finished runs and the tokenizers) make the hours that the YAML file states."""
+    tokens = {
+        ("siamese", "wikiqa"): (341_673, 345_113),
+        ("siamese", "trecqa"): (321_588, 316_384),
+        ("triplet", "wikiqa"): (669_698, 673_522),
+        ("triplet", "trecqa"): (435_264, 427_583),
+    }
+    total = 0
+    for job in (job for job in plan("small") if job.row in TRAINED):
+        each = tokens[job.row.split("_")[0], job.dataset]
+        total += runs.settings("embed", job.parameters)["epochs"] * each[job.row.endswith("roberta")]
+    assert round(total / 1e6, 1) == 17.2 and round(total / 1300 / 3600, 1) == 3.7
     for rung in ("small", "gpu"):
         assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(rung)}
 

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
@@ -76,22 +77,49 @@ def siamese(tokenizer):
         return embedding.Embedder(small_backbone(tokenizer), tokenizer, settings_of("siamese"))
 
 
-def test_a_siamese_network_ranks_by_its_probability(siamese):
+def test_a_siamese_network_ranks_by_distance_and_its_probability_is_an_option(siamese):
     made = asked([[1, 0, 0], [1, 1, 0, 0]])
-    scores = nearest.Nearest(siamese).score(made, progress=False)["score"].to_numpy()
     rows = [(q, c) for q in made for c in q.candidates]
     u, v = (torch.from_numpy(siamese.encode([one.text for one in side])) for side in zip(*rows))
+    scores = nearest.Nearest(siamese).score(made, progress=False)["score"].to_numpy()
+    assert scores == pytest.approx(-np.linalg.norm(u - v, axis=1), rel=1e-4)
     with torch.no_grad():
         expected = (torch.cat([u, v, (u - v).abs()], 1) @ siamese.siamese.linear.weight[0] + siamese.siamese.linear.bias).numpy()
-    assert scores == pytest.approx(expected, abs=1e-5)
-    by_distance = nearest.Nearest(siamese, "distance").score(made, progress=False)["score"].to_numpy()
-    assert by_distance == pytest.approx(-np.linalg.norm(u - v, axis=1), rel=1e-4), "the other order is an option"
+    by_probability = nearest.Nearest(siamese, "probability").score(made, progress=False)["score"].to_numpy()
+    assert by_probability == pytest.approx(expected, abs=1e-5)
+
+
+def test_one_scoring_has_every_readout_and_encodes_once(siamese):
+    made, encoder = asked([[1, 0, 0], [0], [1, 1, 0, 0]]), Given()
+    scores = nearest.Nearest(encoder, "dot").score(made, progress=False)
+    assert len(encoder.calls) == 1 and "probability" not in scores
+    for by in ("distance", "cosine", "dot"):
+        alone = nearest.Nearest(Given(), by).score(made, progress=False)["score"]
+        np.testing.assert_array_equal(scores[by], alone)
+        assert scores[by].dtype == np.float32
+    np.testing.assert_array_equal(scores["score"], scores["dot"])
+    scores = nearest.Nearest(siamese).score(made, progress=False)
+    alone = nearest.Nearest(siamese, "probability").score(made, progress=False)
+    np.testing.assert_array_equal(scores["probability"], alone["score"])
+
+
+def test_metrics_of_every_readout_are_those_of_a_ranking_by_hand():
+    """Two candidates, the right one nearer but shorter: first by distance, second by dot product."""
+    table = pd.DataFrame({"question_id": ["a", "a"], "candidate_id": ["a-0", "a-1"], "label": [1, 0]})
+    table = table.assign(distance=[-0.5, -2.0], cosine=[0.9, 0.9], dot=[0.4, 1.5], score=[-0.5, -2.0])
+    found = nearest.measured({"dev": table, "test": table.assign(dot=[2.0, 1.5])})
+    assert {by: [sides[side]["map"] for side in ("dev", "test")] for by, sides in found.items()} == {
+        "distance": [1.0, 1.0],
+        "cosine": [0.5, 0.5],  # of equal scores the wrong candidate ranks first
+        "dot": [0.5, 1.0],
+    }
+    assert found["cosine"]["test"]["tied_questions"] == 1
 
 
 def test_what_ranks_nothing_is_refused(siamese, tokenizer):
     with pytest.raises(ValueError, match="a probability is given by the siamese network alone"):
         nearest.Nearest(Given(), "probability")
-    with pytest.raises(ValueError, match="rank_by: one of probability, distance, cosine, dot expected, got 'norm'"):
+    with pytest.raises(ValueError, match="rank_by: one of distance, cosine, dot, probability expected, got 'norm'"):
         nearest.Nearest(siamese, "norm")
     with pytest.raises(ValueError, match="it takes no contexts"):
         nearest.Nearest(siamese).rank("which", ["this"], contexts=[("a", "b")])

@@ -1,5 +1,6 @@
 """Triplets and labelled pairs: against loops over the questions, batches against the tokenizer, learning, exact resume."""
 
+import collections
 import copy
 import itertools
 
@@ -8,6 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
 
 from asutil import embedding, losses, nearest, questions, training, triplets, weights
 from asutil.questions import Candidate, Question
@@ -72,6 +74,73 @@ def test_a_limit_takes_some_of_them_whatever_the_order_asked():
     assert len({right for right, _ in whole[20]}) > 8, "not the first questions alone"
 
 
+def by_ids(found, made):
+    """Triplets as (question, right candidate, wrong candidate), by their ids."""
+    rows = [(question.id, candidate.id) for question in made for candidate in question.candidates]
+    return [(*rows[right], rows[wrong][1]) for right, wrong in found.candidates(np.arange(len(found)))]
+
+
+@given(labels=some_labels, most=st.integers(1, 9))
+def test_a_question_has_no_more_triplets_than_its_cap(tokenizer, labels, most):
+    made = asked(labels)
+    each = [labels.count(1) * labels.count(0) for labels in labels]
+    if not sum(each):
+        return
+    capped = triplets.Triplets(tokenizer, made, per_question=most)
+    found = by_ids(capped, made)
+    counted = collections.Counter(question for question, *_ in found)
+    assert [counted[f"q{n}"] for n in range(len(each))] == [min(most, count) for count in each]
+    assert len(set(found)) == len(found) == len(capped) and capped.all == sum(each)
+    assert set(found) <= set(by_ids(triplets.Triplets(tokenizer, made), made))
+    assert by_ids(triplets.Triplets(tokenizer, made, per_question=most), made) == found, "the same in every run"
+
+
+def test_the_cap_is_blind_to_the_order_of_questions_and_candidates(tokenizer):
+    made = asked([[1, 0, 0, 1, 0], [0, 1, 0, 0, 0, 1, 1], [1, 0]] * 4)
+    other = [Question(q.id, q.text, q.candidates[::-1]) for q in made][::-1]
+    chosen = [set(by_ids(triplets.Triplets(tokenizer, one, per_question=4), one)) for one in (made, other)]
+    assert chosen[0] == chosen[1] and len(chosen[0]) == 4 * (4 + 4 + 1)
+
+
+def test_the_cap_takes_every_triplet_of_a_question_equally_often(tokenizer):
+    """1,200 questions with 12 triplets each give 3: each of the 12 is taken in a quarter of them, by a chi-square test."""
+    made = asked([[1, 0, 0, 1, 1, 0, 0]] * 1200)
+    found = by_ids(triplets.Triplets(tokenizer, made, per_question=3), made)
+    counted = collections.Counter((right.split("-")[1], wrong.split("-")[1]) for _, right, wrong in found)
+    assert len(counted) == 12 and sum(counted.values()) == 3600
+    assert stats.chisquare(list(counted.values())).pvalue > 0.001
+
+
+def test_no_cap_and_a_cap_that_nothing_reaches_change_nothing(tokenizer):
+    labels = [[1, 0, 0, 1, 0]] * 8
+    expected = by_loops(asked(labels))
+    for chosen in ({}, {"per_question": None}, {"per_question": 6}):
+        found = triplets.Triplets(tokenizer, asked(labels), **chosen)
+        assert list(map(tuple, found.candidates(np.arange(len(found))).tolist())) == expected
+    limited = [triplets.Triplets(tokenizer, asked(labels), 20, most) for most in (None, 6)]
+    assert by_ids(limited[0], asked(labels)) == by_ids(limited[1], asked(labels))
+    both = triplets.Triplets(tokenizer, asked(labels), 10, 2)
+    assert len(both) == 10 and set(by_ids(both, asked(labels))) < set(
+        by_ids(triplets.Triplets(tokenizer, asked(labels), None, 2), asked(labels))
+    )
+
+
+@pytest.mark.mirror
+def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
+    """What D-100 says of the 89 questions that people labelled."""
+    split = questions.load("trecqa", "asbert")["train"]
+    each = sorted((sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split), reverse=True)
+    assert len(each) == 89 and {q.id.split("-")[0] for q in split} == {"train_manual"}
+    assert (sum(each), round(each[0] / sum(each), 2), round(sum(each[:10]) / sum(each), 2)) == (83_923, 0.44, 0.87)
+    capped = triplets.Triplets(tokenizer, split, per_question=100)
+    assert len(capped) == sum(min(100, count) for count in each) == 4_665 and sum(count > 100 for count in each) == 36
+    assert round(9000 / 83_923, 2) == 0.11 and 100 / 4_665 < 0.0215
+    wikiqa = [
+        sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in questions.load("wikiqa", "asbert")["train"]
+    ]
+    assert sum(count > 100 for count in wikiqa) == 1
+
+
 @pytest.mark.mirror
 @pytest.mark.parametrize(("dataset", "protocol"), triplets.COUNTS)
 def test_the_number_of_triplets_of_the_papers_data(mirror, tokenizer, dataset, protocol):
@@ -86,6 +155,8 @@ def test_another_number_of_triplets_is_refused(tokenizer):
         triplets.examples_for("triplet", tokenizer, asked([[1, 0, 0]]), expected=8995)
     with pytest.raises(ValueError, match="triplet_limit: only the triplet network"):
         triplets.examples_for("siamese", tokenizer, asked([[1, 0, 0]]), limit=3)
+    with pytest.raises(ValueError, match="triplets_per_question: only the triplet network"):
+        triplets.examples_for("siamese", tokenizer, asked([[1, 0, 0]]), per_question=3)
 
 
 @pytest.mark.parametrize("kind", [triplets.LabelledPairs, triplets.Triplets])

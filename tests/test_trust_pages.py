@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from asutil import comparisons, experiments, pca, report
+from asutil import comparisons, disk, experiments, pca, report
 from trust import Broken, pages, plots, traced_gains, traced_plots
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -55,6 +55,24 @@ def test_a_record_that_changed_after_the_build_or_is_gone_is_noticed(root):
         path.write_text(text, encoding="utf-8") if text else path.unlink()
         with pytest.raises(Broken, match="the page says"):
             pages.traced_block(root, "page", block(name, html))
+
+
+def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):
+    for name in ("experiments", "results/asbert"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    path = tmp_path / "results/asbert/triplet_bert/wikiqa-small-seed0.json"
+    record = json.loads(path.read_text("utf-8"))
+    measured = record["metrics"]["test"]
+    record["readouts"] = {by: {"test": measured | {"map": measured["map"] - away}} for by, away in (("distance", 0), ("dot", 0.0571))}
+    disk.write_json(path, record)
+    found = experiments.records("asbert", tmp_path / "results", tmp_path / "no runs", tmp_path / "experiments")
+    html = directives("as2_vectors").readout_table(experiments.read("asbert", tmp_path / "experiments"), found)
+    assert pages.traced_block(tmp_path, "page", block("readouts asbert", html)) > 10
+    other = f"{100 * measured['map'] - 5.71:.1f}"
+    assert html.count(f">{other}<") == 1
+    for wrong in (html.replace(f">{other}<", ">12.3<"), html.replace(f">{other}<", ">–<")):
+        with pytest.raises(Broken, match="the page says"):
+            pages.traced_block(tmp_path, "page", block("readouts asbert", wrong))
 
 
 def test_a_table_of_numbers_that_nothing_traces_is_refused(root):
@@ -109,7 +127,7 @@ CHANGES = {  # of a record with coordinates
 
 
 @pytest.mark.parametrize("change", [*CHANGES, "a type"])
-@pytest.mark.parametrize(("paper", "row", "dataset"), [("asbert", "triplet_bert", "trecqa"), (PAPER, "longformer_base", "hotpotqa")])
+@pytest.mark.parametrize(("paper", "row", "dataset"), [("asbert", "triplet_bert", "wikiqa"), (PAPER, "longformer_base", "hotpotqa")])
 def test_a_point_of_a_drawing_that_is_not_where_the_record_has_it_is_noticed(paper, row, dataset, change, tmp_path, directives):
     for name in (f"results/{paper}/{row}", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name)

@@ -518,8 +518,10 @@ def test_what_a_file_should_not_hold_is_named_with_its_row(tmp_path):
 @pytest.fixture
 def command(monkeypatch, capsys):
     """What a command line prints; its encoders are those of this file."""
-    encoders = {"hashed": Hashed(), "triplet": Hashed(), "another": Hashed()}
-    encoders["another"].identity, encoders["triplet"].settings = "another", {"architecture": "triplet"}
+    encoders = {name: Hashed() for name in ("hashed", "siamese", "triplet", "another")}
+    encoders["another"].identity = "another"
+    for name in ("siamese", "triplet"):
+        encoders[name].settings = {"architecture": name}
     monkeypatch.setattr(v, "_loaded", lambda kind, name: encoders[name])
 
     def run(*arguments):
@@ -536,7 +538,8 @@ def test_the_command_line_embeds_and_finds(tmp_path, command, monkeypatch, capsy
     path.write_text("\n".join(json.dumps({"text": text} | ({"id": f"a{n}"} if n else {})) for n, text in enumerate(texts)))
     assert command("embed", path, "--model", "hashed", "--out", tmp_path / "kept") == "Vectors(kept: 24 texts, 8 dimensions)\n"
     found, question = v.Vectors.open(tmp_path / "kept"), "Which text?"
-    for model, by, given_by in (("hashed", "cosine", []), ("triplet", "distance", []), ("hashed", "dot", ["--by", "dot"])):
+    usual = {"hashed": "cosine", "siamese": "distance", "triplet": "distance"}
+    for model, by, given_by in (*((model, by, []) for model, by in usual.items()), ("hashed", "dot", ["--by", "dot"])):
         printed = command("search", tmp_path / "kept", "--model", model, "--question", question, "--k", 24, *given_by, "--verify")
         scores, numbers = found.search(Hashed().encode([question]), 24, by)
         lines = [line.split("\t") for line in printed.splitlines()]

@@ -43,6 +43,7 @@ TRACED = {
     "overlap": traced_blocks.overlap,
     "pca": traced_blocks.components,
     "rank-moves": traced_blocks.rank_moves,
+    "readouts": traced_blocks.readouts,
     "results": traced.results,
     "t-tests": traced.t_tests,
     "trust": traced_blocks.trust,

@@ -163,6 +163,23 @@ def components(root: Path, name: str, row: str, dataset: str):
 # ------------------------------------------------------------------ verdicts, evidence, contexts
 
 
+def readouts(root: Path, name: str):
+    """MAP of test questions by each readout; what a record lacks that was made before all were kept is its ranking alone."""
+    paper = Paper(root, name)
+    for dataset in ("wikiqa", "trecqa"):
+        for row, content in paper.rows.items():
+            cells, records = [], paper.of(row, dataset)
+            for by in ("distance", "cosine", "dot", "probability"):
+                found = [
+                    one["readouts"].get(by) if "readouts" in one else one["settings"]["rank_by"] == by and one["metrics"] for one in records
+                ]
+                cells.append(spread([one["test"]["map"] for one in found if one]))
+            if records:
+                yield [content["name"], *cells, f"{len(records)}{', untrained' * untrained(records)}", records[0]["rung"]]
+            elif row.split("_")[0] in ("siamese", "triplet"):
+                yield [content["name"], "not run", *[NONE] * 5]
+
+
 def claim_verdicts(root: Path, name: str):
     paper = Paper(root, name)
     made = sorted({(one["dataset"], one["rung"], one["row"]) for one in paper.records if one["notebook"] == "verify_claims"})

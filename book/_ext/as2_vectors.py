@@ -12,12 +12,14 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, examples, experiments, hub, markup, pca, questions, runs
+from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, runs
 from asutil.experiments import COMMITTED, RUNGS
 from asutil.markup import NAMES, Html
 
 MARGIN = 5.0
 DIRECTIONS = {"shows": "show", "unclear": "are unclear", "opposite": "are opposite", "not run": "are not run"}
+READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
+READOUT_LEGEND = "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
 TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
 
 
@@ -168,6 +170,45 @@ def triplet_table(protocol: str, counts: dict) -> str:
             body.append(markup.line([markup.cell(NAMES[dataset], "th", scope="row"), *figures]))
     caption = "The training side: pairs of a question and a candidate, and all triplets of a question, a right and a wrong candidate."
     return markup.table(caption, ["", "Pairs", "Triplets", "Triplets a pair"], body)
+
+
+# ------------------------------------------------------------------ readouts
+
+
+class Readouts(Shown):
+    """MAP of a paper's rows by each readout of the same vectors."""
+
+    def show(self, paper):
+        return boxed(readout_table(*comparisons.given(paper, None, None)))
+
+
+def readout_table(data: dict, found) -> str:
+    """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows appear once they have run."""
+    tables = []
+    for dataset in dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"] if name not in rows.SIDES):
+        body = [line for row in data["rows"] for line in readout_lines(data, found, row, dataset)]
+        heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
+        tables.append(markup.table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
+    return "".join(tables)
+
+
+def readout_lines(data: dict, found, row: str, dataset: str) -> list[str]:
+    head, lines = markup.cell(data["rows"][row]["name"], "th", scope="row"), []
+    for source, rung, of_row in report._groups(found, row, dataset):
+        cells = [readout_cell(list(of_row.record), name) for name in READOUTS]
+        budget = rung + (f", {source}" if source == experiments.HERE else "")
+        lines.append(markup.line([head, *cells, report._seeds(data, row, of_row), budget]))
+    if not lines and not rows.untrained(data, row):
+        lines.append(markup.line([head, markup.word("not run"), *["–"] * (len(READOUTS) + 1)]))
+    return lines
+
+
+def readout_cell(records: list[dict], name: str) -> Html:
+    """MAP by one readout, underlined where it is the one that ranks. A record from before all readouts were kept has that one alone."""
+    readouts = [one.get("readouts") or {one["settings"]["rank_by"]: one["metrics"]} for one in records]
+    figure = report.spread([one[name]["test"]["map"] for one in readouts if name in one])
+    ranks = all(one["settings"]["rank_by"] == name for one in records)
+    return markup.number(Html(f"<u>{figure}</u>") if ranks else figure)
 
 
 # ------------------------------------------------------------------ counts
@@ -365,6 +406,7 @@ DIRECTIVES = {
     "networks": Networks,
     "orderings": Orderings,
     "pca": Components,
+    "readouts": Readouts,
     "triplet-counts": TripletCounts,
     "triplet-kinds": TripletKinds,
 }
