@@ -194,13 +194,16 @@ def type_table(backbone: nn.Module) -> nn.Embedding:
     return found[0]
 
 
-def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0) -> bool:
+def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | None = None, alone: bool = False) -> bool:
     """Replace a table of fewer than `rows` token types by a fresh one; ELECTRA's generator has the same table.
 
     Where the tokenizer gives no token types, every token has always had row 0, which is an offset and says nothing of parts: it is kept
     under the fresh rows. RoBERTa-Base's is zero.
+    Args:
+        std: of the fresh rows; the backbone's initializer_range where it is left out.
+        alone: every part is a text of its own, as slots are: row 0, which a text alone has always had, is kept for any tokenizer.
     Paper: contextual_as2, appendix C.
-    Deviation: D-37.
+    Deviation: D-37, D-111.
     Returns: whether the table is a new one; then the model's `fresh` names it as "types".
     Raises: ValueError for a backbone without token types.
 
@@ -216,9 +219,10 @@ def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0) -> bool:
     fresh = len(weight) < rows
     if fresh:
         typed = "token_type_ids" in getattr(model.tokenizer, "model_input_names", ["token_type_ids"])
-        offset = 0.0 if typed else weight[0].detach()
+        offset = 0.0 if typed and not alone else weight[0].detach()
+        std = config.initializer_range if std is None else std
         with weights.seeded(seed):
-            weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * config.initializer_range)
+            weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * std)
         model.fresh += ("types",)
     for reader, table in zip(readers, tables):
         table.weight, table.num_embeddings, reader.config.type_vocab_size = weight, len(weight), len(weight)

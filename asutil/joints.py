@@ -12,8 +12,10 @@ from torch import nn
 from . import heads, rows, weights
 from .heads import EVIDENCE, POOLED, PairEncoder
 
+LATER = {"pooling": "first", "init": None}  # what saved models have that are older than these choices
 
-def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2) -> dict | None:
+
+def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None) -> dict | None:
     """What makes a model a joint one, as it is kept in the backbone's config; None where it is none.
 
     Args:
@@ -22,6 +24,9 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
             pair_max and pair_weighted read each candidate in an input of its own, of max_tokens, and have no form and no positions.
         form: "linear" or "released" (`evidence_heads.EvidenceHead`).
         positions: "absolute", 0 to (k + 1) L - 1, as the paper has it, or "skipping", where padding has no position, as in RoBERTa's code.
+        pooling: E_i is the "first" token of slot i, as in the paper, or the "mean" of its own tokens; first where it is left out.
+        init: standard deviation of fresh slot types; the backbone's own initializer_range where it is left out.
+    Deviation: D-110 (pooling), D-111 (init).
     Raises: ValueError for a length that k + 1 slots cannot share, an unknown name, or a choice that only a joint model has.
 
     Example:
@@ -29,23 +34,31 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
         64
     """
     if not joint or head in POOLED:
-        for name, value in {**({} if joint else {"head": head, "k": k}), "head_form": form, "positions": positions}.items():
+        slotted = {"head_form": form, "positions": positions, "slot_pooling": pooling, "slot_init": init}
+        for name, value in {**({} if joint else {"head": head, "k": k}), **slotted}.items():
             if value is not None:
                 raise ValueError(f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}")
         pairwise = {"head": head, "k": k, "slot_tokens": max_tokens, "form": "linear", "positions": None, "classes": classes}
-        return pairwise if joint else None
-    for what, value, known in (("head", head, (*EVIDENCE, *POOLED)), ("positions", positions, ("absolute", "skipping"))):
+        return pairwise | LATER if joint else None
+    pooling = "first" if pooling is None else pooling
+    for what, value, known in (
+        ("head", head, (*EVIDENCE, *POOLED)),
+        ("positions", positions, ("absolute", "skipping")),
+        ("slot_pooling", pooling, ("first", "mean")),
+    ):
         if value not in known:
             raise ValueError(f"{what}: one of {', '.join(known)} expected, got {value!r}")
     slot_tokens, left = divmod(max_tokens, k + 1)
     if left:
         raise ValueError(f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}")
-    return {"head": head, "k": k, "slot_tokens": slot_tokens, "form": form, "positions": positions, "classes": classes}
+    slots = {"slot_tokens": slot_tokens, "positions": positions, "pooling": pooling, "init": init}
+    return {"head": head, "k": k, "form": form, "classes": classes, **slots}
 
 
 def check_head(saved: dict, wanted: dict, name) -> None:
-    """Refuse to go on with a saved head in another form, or for other classes. Args: what `shape` gave for both, the model's name."""
-    for what, said in (("form", "head_form"), ("classes", "classes")):
+    """Refuse to go on with a head of another form, for other classes or on other vectors. Args: what `shape` gave for both, a name."""
+    saved, wanted = LATER | saved, LATER | wanted
+    for what, said in (("form", "head_form"), ("classes", "classes"), ("pooling", "slot_pooling")):
         if saved["head"] == wanted["head"] and saved[what] != wanted[what]:
             former = f"its {saved['head']} head has {said} {saved[what]}"
             raise ValueError(f"{name}: {former}, got {wanted[what]}: take that, or a fresh head (keep_head false)")
@@ -68,7 +81,7 @@ class JointEncoder(PairEncoder):
     @property
     def shape(self) -> dict:
         """What `shape` gave, from the backbone's config."""
-        return self.backbone.config.joint
+        return LATER | self.backbone.config.joint
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
         if "firsts" not in batch:
@@ -80,10 +93,36 @@ class JointEncoder(PairEncoder):
         return super().forward(batch)
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
-        """The evidence head on the first token of every slot."""
-        firsts = batch["firsts"]
-        slots = outputs.last_hidden_state.flatten(0, 1)[firsts.clamp(min=0)]
+        """The evidence head on what stands for every slot: its first token, or the mean of its own tokens."""
+        hidden, firsts = outputs.last_hidden_state.flatten(0, 1), batch["firsts"]
+        slots = slot_means(hidden, batch) if self.shape["pooling"] == "mean" else hidden[firsts.clamp(min=0)]
         return getattr(self, self.HEADS[0])(slots, firsts >= 0)
+
+
+def slot_means(hidden: torch.Tensor, batch: dict) -> torch.Tensor:
+    """E_i = mean_t h_it over the tokens of slot i, special ones included and padding left out, in float32 or wider; 0 of an empty slot.
+
+    Shapes: hidden (N, H), of the flattened micro-batch of either layout -> (B, S, H)
+    Deviation: D-110.
+    """
+    examples, slots = batch["firsts"].shape
+    example = examples_of(batch)
+    padding = examples * slots
+    slot = torch.where(example < examples, example * slots + batch["token_type_ids"].flatten(), padding)
+    wide = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
+    sums = wide.new_zeros(padding + 1, wide.shape[1]).index_add(0, slot, wide)
+    sizes = wide.new_zeros(padding + 1).index_add(0, slot, wide.new_ones(len(slot)))
+    return (sums / sizes.clamp(min=1)[:, None])[:padding].view(examples, slots, -1)
+
+
+def examples_of(batch: dict) -> torch.Tensor:
+    """Which example each token of a flattened micro-batch is of; as many as there are examples, or more, for padding. Shapes: -> (N,)"""
+    device, count = batch["input_ids"].device, len(batch["firsts"])
+    if "cu_seq_lens" in batch:
+        token = torch.arange(batch["input_ids"].numel(), device=device)
+        return torch.searchsorted(batch["cu_seq_lens"].long(), token, right=True) - 1
+    row = torch.arange(count, device=device)[:, None]
+    return row.where(batch["attention_mask"].bool(), count).flatten()
 
 
 def running(batch: dict) -> torch.Tensor:
@@ -92,7 +131,7 @@ def running(batch: dict) -> torch.Tensor:
     if "cu_seq_lens" not in batch:
         return row.expand_as(batch["input_ids"])
     ends = batch["cu_seq_lens"].long()
-    places = row - ends[torch.searchsorted(ends, row, right=True) - 1]
+    places = row - ends[examples_of(batch)]
     return (places * (row < ends[len(batch["first"])]))[None]
 
 
@@ -101,10 +140,10 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
 
     Args:
         wanted: what `shape` gave.
-    Deviation: D-37 (fresh token types).
+    Deviation: D-37 (fresh token types), D-111 (their size, and what lies under them).
     Raises: ValueError for a backbone without token types or positions of its own, or with ELECTRA's two models.
     """
-    backbone, slots = model.backbone, wanted["head"] in EVIDENCE
+    backbone, slots, wanted = model.backbone, wanted["head"] in EVIDENCE, LATER | wanted
     if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
         raise ValueError(f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra")
     if hasattr(model, "generator"):
@@ -112,7 +151,7 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
             "mspp is learnt beside masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
         )
     if slots:
-        heads.widen_types(model, wanted["k"] + 1, seed)
+        heads.widen_types(model, wanted["k"] + 1, seed, wanted["init"], alone=True)
     backbone.config.joint = wanted
     with weights.seeded(seed):
         head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])

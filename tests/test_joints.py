@@ -1,5 +1,8 @@
 """Joint models: against the padded input of the paper on the bare backbone, from disk and back, and trained to the byte."""
 
+import copy
+import json
+
 import numpy as np
 import pytest
 import torch
@@ -48,13 +51,25 @@ def by_hand(layer, head, embeddings, present):
     return read[head] @ layer.weight.T + layer.bias
 
 
+def embeddings_by_hand(hidden, slots, pooling, slot_tokens=12):
+    """E (B, S, H) of the padded input, slot by slot and token by token: the first token, or the mean over the slot's own; 0 without any."""
+    found = torch.zeros(len(slots), len(slots[0]), hidden.shape[-1], dtype=hidden.dtype)
+    for row, example in enumerate(slots):
+        for number, slot in enumerate(example):
+            own = [hidden[row, number * slot_tokens + step] for step in range(len(slot))]
+            if own:
+                found[row, number] = own[0] if pooling == "first" else sum(own) / len(own)
+    return found
+
+
+@pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("positions", ["absolute", "skipping"])
 @pytest.mark.parametrize("head", heads.EVIDENCE)
 @pytest.mark.parametrize("name", OFFSET)
 @torch.no_grad()
-def test_compact_inputs_equal_the_padded_ones_of_the_paper(name, head, positions):
+def test_compact_inputs_equal_the_padded_ones_of_the_paper(name, head, positions, pooling):
     """Positions 0 to (k + 1) L - 1; or, skipping, those that transformers' own RoBERTa gives to an input with padding."""
-    model, (ragged, _, masked, slots) = joint_model(name, head, positions=positions).eval(), joint_examples()
+    model, (ragged, _, masked, slots) = joint_model(name, head, positions=positions, pooling=pooling).eval(), joint_examples()
     given, places = padded(slots)
     if positions == "absolute":
         given["position_ids"] = torch.arange(48)[None] + OFFSET[name]
@@ -62,7 +77,7 @@ def test_compact_inputs_equal_the_padded_ones_of_the_paper(name, head, positions
         given["position_ids"] = (given["attention_mask"].cumsum(1) - 1).clamp(min=0)
     hidden = model.backbone(**given).last_hidden_state
     present = torch.tensor([[bool(slot) for slot in row] for row in slots])
-    expected = by_hand(getattr(model, head).layers[-1], head, hidden[:, ::12], present)
+    expected = by_hand(getattr(model, head).layers[-1], head, embeddings_by_hand(hidden, slots, pooling), present)
     rows, columns = torch.tensor([places[place] for place in masked[0]]).T
     words = torch.zeros(12, 60, dtype=torch.float64)
     words.index_add_(0, rows, heads.mlm_logits(model.mlm, BaseModelOutputWithPooling(hidden), rows * 48 + columns))
@@ -73,16 +88,21 @@ def test_compact_inputs_equal_the_padded_ones_of_the_paper(name, head, positions
         found = by_example(ragged, model, micros)
         torch.testing.assert_close(found[0][there], expected[there], rtol=0, atol=1e-10)
         torch.testing.assert_close(found[1], words, rtol=0, atol=1e-10)
-    other = joint_model(name, head, positions="absolute" if positions == "skipping" else "skipping").eval()
-    assert_same(parameters(other), parameters(model))
-    assert (by_example(ragged, other, micros)[0] - found[0])[there].abs().max() > 1e-3
+    for changed in (
+        {"positions": "absolute" if positions == "skipping" else "skipping"},
+        {"pooling": "first" if pooling == "mean" else "mean"},
+    ):
+        other = joint_model(name, head, **{"positions": positions, "pooling": pooling, **changed}).eval()
+        assert_same(parameters(other), parameters(model))
+        assert (by_example(ragged, other, micros)[0] - found[0])[there].abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("pooling", ["first", "mean"])
 @pytest.mark.parametrize("head", heads.EVIDENCE)
 @torch.no_grad()
-def test_padded_slots_change_no_other_slots_score(head):
+def test_padded_slots_change_no_other_slots_score(head, pooling):
     """Three texts in slots 0, 1 and 2 of four, and the same three as all that there is."""
-    model, (whole, *_, slots) = joint_model("roberta", head).eval(), joint_examples()
+    model, (whole, *_, slots) = joint_model("roberta", head, pooling=pooling).eval(), joint_examples()
     kept = [row[:3] for row in slots if row[2]]
     texts = [slot for row in kept for slot in row]
     ragged = inputs.Ragged(np.concatenate(texts), np.cumsum([0, *map(len, texts)]), None)
@@ -98,6 +118,30 @@ def test_padded_slots_change_no_other_slots_score(head):
     other = micro["input_ids"].where(micro["attention_mask"].bool(), torch.randint(5, 60, micro["input_ids"].shape))
     there = micro["firsts"][:, 1:] >= 0 if head.endswith("k") else torch.ones(12, dtype=bool)
     torch.testing.assert_close(model({**micro, "input_ids": other})[0][there], model(micro)[0][there], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["roberta", "bert"])
+def test_means_of_slots_have_the_same_gradients_in_every_layout(name):
+    model, (ragged, labels, *_) = joint_model(name, "ae_k", pooling="mean").eval(), joint_examples()
+    found = []
+    for layout, tokens in (("ordered", 10**6), ("ordered", 60), ("packed", 200)):
+        model.zero_grad()
+        for micro in inputs.laid_out(layout, ragged, labels, 1, tokens):
+            torch.nn.functional.cross_entropy(model(micro)[0].flatten(0, 1), micro["labels"].flatten(), reduction="sum").backward()
+        found.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+    assert max(grad.abs().max() for grad in found[0].values()) > 0.1
+    for other in found[1:]:
+        torch.testing.assert_close(other, found[0], rtol=0, atol=1e-9)
+
+
+def test_the_mean_of_a_slot_is_taken_in_single_precision():
+    """300 ones of which half a precision cannot hold the sum; fill of a packed row, which is far away, has no say."""
+    batch = {"input_ids": torch.zeros(1, 512), "token_type_ids": torch.zeros(1, 512, dtype=torch.long), "firsts": torch.tensor([[0, -1]])}
+    batch["cu_seq_lens"] = torch.tensor([0, 300, 512], dtype=torch.int32)
+    hidden = torch.ones(512, 1, dtype=torch.bfloat16)
+    hidden[300:] = 9e9
+    found = joints.slot_means(hidden, batch)
+    assert found.dtype == torch.float32 and found.tolist() == [[[1.0], [0.0]]]
 
 
 @torch.no_grad()
@@ -134,8 +178,11 @@ def test_pairs_are_no_input_of_a_joint_model():
 def test_the_shape_says_all_and_refuses_what_does_not_fit():
     assert joints.shape(False, None, None, 128, None, None) is None
     assert joints.shape(True, "ae_k", 5, 384, "released", "skipping") == {
-        "head": "ae_k", "k": 5, "slot_tokens": 64, "form": "released", "positions": "skipping", "classes": 2
+        "head": "ae_k", "k": 5, "slot_tokens": 64, "form": "released", "positions": "skipping", "classes": 2,
+        "pooling": "first", "init": None,
     }  # fmt: skip
+    wide = joints.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
+    assert (wide["pooling"], wide["init"]) == ("mean", 0.3)
     for wrong, said in (
         (("pair", 5, 384, "linear", "absolute"), "head: one of ie_k, ae_k, ie_1, ae_1.* got 'pair'"),
         ((None, 5, 384, "linear", "absolute"), "head: .* got None"),
@@ -144,11 +191,16 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
     ):
         with pytest.raises(ValueError, match=said):
             joints.shape(True, *wrong)
+    with pytest.raises(ValueError, match="slot_pooling: one of first, mean expected, got 'max'"):
+        joints.shape(True, "ie_k", 5, 384, "linear", "absolute", pooling="max")
     for number, name in ((0, "head"), (1, "k"), (3, "head_form"), (4, "positions")):
         given = [None, None, 128, None, None]
         given[number] = 3
         with pytest.raises(ValueError, match=f"^{name}: only joint models have one .*got 3"):
             joints.shape(False, *given)
+    for given in ({"pooling": "mean"}, {"init": 0.0}):
+        with pytest.raises(ValueError, match=f"^slot_{next(iter(given))}: only joint models have one"):
+            joints.shape(False, None, None, 128, None, None, **given)
     with pytest.raises(ValueError, match="head_form: .* got 'dense'"):
         joints.over(new_model(ElectraConfig(**SIZE)), shape(form="dense"))
 
@@ -192,6 +244,20 @@ def test_what_starts_from_scratch_is_a_function_of_its_seed(tokenizer):
     assert former.pop(TABLE).shape == (1, 128) and now.pop(TABLE).shape == (4, 128)
     assert_same({n: p for n, p in former.items() if not n.startswith("pair.")}, {n: p for n, p in now.items() if not n.startswith("ie_k.")})
     assert one.fresh == ("ie_k", "mlm", "types")
+
+
+@pytest.mark.parametrize("types", [True, False])
+def test_fresh_slot_types_lie_around_row_0_as_far_as_asked(tokenizer, types):
+    """A text alone has always had row 0, whether its tokenizer says so or not."""
+    for init, expected in ((None, 0.02), (0.3, 0.3), (0.0, 0.0)):
+        model = encoders.tiny(tokenizer, mlm=False)
+        model.tokenizer = copy.deepcopy(tokenizer)
+        model.tokenizer.model_input_names = ["input_ids", "attention_mask", *["token_type_ids"] * types]
+        with torch.no_grad():
+            model.backbone.embeddings.token_type_embeddings.weight.fill_(7)
+        table = parameters(joints.over(model, shape(init=init)))[TABLE]
+        assert table.shape == (4, 128)
+        assert float(table.mean()) == pytest.approx(7, abs=0.1) and float(table.std()) == pytest.approx(expected, rel=0.1)
 
 
 # ------------------------------------------------------------------ on disk
@@ -277,6 +343,22 @@ def test_a_head_of_another_form_is_refused_in_words(saved):
         encoders.load(folder, joint=shape(form=form, classes=3))
 
 
+def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, tmp_path):
+    model, folder = saved
+    config = json.loads((folder / "config.json").read_text())
+    assert config["joint"].pop("pooling") == "first" and config["joint"].pop("init") is None
+    (folder / "config.json").write_text(json.dumps(config))  # as it was saved before there was a choice
+    assert encoders.load(folder).shape == model.shape
+    form = model.shape["form"]
+    assert encoders.load(folder, joint=shape(form=form)).fresh == ()
+    with pytest.raises(ValueError, match="its ie_k head has slot_pooling first, got mean: take that, or a fresh head"):
+        encoders.load(folder, joint=shape(form=form, pooling="mean"))
+    other = encoders.load(folder, joint=shape("ie_1", form=form, pooling="mean", init=0.3))
+    assert other.fresh == ("ie_1",) and encoders.load(other.save(tmp_path / "other")).shape == other.shape == shape(
+        "ie_1", form=form, pooling="mean", init=0.3
+    )
+
+
 def test_a_joint_model_starts_from_a_pair_model_of_any_kind(tokenizer, tmp_path, caplog):
     plain = encoders.start_from("tiny", tokenizer, 64, seed=2, mlm=True).save(tmp_path / "pair")
     union = encoders.start_from("tiny", tokenizer, 64, seed=2, mlm=True, context=True, members=3).save(tmp_path / "union")
@@ -308,7 +390,7 @@ USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "s
 def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, task):
     def run(folder, at=None):
         batches = mspp_batches(corpus) if task == "pre-training" else asked_batches(tokenizer)
-        options = {"seed": 1, "mlm": task == "pre-training", "joint": shape("ae_k", form="released")}
+        options = {"seed": 1, "mlm": task == "pre-training", "joint": shape("ae_k", form="released", pooling="mean", init=0.3)}
         model = encoders.start_from("tiny", tokenizer, 64, **options)
         training.train(model, batches if at is None else Stopping(batches, at), folder, **USUAL)
         return b"".join(p.detach().numpy().tobytes() for p in model.parameters())

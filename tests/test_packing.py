@@ -47,9 +47,9 @@ def examples(count=20, seed=0, types=True, shortest=6, longest=60):
     return ragged, draw.integers(0, 2, count), (places, draw.integers(5, 60, len(places)))
 
 
-def joint_model(name, head="ie_k", form="linear", positions="absolute", classes=2):
+def joint_model(name, head="ie_k", form="linear", positions="absolute", classes=2, pooling="first"):
     """Over 4 slots of 12 tokens; in float64, where every difference shows."""
-    return new_model(CONFIGS[name], joint=joints.shape(True, head, 3, 48, form, positions, classes)).double()
+    return new_model(CONFIGS[name], joint=joints.shape(True, head, 3, 48, form, positions, classes, pooling)).double()
 
 
 def joint_examples(count=12, seed=0):

@@ -23,10 +23,10 @@ L = 16  # tokens of a slot
 USUAL = {"warmup_steps": 4, "weight_decay": 0.01, "seed": 3, "save_every": 10, "log_every": 10, "progress": False}
 
 
-def shape(head, k=4, form=None, positions=None, max_tokens=None):
+def shape(head, k=4, form=None, positions=None, max_tokens=None, pooling="first"):
     if head in PAIRWISE:
         return joints.shape(True, head, k, max_tokens or 2 * L, None, None, classes=3)
-    return joints.shape(True, head, k, max_tokens or (k + 1) * L, form or "linear", positions or "absolute", classes=3)
+    return joints.shape(True, head, k, max_tokens or (k + 1) * L, form or "linear", positions or "absolute", 3, pooling)
 
 
 def length(head, k=4):
@@ -506,7 +506,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
 @pytest.fixture(scope="module")
 def saved(tokenizer, tmp_path_factory):
     """A folder with a model that has a head of three classes."""
-    return sharpened(new_model(tokenizer, "ie_1", k=5)).save(tmp_path_factory.mktemp("saved") / "model")
+    return sharpened(new_model(tokenizer, "ie_1", k=5, pooling="mean")).save(tmp_path_factory.mktemp("saved") / "model")
 
 
 @pytest.fixture(scope="module")
@@ -557,6 +557,8 @@ CHANGES = {
     "keep_head": ({"keep_head": False}, {"verdicts"}),
     "head_form": ({"head_form": "released", "keep_head": False, "model": "tiny"}, {"verdicts"}),
     "positions": ({"positions": "skipping"}, {"verdicts"}),
+    "slot_pooling": ({"slot_pooling": "first", "keep_head": False}, {"verdicts"}),
+    "slot_init": ({"slot_init": 1.0, "model": "tiny"}, {"verdicts"}),
     "max_tokens": ({"max_tokens": 30}, {"verdicts", "first step"}),
     "epochs": ({"epochs": 3}, {"steps"}),
     "batch_size": ({"batch_size": 16}, {"steps", "first step"}),
@@ -575,7 +577,7 @@ CHANGES = {
 @pytest.mark.parametrize("option", CHANGES)
 def test_every_option_changes_what_it_should(opened, option):
     given, changed = CHANGES[option]
-    before, after = opened(**({"model": "tiny"} if option == "head_form" else {})), opened(**given)
+    before, after = opened(**({"model": "tiny"} if option in ("head_form", "slot_init") else {})), opened(**given)
     assert after["folder"] != before["folder"]
     assert all(after[name] != before[name] for name in changed), {name: after[name] for name in changed}
     if option == "micro_tokens":
@@ -595,7 +597,9 @@ def test_every_parameter_is_explained_used_and_set_by_its_rung():
         for head in HEADS:
             chosen = runs.settings("verify_claims", {"rung": rung, "head": head})
             runs.check("verify_claims", chosen)
-            assert joints.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3)["head"] == head
+            slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"]}
+            made = joints.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
+            assert made["head"] == head
     paper = runs.settings("verify_claims", {"rung": "paper"})
     printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
     assert {name: paper[name] for name in printed} == printed
