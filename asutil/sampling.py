@@ -44,8 +44,8 @@ class Sampler:
     Example i belongs to group i // (1 + negatives): the first of a group is positive, then come up to `hard_negatives` hard ones from
     the anchor's document, then easy ones from other documents. A keyed permutation visits every eligible anchor paragraph once.
 
-    Of a union, a keyed permutation mixes the groups of its objectives; each has its own anchors. Of mspp a group is one example, see
-    `mspp.MultiSentenceSampler`.
+    A union has the same number of groups of each of its objectives, mixed by a keyed permutation: as many as the one with the fewest
+    anchors has, of the others each epoch some of theirs. Of mspp a group is one example, see `mspp.MultiSentenceSampler`.
 
     Args:
         objective: one of OBJECTIVES.
@@ -56,7 +56,7 @@ class Sampler:
         positives, max_sentences: mspp only.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
-        and an anchor whose context repeats one of a or b is left out.
+        and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union.
     """
 
     def __new__(cls, corpus=None, objective=None, *_, **__):
@@ -101,9 +101,10 @@ class Sampler:
             for name in UNIONS.get(objective, ())
         ]
         if self.members:
-            self.anchors = np.concatenate([member.anchors for member in self.members])
+            self.groups = len(self.members) * min(member.groups for member in self.members)
         else:
             self._find_anchors(objective)
+            self.groups = len(self.anchors)
 
     def _shape(self, objective, max_tokens, positives, max_sentences):
         """How many parts an example has, and how long it may be."""
@@ -195,7 +196,7 @@ class Sampler:
         return keyed(self.key, 0, paragraphs)
 
     def __len__(self):
-        return len(self.anchors) * (1 + self.negatives)
+        return self.groups * (1 + self.negatives)
 
     # -------------------------------------------------------------- spans
 
@@ -205,7 +206,7 @@ class Sampler:
         groups, slots = np.divmod(indices, 1 + self.negatives)
         heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
         sizes = np.diff(heads, append=len(groups))
-        places = permuted(groups[heads], len(self.anchors), self.key)
+        places = permuted(groups[heads], self.groups, self.key)
         if self.members:
             return self._of_members(np.repeat(places, sizes), groups, slots)
         p = self.anchors[places]
@@ -230,13 +231,11 @@ class Sampler:
 
     def _of_members(self, places, groups, slots) -> Spans:
         """Groups of a union: their place in a keyed order says which member's they are, and which of its groups."""
-        ends = np.cumsum([len(member.anchors) for member in self.members])
-        owners = np.searchsorted(ends, places, side="right")
+        owners, mine = np.divmod(places, self.groups // len(self.members))
         found, rows = [], []
-        for number, (member, end) in enumerate(zip(self.members, ends)):
+        for number, member in enumerate(self.members):
             rows.append(np.flatnonzero(owners == number))
-            mine = places[rows[-1]] - end + len(member.anchors)
-            found.append(member.spans(mine * (1 + self.negatives) + slots[rows[-1]]))
+            found.append(member.spans(mine[rows[-1]] * (1 + self.negatives) + slots[rows[-1]]))
         back = np.argsort(np.concatenate(rows))
         joined = (np.concatenate([getattr(made, name) for made in found])[back] for name in ("ranges", "paragraphs", "labels", "kinds"))
         return Spans(*joined, groups, owners)

@@ -371,6 +371,9 @@ def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, fine
         ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
         ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
         ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
+        ({"finetune": {"patience": 6, "evaluations": 4}}, True),  # what the paper leaves open
+        ({"finetune": {"patience": 7}}, False),
+        ({"finetune": {"evaluations": 3}}, False),
         ({"finetune": {"peak_lr": 3e-5}}, False),
         ({"finetune": {"batch_size": 128}}, False),
         ({"finetune": {"question_limit": 5}}, False),

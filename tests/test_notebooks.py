@@ -94,7 +94,7 @@ def line(tmp_path_factory, corpus_file, questions_file):
     folder = tmp_path_factory.mktemp("runs")
     papermill("pretrain", folder, corpus=corpus_file, **TINY)
     (pretrained,) = folder.glob("pretrain-*")
-    papermill("finetune", folder, model=pretrained, dataset=questions_file, epochs=2, max_tokens=48, batch_size=8)
+    papermill("finetune", folder, model=pretrained, dataset=questions_file, epochs=2, max_tokens=48, batch_size=8, evaluations=3)
     (finetuned,) = folder.glob("finetune-*")
     return folder, pretrained, finetuned
 
@@ -120,6 +120,13 @@ def test_the_line_from_documents_to_a_ranking(line):
         "checkpoints",
     }
     assert expected <= {path.name for path in finetuned.iterdir()}
+
+
+def test_dev_is_ranked_as_often_as_asked(line):
+    log = [json.loads(row) for row in (line[2] / "log.jsonl").read_text().splitlines()]
+    steps, evaluated = max(row["step"] for row in log), [row["step"] for row in log if "eval_map" in row]
+    every = -(-steps // 2 // 3)  # a third of one of the two epochs
+    assert evaluated == sorted({*range(every, steps, every), steps}) and len(evaluated) == 6
 
 
 def test_scores_give_the_record_and_trec_evals_values(line):

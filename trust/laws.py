@@ -248,7 +248,7 @@ def check_epoch(corpus, objective: str, seed=0, epoch=0, split="train", **option
     made, visited = sampler.spans(numbers), defaultdict(list)
     examples = [made.example(corpus, row) for row in numbers]
     size = sizes_of(sampler)
-    must(len(sampler) == size * len(sampler.anchors), f"{len(sampler.anchors)} groups of {size}, got {len(sampler)} examples")
+    must(len(sampler) == size * sampler.groups, f"{sampler.groups} groups of {size}, got {len(sampler)} examples")
     for start in range(0, len(examples), size):
         group, name = examples[start : start + size], _members(objective)[made.members[start]]
         must({example.group for example in group} == {start // size}, "examples stand in the order of their groups")
@@ -256,11 +256,12 @@ def check_epoch(corpus, objective: str, seed=0, epoch=0, split="train", **option
         visited[name].append(group[0].paragraph[0])
     for name, anchors in visited.items():
         must(len(anchors) == len(set(anchors)), f"{name}: every anchor once an epoch, got {anchors}")
-    for name in _members(objective):
-        missing = sure_anchors(text, name, split, options) - set(visited[name])
-        must(not missing, f"{name}: paragraphs {sorted(missing)} are anchors, and were not visited")
+    must(len({len(visited[name]) for name in _members(objective)}) == 1, f"{objective}: equal parts, got {dict(visited)}")
+    missing = [sorted(sure_anchors(text, name, split, options) - set(visited[name])) for name in _members(objective)]
+    # of a union, the objective with the fewest
+    must(not all(missing), f"{objective}: paragraphs {missing} are anchors, and were not visited")
     _check_order(Sampler(corpus, objective, seed, epoch, split, **options), made, len(sampler))
-    return len(sampler.anchors)
+    return sampler.groups
 
 
 def _members(objective) -> tuple[str, ...]:

@@ -49,7 +49,7 @@ def of_objective(corpus, before, objective, examples, seed) -> dict[str, dict]:
     while count < examples:
         sampler = Sampler(corpus, objective, seed, epoch)
         # whole groups, so that every group has its positive
-        size = len(sampler) // len(sampler.anchors)
+        size = len(sampler) // sampler.groups
         numbers = np.arange(min(len(sampler), size * -(-(examples - count) // size)))
         made.append((epoch, sampler.spans(numbers)))
         count, epoch = count + made[-1][1].labels.size, epoch + 1
