@@ -57,6 +57,7 @@ def test_all_rows_of_the_first_paper():
         "table_2": 7,
         "table_3": 8,
         "table_5": 7,
+        "controls": 3,
         "released": 8,
     }
     assert all(row.get("stages") for row in data["rows"].values())
@@ -176,8 +177,8 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     assert len(set(made)) == len(made)
     # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop
     assert [job.notebook for job in jobs].count("pretrain") == 13
-    # 15 rows on 2 data sets with 5 seeds, and two transfers
-    assert [job.notebook for job in jobs].count("finetune") == 15 * 2 * 5 + 2
+    # 15 rows and a control on 2 data sets with 5 seeds, and two transfers
+    assert [job.notebook for job in jobs].count("finetune") == 16 * 2 * 5 + 2
     for position, job in enumerate(jobs):
         assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
     one = [job for job in jobs if job.row == "roberta_psd"]
@@ -496,3 +497,19 @@ def test_committed_results(tmp_path):
         (place / "trecqa-small-seed2.json").write_text(text)
         with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json is damaged"):
             read()
+
+
+@pytest.mark.parametrize(
+    ("paper", "row", "control"),
+    [("sentence_objectives", "roberta_ssp", "roberta_ssp_head_anew"), ("contextual_as2", "roberta_dpc", "roberta_dpc_head_anew")],
+)
+def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
+    data = experiments.read(paper, FOLDER)
+    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    for rung in ("laptop", "small", "gpu"):
+        theirs, ours = (experiments.jobs(paper, rung, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
+        assert len(ours) == 1 + len(data["rungs"][rung]["datasets"])
+        assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
+        for one, other in zip(theirs[1:], ours[1:], strict=True):
+            settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
+            assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]
