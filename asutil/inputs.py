@@ -263,6 +263,7 @@ class PretrainingBatches:
         make_sampler: epoch -> Sampler.
         mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
         layout: "ordered" or "packed"; ordered where it is left out, until `training.train` packs it for a GPU.
+    Deviation: D-122, every epoch has a sampler of its own, so examples are drawn anew.
     """
 
     def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15, layout=None):

@@ -135,7 +135,7 @@ class nsp:
 
     Positive: two neighbouring segments of one paragraph. Negative: a segment of the same length from another document.
     Paper: sentence_objectives, section 5.3 (BERT's own task, for comparison).
-    Deviation: D-68, segments of sentences of one paragraph; BERT fills its input.
+    Deviation: D-68, segments of sentences of one paragraph; BERT fills its input; D-121, only a negative's B opens a paragraph.
     """
 
     max_tokens, hard, paragraphs, negatives = 128, False, 1, 1

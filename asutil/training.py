@@ -66,6 +66,7 @@ def train(
 
     Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
         RuntimeError for processes that were started without knowing of each other.
+    Deviation: D-124, the norm of all gradients is clipped; D-126, patience; D-127, AdamW for Adam; D-128, bf16 for fp16.
     """
     ranks.check()
     if ranks.wanted(folder):
