@@ -75,7 +75,7 @@ def as_slots(texts: Ragged, present: np.ndarray, slot_tokens: int) -> Ragged:
 
 
 def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
-    """Starts and lengths (B, P, R) of pieces in `tokens` -> examples, cut to max_tokens."""
+    """Starts and lengths (B, P, R) of pieces in `tokens` -> examples, cut to max_tokens (D-131)."""
     room, parts = max_tokens - template.added, len(template.part_types)
     if room < parts:
         raise ValueError(f"max_tokens {max_tokens} leaves no room for {parts} parts beside {template.added} special tokens")

@@ -50,7 +50,7 @@ class ssp:
 
     Positive: contiguous, disjoint, either order, gaps allowed. Negative: B' of the same length from another paragraph.
     Paper: sentence_objectives, section 4 and appendix A.1.
-    Deviation: D-01, hard negatives come from other paragraphs of the document.
+    Deviation: D-01, hard negatives come from other paragraphs of the document; D-130, B is not always longer than A.
     """
 
     max_tokens, hard, paragraphs, negatives = 128, True, 1, None

@@ -56,7 +56,8 @@ class Sampler:
         positives, max_sentences: mspp only.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
-        and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union.
+        and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every paragraph counts
+        the same.
     """
 
     def __new__(cls, corpus=None, objective=None, *_, **__):

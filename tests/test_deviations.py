@@ -51,6 +51,12 @@ def test_share_of_truncated_examples(mirror, wikipedia):
     assert found == printed("D-06")
 
 
+def test_spans_that_are_longer_and_shorter(mirror, wikipedia):
+    sampler = Sampler(wikipedia, "ssp")
+    a, b = np.diff(sampler.spans(np.arange(0, len(sampler), 5)).ranges).sum((2, 3)).T
+    assert [(b > a).mean(), (b < a).mean()] == printed("D-130")
+
+
 def test_what_openings_tell(mirror, wikipedia):
     apart, of_negatives = {}, {}
     for name in ("nsp", "sop", "ssp", "sdc", "dpc", "dslc"):
