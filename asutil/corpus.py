@@ -1,8 +1,9 @@
 """Documents -> clean paragraphs -> sentences -> a memory-mapped token index on disk.
 
 The index is flat arrays: `tokens`, and int64 offsets `sentences` (into tokens), `paragraphs` (into sentences) and `documents` (into
-paragraphs), each offset array one longer than what it counts; `hashes` has a 64-bit hash of every sentence. `corpus.json` says how it
-was made and has the sha256 of every array; it is written last, so that a folder without it is never read.
+paragraphs), each offset array one longer than what it counts; `hashes` has a 64-bit hash of every sentence, `document_hashes` one of
+every document's cleaned text. `corpus.json` says how it was made and has the sha256 of every array; it is written last, so that a
+folder without it is never read.
 """
 
 import hashlib
@@ -29,7 +30,8 @@ from .sources import documents, fingerprint, shown
 from .tokenizing import tokenized
 
 SHARD_CHARACTERS = 4_000_000
-VALIDATION_SHARE, MIN_VALIDATION = 0.02, 2
+VALIDATION_SHARE, MIN_VALIDATION, VALIDATION_KEY = 0.02, 2, b"validation"
+FORMAT = 2  # of an index: 2 has the hashes of documents
 log = logging.getLogger(__name__)
 
 
@@ -67,6 +69,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
     parts = out.with_name(f".{out.name}.building")
     parts.mkdir(parents=True, exist_ok=True)
     settings = {
+        "format": FORMAT,
         "tokenizer": Path(tokenizer.name_or_path).name or "unnamed",
         "tokenizer_sha256": tokenizer_hash(tokenizer),
         "splitter": splitter,
@@ -99,7 +102,7 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     named = {name: value for name, value in options.items() if name not in {"workers", "progress"}}
     if (Path(source) / "corpus.json").is_file():
         return _as_built(Corpus.open(source, tokenizer), chosen | named)
-    identity = json.dumps([fingerprint(source), tokenizer_hash(tokenizer), chosen, named], sort_keys=True)
+    identity = json.dumps([FORMAT, fingerprint(source), tokenizer_hash(tokenizer), chosen, named], sort_keys=True)
     slug = re.sub(r"[^A-Za-z0-9]+", "-", str(source))[-40:].strip("-")
     out = Path(folder) / f"{slug}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -238,10 +241,10 @@ def _backend(text: str, as_text: bool):
 def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[str, np.ndarray]:
     """Arrays of a few documents, with lengths in place of offsets: tokens a sentence, sentences a paragraph, paragraphs a document."""
     split = splitter_function(splitter)
-    sentences, paragraphs, counts = [], [], []
+    sentences, paragraphs, counts, document_hashes = [], [], [], []
     for text in texts:
-        before = len(paragraphs)
-        for paragraph in clean(text):
+        before, cleaned = len(paragraphs), clean(text)
+        for paragraph in cleaned:
             found = split(paragraph) if isinstance(paragraph, str) else paragraph
             found = [s for s in (" ".join(sentence.split()) for sentence in found) if s and len(s) >= min_sentence_chars]
             if found:
@@ -249,6 +252,7 @@ def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[st
                 paragraphs.append(len(found))
         if len(paragraphs) > before:
             counts.append(len(paragraphs) - before)
+            document_hashes.append(document_hash(cleaned))
     tokens, lengths = tokenized(backend, sentences)
     _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
     tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
@@ -259,6 +263,7 @@ def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[st
         "paragraphs": np.array(paragraphs, np.int64),
         "documents": np.array(counts, np.int64),
         "hashes": sentence_hashes(tokens, offsets),
+        "document_hashes": np.array(document_hashes, np.uint64),
     }
 
 
@@ -270,6 +275,17 @@ def _check_joins(backend, sentences, apart):
             "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
             f"(load it with asutil.encoders.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
         )
+
+
+def document_hash(paragraphs: list) -> int:
+    """Keyed 64-bit hash of a document as `clean` gives it: of its text alone, whatever splits or tokenises it.
+
+    Example:
+        >>> document_hash(["One. Two.", "Three."]) == document_hash([["One.", "Two."], ["Three."]])
+        True
+    """
+    text = "\n".join(paragraph if isinstance(paragraph, str) else " ".join(paragraph) for paragraph in paragraphs)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=VALIDATION_KEY).digest(), "little")
 
 
 def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
@@ -289,7 +305,7 @@ def _merge(shards, parts, source) -> dict:
     if not totals["documents"]:
         raise EmptyCorpus(read, source)
     for name in ARRAYS:
-        offsets = name not in {"tokens", "hashes"}
+        offsets = name in {"sentences", "paragraphs", "documents"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r", allow_pickle=False).dtype
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (totals[name] + offsets,)}
         with (parts / f"{name}.npy").open("wb") as stream:  # written, not mapped: a full disk is then an error and not a SIGBUS
@@ -318,14 +334,15 @@ def tokenizer_hash(tokenizer) -> str:
 
 
 class Corpus:
-    """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes`, and `.info` (corpus.json).
+    """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes .document_hashes`, and `.info` (corpus.json).
 
     Of several shards (`asutil.pipeline`) all but the tokens are held in memory, and `.tokens` is a `shards.Pieces`.
     """
 
     def __init__(self, folder: Path, info: dict, arrays: dict):
         self.folder, self.info = folder, info
-        self.tokens, self.sentences, self.paragraphs, self.documents, self.hashes = (arrays[name] for name in ARRAYS)
+        self.tokens, self.sentences, self.paragraphs, self.documents = (arrays[name] for name in ARRAYS[:4])
+        self.hashes, self.document_hashes = (arrays[name] for name in ARRAYS[4:])
 
     @classmethod
     def open(cls, out, tokenizer=None) -> "Corpus":
@@ -366,13 +383,15 @@ class Corpus:
 
     @cached_property
     def validation(self) -> np.ndarray:
-        """Which documents are validation: 2 %, at least 2, by a keyed hash of their position, the same on every machine."""
-        total = len(self.documents) - 1
-        held_out = min(max(MIN_VALIDATION, round(VALIDATION_SHARE * total)), total)
-        order = np.argsort(mix(np.arange(total, dtype=np.uint64) + np.uint64(0x5EED)), kind="stable")
-        chosen = np.zeros(total, bool)
-        chosen[order[:held_out]] = True
-        return chosen
+        """Which documents are validation: those whose hash lies in the lowest 2 % of the range, in every corpus that has them.
+
+        Of a corpus with fewer than 2 different ones among these, the 2 with the smallest hashes.
+        Deviation: D-08.
+        """
+        limit = np.uint64(VALIDATION_SHARE * 2**64)
+        if len(np.unique(self.document_hashes[self.document_hashes <= limit])) < MIN_VALIDATION:
+            limit = np.unique(self.document_hashes)[:MIN_VALIDATION][-1]
+        return np.asarray(self.document_hashes <= limit)
 
     @cached_property
     def document_of(self) -> np.ndarray:

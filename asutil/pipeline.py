@@ -37,6 +37,7 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
     if not total:
         raise ValueError(f"{source}: no documents")
     return {
+        "format": corpus.FORMAT,
         "source": sources.shown(source),
         "fingerprint": sources.fingerprint(source),
         "tokenizer": Path(tokenizer.name_or_path).name,

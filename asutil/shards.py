@@ -7,12 +7,17 @@ import numpy as np
 from . import disk, hub
 from .tokenizing import gathered
 
-ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes")
+ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes", "document_hashes")
 VERIFIED_BYTES = 2 << 30  # arrays up to this size, of all shards together, are checked by hash whenever they are opened
 
 
 def opened(folder: Path, sums: dict, verified=VERIFIED_BYTES) -> dict[str, np.ndarray]:
-    """The memory-mapped arrays of a folder, those of up to `verified` bytes checked. Raises: ValueError naming a damaged file."""
+    """The memory-mapped arrays of a folder, those of up to `verified` bytes checked.
+
+    Raises: ValueError naming a damaged file, or an index of an earlier format.
+    """
+    if "document_hashes" not in sums:
+        raise ValueError(f"{folder} was built before documents had hashes, which say what is held out: delete it and build it again")
     found = {}
     for name in ARRAYS:
         path = folder / f"{name}.npy"
@@ -39,7 +44,8 @@ def joined(folder: Path, sums: dict) -> dict:
         if not path.is_file() or hub.sha256(path) != expected:
             raise ValueError(f"{path} is missing or damaged: {came}, the corpus.json above it says {expected[:16]}")
         parts.append(opened(path.parent, disk.read_json(path)["sha256"], VERIFIED_BYTES // len(sums)))
-    found = {"tokens": Pieces([part["tokens"] for part in parts]), "hashes": np.concatenate([part["hashes"] for part in parts])}
+    found = {name: np.concatenate([part[name] for part in parts]) for name in ("hashes", "document_hashes")}
+    found["tokens"] = Pieces([part["tokens"] for part in parts])
     for name in ("sentences", "paragraphs", "documents"):
         starts = np.cumsum([0] + [int(part[name][-1]) for part in parts])
         found[name] = np.concatenate([[0], *(part[name][1:] + start for part, start in zip(parts, starts))])

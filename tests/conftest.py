@@ -78,6 +78,15 @@ def corpus(documents, tokenizer, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def held_out(tokenizer, tmp_path_factory):
+    """An index whose two held-out documents are long enough for every objective, contexts too."""
+    from asutil import corpus
+
+    documents = made_up_documents(paragraphs=(4, 7), sentences=(4, 9))
+    return corpus.build(documents, tokenizer, tmp_path_factory.mktemp("held out") / "index", source="made up")
+
+
+@pytest.fixture(scope="session")
 def entries():
     """The entries of pydocs, read once."""
     from asutil import docstrings

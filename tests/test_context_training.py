@@ -74,12 +74,12 @@ def batches_of(corpus):
 
 
 @pytest.mark.parametrize(("name", "members"), [("tiny", 1), ("tiny", 3), ("tiny_electra", 3)])
-def test_the_accuracy_of_each_objective_is_that_of_a_loop_over_its_examples(corpus, tokenizer, name, members):
+def test_the_accuracy_of_each_objective_is_that_of_a_loop_over_its_examples(held_out, tokenizer, name, members):
     model = encoders.start_from(name, tokenizer, 96, seed=1, mlm=True, context=True, members=members)
     with torch.no_grad():
         for number, head in enumerate(model.pairs):  # so different that a wrong head shows
             list(head.parameters())[-1].copy_(torch.tensor([0.0, 0.0 if members == 1 else number - 1.0]))
-    sampler = sampling.Sampler(corpus, "context_all", split="validation", max_tokens=96)
+    sampler = sampling.Sampler(held_out, "context_all", split="validation", max_tokens=96)
     size = min(60, len(sampler))
     found = training.validate(model, sampler, size, 500)
     made = sampler.spans(np.arange(size))
@@ -90,7 +90,7 @@ def test_the_accuracy_of_each_objective_is_that_of_a_loop_over_its_examples(corp
         ours = [made.labels[made.members == number] for number in range(3)]
         assert each[0] == pytest.approx(1 - ours[0].mean()) and each[2] == pytest.approx(ours[2].mean())
     if members == 1:
-        assert "accuracy_sdc" not in training.validate(model, sampling.Sampler(corpus, "sdc", max_tokens=96), 9, 500)
+        assert "accuracy_sdc" not in training.validate(model, sampling.Sampler(held_out, "sdc", max_tokens=96), 9, 500)
 
 
 def test_a_stopped_run_with_a_head_an_objective_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):

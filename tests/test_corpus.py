@@ -1,3 +1,4 @@
+import hashlib
 import json
 import os
 import subprocess
@@ -97,11 +98,79 @@ def test_hashes_tell_sentences_apart(corpus):
     assert first == same != swapped
 
 
-def test_validation_is_two_percent_and_at_least_two(corpus, tokenizer, tmp_path):
+def hash_by_hand(document):
+    """The hash of a kept document, from its text alone."""
+    text = "\n".join(" ".join(paragraph) for paragraph in document)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=b"validation").digest(), "little")
+
+
+def held_out(built):
+    """The text of every document that a corpus holds out: its sentences, tokens decoded."""
+    first = built.paragraphs[built.documents]
+    return {built.text(range(first[d], first[d + 1])) for d in np.flatnonzero(built.validation)}
+
+
+def test_held_out_documents_are_those_whose_own_hash_is_low(tokenizer, tmp_path):
+    made = kept(made_up_documents(400, paragraphs=(2, 3)))
+    built = c.build(made, tokenizer, tmp_path / "index")
+    assert built.document_hashes.tolist() == [hash_by_hand(document) for document in made]
+    assert built.validation.tolist() == [hash_by_hand(document) / 2**64 <= 0.02 for document in made]
+    assert 2 < built.validation.sum() < 18  # 8 expected; a binomial of 400 and .02 is outside once in a thousand times
+
+
+def test_two_percent_of_many_documents_are_held_out():
+    hashes = [c.document_hash([f"Paragraph {n} of a document.", "Another one."]) for n in range(20_000)]
+    share = np.mean(np.array(hashes, np.uint64) <= np.uint64(0.02 * 2**64))
+    assert abs(share - 0.02) < 4 * (0.02 * 0.98 / 20_000) ** 0.5
+
+
+def test_a_document_is_held_out_in_every_corpus_that_has_it(documents, tokenizer, tmp_path, monkeypatch):
+    own = kept(made_up_documents(300, seed=5, paragraphs=(1, 3)))
+    others = kept(made_up_documents(300, seed=6, paragraphs=(1, 3)))
+    other_tokenizer = encoders.train_tokenizer((" ".join(flat([d])) for d in others), vocab_size=300)
+    as_text = ["\n\n".join(" ".join(paragraph) for paragraph in document) for document in own]
+    alone, last = c.build(own, tokenizer, tmp_path / "alone"), c.build([*others, *own], tokenizer, tmp_path / "last")
+    expected = held_out(alone)
+    assert len(expected) > 2 and expected < held_out(last)
+    assert held_out(last) == held_out(c.build([*own, *others], tokenizer, tmp_path / "first"))
+    reverse, twice = c.build(own[::-1], tokenizer, tmp_path / "reverse"), c.build([*own, *own], tokenizer, tmp_path / "twice")
+    assert held_out(reverse) == held_out(twice) == expected and twice.validation.sum() == 2 * alone.validation.sum()
+    monkeypatch.setattr(c, "SHARD_CHARACTERS", 5_000)
+    for name, texts, options in (
+        ("shards", own, {"workers": 3}),
+        ("tokens", own, {"tokenizer": other_tokenizer}),
+        ("text", as_text, {}),
+        ("longer sentences", own, {"min_sentence_chars": 60}),
+    ):
+        built = c.build(texts, options.pop("tokenizer", tokenizer), tmp_path / name, **options)
+        assert np.array_equal(built.document_hashes, alone.document_hashes) and np.array_equal(built.validation, alone.validation)
+
+
+def test_at_least_two_different_documents_are_held_out(corpus, documents, tokenizer, tmp_path):
+    made = kept(documents)
+    hashes = [hash_by_hand(document) for document in made]
     assert corpus.validation.sum() == 2
-    built = c.build(made_up_documents(400, paragraphs=(2, 3)), tokenizer, tmp_path / "index")
-    total = built.info["documents"]
-    assert built.validation.sum() == round(0.02 * total) > 2
+    assert np.flatnonzero(corpus.validation).tolist() == sorted(np.argsort(np.array(hashes, np.uint64))[:2].tolist())
+    lowest = made[int(np.argmin(np.array(hashes, np.uint64)))]
+    copied = c.build([*made, lowest, lowest], tokenizer, tmp_path / "index")
+    assert copied.validation.sum() == 4 and len(held_out(copied)) == 2
+
+
+def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(documents, tokenizer, tmp_path):
+    lines = ({"text": "\n\n".join(" ".join(paragraph) for paragraph in document)} for document in documents)
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    built = c.prepare(tmp_path / "own.jsonl", tokenizer, tmp_path / "indexes")
+    info = {name: value for name, value in built.info.items() if name not in ("format", "content_sha256")}
+    info["sha256"] = {name: value for name, value in info["sha256"].items() if name != "document_hashes"}
+    identity = json.dumps([sources.fingerprint(tmp_path / "own.jsonl"), c.tokenizer_hash(tokenizer), {}, {}], sort_keys=True)
+    earlier = built.folder.with_name(f"{built.folder.name[:-13]}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}")
+    built.folder.rename(earlier)  # where the version before kept it
+    (earlier / "document_hashes.npy").unlink()
+    disk.write_json(earlier / "corpus.json", info)
+    with pytest.raises(ValueError, match=r"was built before documents had hashes, which say what is held out: delete it and build it"):
+        c.Corpus.open(earlier)
+    again = c.prepare(tmp_path / "own.jsonl", tokenizer, tmp_path / "indexes")
+    assert again.folder != earlier and again.validation.any()
 
 
 @pytest.mark.parametrize(

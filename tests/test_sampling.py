@@ -242,7 +242,8 @@ def test_bad_numbers(corpus):
 
 def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
     one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
-    corpus = c.build([one] * 8, tokenizer, tmp_path / "index")
+    others = [[[f"Number {n}: {one[0][0]}"]] for n in range(7)]
+    corpus = c.build([one, *others], tokenizer, tmp_path / "index")
     least = {"ssp": 2, "sp": 2, "psd": 1, "nsp": 2, "sop": 2}
     for objective in PLAIN:
         told = (

@@ -11,7 +11,7 @@ from tqdm.auto import tqdm
 
 from asutil import corpus as c
 from asutil import objectives, sampling
-from asutil.draws import keyed
+from asutil.draws import keyed, mix
 from asutil.sampling import Sampler
 
 from . import Broken, must
@@ -48,7 +48,10 @@ class Text:
 
 
 class Listed(c.Corpus):
-    """An index of sentences that are names: two of the same name are copies. No tokens, no files."""
+    """An index of sentences that are names: two of the same name are copies. No tokens, no files.
+
+    Documents are told apart by their number: two with the same sentences are not held out together.
+    """
 
     def __init__(self, documents: list[list[list[int]]]):
         paragraphs = [p for document in documents for p in document]
@@ -56,10 +59,16 @@ class Listed(c.Corpus):
         offsets = {"sentences": [1] * len(self.names), "paragraphs": map(len, paragraphs), "documents": map(len, documents)}
         arrays = {name: np.cumsum([0, *sizes]) for name, sizes in offsets.items()}
         arrays |= {"tokens": np.arange(len(self.names)), "hashes": keyed(np.array(self.names))}
+        arrays["document_hashes"] = numbered(len(documents))
         super().__init__(None, {"sentences": len(self.names)}, arrays)
 
     def text(self, numbers) -> str:
         return " ".join(str(self.names[n]) for n in numbers)
+
+
+def numbered(documents: int) -> np.ndarray:
+    """A hash of the number of each document."""
+    return mix(np.arange(documents, dtype=np.uint64) + np.uint64(0x5EED))
 
 
 def places(text: Text, example, part: int) -> list[int]:
