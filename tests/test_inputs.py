@@ -342,7 +342,7 @@ def test_stream_of_epochs_visits_every_example_once_an_epoch(corpus):
 
 
 def test_the_objective_of_each_example_of_a_union_stands_beside_it(corpus):
-    batches = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "all", epoch=epoch), 3, 48, 64)
+    batches = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "all", epoch=epoch), 3, 60, 64)
     ((epoch, numbers),) = batches.examples(2)
     members = Sampler(corpus, "all", epoch=epoch).spans(numbers).members
     told = np.concatenate([part["members"] for part in batches[2]["micro"]])
