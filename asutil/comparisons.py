@@ -5,16 +5,32 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, questions, runs, significance
+from . import experiments, markup, measured, questions, significance, testable
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
-from .rows import FOUND, SIDES, claims
+from .measured import PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
+from .measured import columns as columns
+from .measured import figures as figures
+from .measured import reported as reported
+from .measured import side as side
+from .rows import claims
 from .significance import Comparison
 
-PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
-PER_CLAIM = {"label_accuracy": "label_accuracy"}
-PER_CONTEXT = {name: name for name in FOUND}
 LOST = 20  # one question in so many that a better system loses: for the table of what can be seen
+
+
+class Outcome(NamedTuple):
+    """A claim on one metric, tested with our runs: where, over its questions, over those of dev as well, and why nothing can be tested."""
+
+    claim: dict
+    where: "Pair | None"
+    questions: Comparison | None
+    pooled: Comparison | None
+    reason: str
+
+    @property
+    def word(self) -> str:
+        return testable.VERDICT if self.reason else direction(self.claim, self.questions)
 
 
 class Pair(NamedTuple):
@@ -52,11 +68,6 @@ def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, rungs=experim
                 yield Pair(dataset, source, rung, seeds, lines)
 
 
-def no_spread(lines: pd.DataFrame) -> bool:
-    """Whether records are those of an encoder that was taken as it is."""
-    return len(lines) > 0 and all(record.get("settings", {}).get("architecture") == "untrained" for record in lines.record)
-
-
 def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
     each = [set(lines.seed) for lines in sides]
     spread = [seeds for seeds, lines in zip(each, sides) if not no_spread(lines)]
@@ -66,65 +77,6 @@ def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
 def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.DataFrame]:
     """A paper's rows and its records, read anew where they are not given."""
     return experiments.read(paper, folder), experiments.records(paper, folder=folder) if found is None else found
-
-
-def chain(one) -> list[dict]:
-    """The records of the runs that led to a line, first to last."""
-    return [*one.earlier, one.record]
-
-
-def backbone(one) -> str:
-    """The model that a line's runs began with; of a re-ranking that of the row that ranked first."""
-    settings = {record["name"]: record["settings"] for record in one.earlier}
-    model = one.record["settings"].get("first_run") or one.record["settings"].get("model", "")
-    while model in settings:
-        model = settings[model].get("model", "")
-    return model
-
-
-def reported(one) -> str:
-    """The side that a run's record is about: the first that has figures of test, validation and dev."""
-    measured = one.record.get("metrics", {})
-    return next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
-
-
-def side(one) -> str:
-    """The side of its data set that a line is about: its column's, else the one that its record is about."""
-    return SIDES[one.dataset][1] if one.dataset in SIDES else reported(one)
-
-
-def figures(one, as_printed: bool = False) -> dict:
-    """The metrics of a line's side.
-
-    Args:
-        as_printed: of a re-ranking those of its k candidates alone, as table 7 of joint_inference has them; else those of whole lists,
-            which alone can be compared with other rows.
-    """
-    measured = one.record.get("metrics", {})
-    return (as_printed and measured.get("top_k")) or measured.get(side(one), {})
-
-
-def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[float]:
-    """One value a seed, 0 to 1; `as_printed` as of `figures`."""
-    measured = [figures(one, as_printed) for one in lines.itertuples()]
-    return [found[metric] for found in measured if found.get(metric) is not None]
-
-
-def columns(record: dict) -> dict[str, str]:
-    """The metrics of a record that have one value a question or claim, and the names of their columns."""
-    return {"verify_claims": PER_CLAIM, "find_evidence": PER_CONTEXT}.get(record.get("notebook"), PER_QUESTION)
-
-
-def per_question(one) -> pd.DataFrame:
-    """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
-    if one.folder is not None:
-        name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
-        return runs.read_table(one.folder, name).set_index("question_id")
-    names, values = ["question_id", *columns(one.record).values()], one.record["per_question"]
-    if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
-        place = f"{one.row}/{one.dataset}-{one.rung}-seed{one.seed}.json"
-        raise ValueError(f"{place}: per_question is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
-    return pd.DataFrame(values, columns=names).set_index("question_id")
 
 
 # ------------------------------------------------------------------ the two tests
@@ -158,18 +110,42 @@ def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Compar
     return significance.student_t(*sides) if min(map(len, sides)) > 1 else None
 
 
-def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000) -> Comparison | None:
+def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000, of=per_question) -> Comparison | None:
     """Paired bootstrap of two rows, each question's value the mean over the seeds that both have; None for other metrics.
 
     A question without evidence has no average precision, and is not drawn where that is compared.
+
+    Args:
+        of: a record -> its values of every question; None is returned where it gives None for one of them.
     """
     column, sides = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric), []
     if column is None:
         return None
     for name in (row, other):
-        values = pd.concat([per_question(one)[column] for one in pair.of(name).itertuples()], axis=1).mean(axis=1)
+        tables = [of(one) for one in pair.of(name).itertuples()]
+        if any(table is None for table in tables):
+            return None
+        values = pd.concat([table[column] for table in tables], axis=1).mean(axis=1)
         sides.append(values.dropna() if metric in PER_CONTEXT else values)
     return significance.paired_bootstrap(*sides, draws=draws)
+
+
+def direction(claim: dict, pair: Comparison | None) -> str:
+    """`shows` when the whole interval lies on the claimed side, `opposite` when it lies on the other, else `unclear`; `not run`."""
+    if pair is None:
+        return "not run"
+    return {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
+
+
+def outcome(data: dict, found: pd.DataFrame, claim: dict, draws: int = 10_000) -> Outcome:
+    """A claim on one metric with the best runs of its two rows that there are, see `pairs`."""
+    a, b, metric = claim["row_a"], claim["row_b"], claim["metric"]
+    where = next(pairs(found, a, b, claim["dataset"]), None)
+    if where is None:
+        return Outcome(claim, None, None, None, testable.of_rows(data, (a, b), claim["dataset"]))
+    ours = over_questions(where, a, b, metric, draws)
+    together = over_questions(where, a, b, metric, draws, of=lambda one: measured.pooled(data, one))
+    return Outcome(claim, where, ours, together, testable.of_pair(data, where.of(a), where.of(b), metric))
 
 
 def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
@@ -189,39 +165,48 @@ def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
 def claims_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """The paper's claims as HTML: row A minus row B, the printed difference beside ours, paired by question, with its 95 % interval.
 
-    The direction "shows" when the whole interval lies on the claimed side, is "opposite" when it lies on the other, else "unclear".
+    The last column is over the questions of dev and test together, where dev chose nothing; it is not there where no claim has it.
+    Deviation: D-116, D-117, D-118.
     """
     data, found = given(paper, found, folder)
-    body = []
-    for claim in claims(data):
-        a, b, dataset, metric = claim["row_a"], claim["row_b"], claim["dataset"], claim["metric"]
-        theirs = [printed_points(data["rows"][row]["published"].get(dataset, {}).get(metric), data["unit"]) for row in (a, b)]
-        theirs = f"{theirs[0][0] - theirs[1][0]:+.1f}" if all(theirs) else "–"
-        where = next(pairs(found, a, b, dataset), None)
-        pair = over_questions(where, a, b, metric, draws) if where else None
-        said = "not run"
-        if pair:
-            said = {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
-        seeds, budget = (len(where.seeds), where.budget) if where else ("–", "–")
-        text = Html(f"{html.escape(claim['claim'])} <small>{html.escape(claim['where'])}</small>")
-        metrics = [one["metric"] for one in claims(data) if one["id"] == claim["id"]]
-        head = [markup.cell(text, rowspan=str(len(metrics)))] if metric == metrics[0] else []
-        body.append(
-            markup.line(
-                [
-                    *head,
-                    _compared(data, claim),
-                    claim["sign"],
-                    markup.number(theirs),
-                    markup.number(markup.points(pair)),
-                    seeds,
-                    budget,
-                    markup.word(said),
-                ]
-            )
-        )
+    every = [outcome(data, found, claim, draws) for claim in claims(data)]
+    together = any(one.pooled for one in every)
+    body = [markup.line(_claim_cells(data, one, together)) for one in every]
     heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Seeds", "Budget", "Direction"]
-    return markup.table("Differences in points.", heads, body)
+    title = "Differences in points."
+    if together:
+        heads.append("Ours, dev and test pooled [95 %]")
+        title += " The last column is ours alone: dev chose nothing in these runs, so its questions may be counted with those of test."
+    return markup.table(title, heads, body)
+
+
+def _claim_cells(data: dict, one: Outcome, together: bool) -> list:
+    """A line of the table; the words of a claim stand once, beside the lines of all its metrics."""
+    claim, where = one.claim, one.where
+    theirs = [_published(data, claim[row], claim) for row in ("row_a", "row_b")]
+    same = [other["metric"] for other in claims(data) if other["id"] == claim["id"]]
+    text = Html(f"{html.escape(claim['claim'])} <small>{html.escape(claim['where'])}</small>")
+    return [
+        *([markup.cell(text, rowspan=str(len(same)))] if claim["metric"] == same[0] else []),
+        _compared(data, claim),
+        claim["sign"],
+        markup.number(f"{theirs[0][0] - theirs[1][0]:+.1f}" if all(theirs) else "–"),
+        markup.number(markup.points(one.questions)),
+        *((len(where.seeds), where.budget) if where else "––"),
+        markup.said(one.word, one.reason),
+        *([_pooled_cell(one)] if together else []),
+    ]
+
+
+def _pooled_cell(one: Outcome) -> Html:
+    if not one.pooled:
+        return markup.number("–")
+    word = one.word if one.reason else direction(one.claim, one.pooled)
+    return markup.number(Html(f"{markup.points(one.pooled)}<small>{word}</small>"))
+
+
+def _published(data: dict, row: str, claim: dict) -> tuple[float, float] | None:
+    return printed_points(data["rows"][row]["published"].get(claim["dataset"], {}).get(claim["metric"]), data["unit"])
 
 
 def _head(name: str) -> Html:
@@ -234,24 +219,28 @@ def _compared(data: dict, claim: dict) -> str:
 
 
 def own_tests(data: dict, found: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """Both tests of our runs for each claim that has some: name, budget, seeds, over seeds and over questions (Comparisons or None)."""
+    """Both tests of our runs for each claim that has some.
+
+    Columns: name, budget, seeds (how many), over_seeds and over_questions (Comparisons or None), reason (why nothing can be tested).
+    """
     rows = []
     for claim in claims(data):
-        a, b, metric = claim["row_a"], claim["row_b"], claim["metric"]
-        for where in list(pairs(found, a, b, claim["dataset"]))[:1]:
-            seeds, asked = over_seeds(where.lines, a, b, metric), over_questions(where, a, b, metric, draws)
-            rows.append((_compared(data, claim), where.budget, len(where.seeds), seeds, asked))
-    return pd.DataFrame(rows, columns=["name", "budget", "seeds", "over_seeds", "over_questions"], dtype=object)
+        one = outcome(data, found, claim, draws)
+        if where := one.where:
+            seeds = over_seeds(where.lines, claim["row_a"], claim["row_b"], claim["metric"])
+            rows.append((_compared(data, claim), where.budget, len(where.seeds), seeds, one.questions, one.reason))
+    return pd.DataFrame(rows, columns=["name", "budget", "seeds", "over_seeds", "over_questions", "reason"], dtype=object)
 
 
 def two_tests_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """Our runs as HTML: for each claim's two rows Student's t over seeds beside the bootstrap over questions."""
     data, found = given(paper, found, folder)
     body = []
-    for name, budget, seeds, t, asked in own_tests(data, found, draws).itertuples(index=False):
-        seen = [test for test, pair in (("seeds", t), ("questions", asked)) if pair and pair.sign]
-        figures = [_tested(t, "row B") if t else "no spread: no test" if seeds > 1 else "one seed: no test", _tested(None, "row B", asked)]
-        body.append(markup.line([_head(name), *figures, seeds, budget, " and ".join(seen) or "neither"]))
+    for name, budget, seeds, t, asked, reason in own_tests(data, found, draws).itertuples(index=False):
+        seen = " and ".join(test for test, pair in (("seeds", t), ("questions", asked)) if pair and pair.sign) or "neither"
+        over = _tested(t, "row B") if t else "no spread: no test" if seeds > 1 else "one seed: no test"
+        word = markup.said(testable.VERDICT, reason) if reason else seen
+        body.append(markup.line([_head(name), over, _tested(None, "row B", asked), seeds, budget, word]))
     if not body:
         body = [markup.line(["no two rows of a claim", markup.word("not run"), *"––––"])]
     heads = ["Row A − row B", "Over seeds: t [95 %]", "Over questions: bootstrap [95 %]", "Seeds", "Budget", "Seen over"]
@@ -345,9 +334,10 @@ def gains_plot(paper: str, folder=None):
 
 
 def own_plot(paper: str, found: pd.DataFrame | None = None, folder=None):
-    """Our differences for each claim, with the interval over seeds and the one over questions; None where no two rows have run."""
+    """Our differences for each claim that can be tested, with the intervals over seeds and over questions; None where there is none."""
     data, found = given(paper, found, folder)
     wide = own_tests(data, found)
+    wide = wide[wide.reason == ""]
     sides = [wide.assign(test=test.replace("over_", ""), pair=wide[test]) for test in ("over_seeds", "over_questions")]
     frame = pd.concat(sides).dropna(subset="pair")
     return intervals_plot(frame.assign(panel="ours")) if len(frame) else None

@@ -2,7 +2,8 @@
 
 Classes for a style sheet: tables `as2-table`; cells `as2-number`; marks of tests `as2-mark`; verdicts `as2-verdict` with one of
 `as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for claims `as2-shows`,
-`as2-unclear`, `as2-opposite`. The lines of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
+`as2-unclear`, `as2-opposite`; for both `as2-not-testable-here`. The lines
+of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
 """
 
 from html import escape
@@ -59,6 +60,11 @@ def word(text: str) -> Html:
     """A verdict."""
     kind = text.removesuffix(" budget").removesuffix(" data").replace(" ", "-")
     return Html(f'<span class="as2-verdict as2-{kind}">{escape(text)}</span>')
+
+
+def said(text: str, reason: str = "") -> Html:
+    """A verdict, and below it its reason."""
+    return Html(word(text) + (f"<small>{escape(reason)}</small>" if reason else ""))
 
 
 def marked(text: str, against: str, seeds=None, questions=None, below: str = "") -> Html:

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, files, markup, runs
+from . import comparisons, experiments, files, markup, measured, runs, testable
 from .comparisons import PER_CLAIM, PER_CONTEXT, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
 from .rows import untrained
 
 # The worst first: the verdict of a line is the worst of its cells.
-VERDICTS = ("differs", "close", "matches", "reduced budget", "private data", "not run", "not published")
+VERDICTS = ("differs", "close", "matches", "reduced budget", testable.VERDICT, "private data", "not run", "not published")
 PRETRAINING = experiments.NOTEBOOKS["pretrain"]
 EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
@@ -78,13 +78,21 @@ def verdict(
     return "close" if gap <= 2 * tolerance else "differs"
 
 
-def _verdicts(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[str]:
-    """The verdict of each metric of a line; `lines` may be empty."""
-    chains = [comparisons.chain(line) for line in lines.itertuples()]
+def _judged(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[tuple[str, str]]:
+    """The verdict of each metric of a line, and why nothing can be tested where that is the verdict; `lines` may be empty."""
+    chains = [measured.chain(line) for line in lines.itertuples()]
     exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
     ours, asked, seeds = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines), 1 if untrained(data, row) else SEEDS
-    return [verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics]
+    words = {m: verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics}
+    reasons = {"not run": lambda _: testable.declared(data, row, dataset), "reduced budget": lambda m: testable.of_row(data, lines, m)}
+    known = [(word, reasons[word](m) if word in reasons else "") for m, word in words.items()]
+    return [(testable.VERDICT, reason) if reason else (word, "") for word, reason in known]
+
+
+def _verdicts(*line) -> list[str]:
+    """The words of `_judged`."""
+    return [word for word, _ in _judged(*line)]
 
 
 def _questions(lines: pd.DataFrame) -> int | None:
@@ -138,7 +146,7 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
         printed = any(metric in content["published"][dataset] for metric in metrics)
         if printed or not groups:
             compared = not groups and "system_of" not in content
-            words = _verdicts(data, row, dataset, metrics, found.iloc[:0]) if compared else []
+            words = _judged(data, row, dataset, metrics, found.iloc[:0]) if compared else []
             theirs = [_printed(data, row, dataset, metric) for metric in metrics]
             seeds = "–" if single or "system_of" in content else table.get("runs", data.get("runs"))
             budget = [seeds or "–", "paper"] if printed else ["–", "–"]
@@ -147,7 +155,7 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
         for source, rung, lines in groups:
             origin = Html("ours" if source == COMMITTED else "ours, this machine" + _linked(lines, links))
             ours = [_ours(data, row, found, source, rung, lines, metric, as_printed=True) for metric in metrics]
-            words = _verdicts(data, row, dataset, metrics, lines)
+            words = _judged(data, row, dataset, metrics, lines)
             shown.append(([origin, *ours, _seeds(data, row, lines), rung, _said(metrics, words)], "as2-from-ours"))
         notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
         name = Html(escape(content["name"]) + "".join(f"<small>{escape(note)}</small>" for note in notes if note))
@@ -169,7 +177,7 @@ def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lin
     if metric == "accuracy" and (majority := values(lines, "majority")):
         return markup.number(Html(f"{text}<small>majority {spread(majority[:1])}</small>"))
     where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
-    if not where:
+    if not where or testable.of_pair(data, where[0].of(row), where[0].of(baseline), metric):
         return markup.number(text)
     tests = comparisons.over_seeds(where[0].lines, row, baseline, metric), comparisons.over_questions(where[0], row, baseline, metric)
     return markup.marked(text, data["rows"][baseline]["name"], *tests)
@@ -186,7 +194,7 @@ def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     known = {}
     for one in same:
         for name, figures in (one.record.get("baselines") or {}).items():
-            known.setdefault((name, comparisons.backbone(one) if name == "zero_shot" else ""), figures)
+            known.setdefault((name, measured.backbone(one) if name == "zero_shot" else ""), figures)
     body = []
     for (name, backbone), figures in known.items():
         if not figures:  # an order that means nothing for this data set
@@ -229,7 +237,9 @@ def laptop_table(
         figures = [_ours(data, row, lines, own.source.iloc[0], "laptop", own, metric) for metric in metrics]
         other = data["rows"][row].get("baseline")
         pair = other and next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
-        gain = [] if tasks else [markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, gained)))]
+        reason = pair and testable.of_pair(data, pair.of(row), pair.of(other), gained)
+        apart = markup.points(pair and comparisons.over_questions(pair, row, other, gained))
+        gain = [] if tasks else [markup.said(testable.VERDICT, reason) if reason else markup.number(apart)]
         origin = Html("model" + _linked(own, links or {}))
         words = [_seeds(data, row, own), "laptop", *gain, markup.word("reduced budget")]
         body.append(markup.line([head, origin, *figures, *words], "as2-from-ours"))
@@ -257,10 +267,10 @@ def verdict_table(found: dict[str, pd.DataFrame] | None = None, links=None, fold
     return markup.table("A line is one row of a paper's tables on one data set.", heads, body)
 
 
-def _said(metrics, words: list[str]) -> Html:
+def _said(metrics, words: list[tuple[str, str]]) -> Html:
     if len(set(words)) <= 1:
-        return Html(markup.word(words[0]) if words else "")
-    return Html("<br>".join(f"{escape(NAMES[m])} {markup.word(word)}" for m, word in zip(metrics, words)))
+        return markup.said(*words[0]) if words else Html("")
+    return Html("<br>".join(f"{escape(NAMES[m])} {markup.said(*word)}" for m, word in zip(metrics, words)))
 
 
 def _linked(lines: pd.DataFrame, links: dict) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import comparisons, disk, examples, experiments, metrics, runs
+from . import comparisons, disk, examples, experiments, measured, metrics, runs
 from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
@@ -42,9 +42,7 @@ def _baseline(data: dict, line, found: pd.DataFrame):
 
 def _published(data: dict, line, baseline) -> dict:
     record = dict(line.record) | {"paper": data["slug"], "row": line.row, "dataset": line.dataset}
-    record["earlier"] = [
-        {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")} for before in line.earlier
-    ]
+    record["earlier"] = [_earlier(before) for before in line.earlier]
     dev = comparisons.side(line) != comparisons.reported(line)
     if dev or line.seed != data["rungs"][line.rung]["seeds"][0]:
         record.pop("pca", None)  # one seed is enough to look at
@@ -61,7 +59,16 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
+            if (of_dev := measured.dev_questions(data, line)) is not None:
+                record["per_question_dev"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in of_dev.itertuples()]
     return record
+
+
+def _earlier(before: dict) -> dict:
+    """What is kept of a run that a model came from: what it was, and the cosines between its slots where it has some."""
+    kept = {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")}
+    cosines = before.get("figures", {}).get("slot_cosines")
+    return kept | ({"figures": {"slot_cosines": cosines}} if cosines else {})
 
 
 def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:

@@ -43,7 +43,7 @@ KEYS = {
     "rungs": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search")),
+    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable")),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }
@@ -116,6 +116,10 @@ def _check(data, paper: str) -> None:
             not isinstance(row["doubtful"], str) or not row["doubtful"].strip() or not any(row["published"].values())
         ):
             raise ValueError(f"row {name}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
+        reasons = row.get("not_testable", {})
+        if not isinstance(reasons, dict) or not all(isinstance(reason, str) and reason.strip() for reason in reasons.values()):
+            raise ValueError(f"row {name}: not_testable says in words for each rung why; got {reasons!r}")
+        all_of(reasons, data.get("rungs", {}), f"row {name}: not_testable", "rung")
     for name in rows:
         _reranking(rows, name)
         _embedding(rows, name)

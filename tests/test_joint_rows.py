@@ -335,18 +335,18 @@ def test_public_labels_of_both_sides_are_two_columns(tmp_path):
 
 
 def test_claims_are_compared_claim_by_claim(tmp_path):
-    reached = {"joint_roberta_base_ie_1": 0.4, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
+    reached = {"joint_roberta_base_ie_1": 0.6, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
     made(tmp_path, "small", reached, [0, 1])
     lines = found(tmp_path)
     table = {row[0]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500)) if "Carried over to Climate" in row[0]}
     shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
-    assert shown[:2] == ["+", "–"] and shown[2].startswith("+50.0 [") and shown[3:] == ["2", "small, this machine", "shows"]
+    assert shown[:2] == ["+", "–"] and shown[2].startswith("+30.0 [") and shown[3:] == ["2", "small, this machine", "shows"]
     assert alike[2:] == ["+0.0 [+0.0, +0.0]", "2", "small, this machine", "unclear"]  # the same claims are right
     (pair,) = comparisons.pairs(lines, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "climate_fever")
-    right = [np.mean([verdicts(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.4)]
+    right = [np.mean([verdicts(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.6)]
     test = comparisons.over_questions(pair, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "label_accuracy", draws=2000)
     error = (right[0] - right[1]).std() / np.sqrt(CLAIMS)
-    assert test.difference == pytest.approx(0.5) and test.interval == pytest.approx((0.5 - 1.96 * error, 0.5 + 1.96 * error), abs=0.03)
+    assert test.difference == pytest.approx(0.3) and test.interval == pytest.approx((0.3 - 1.96 * error, 0.3 + 1.96 * error), abs=0.03)
 
 
 def test_published_claims_and_re_rankings_are_read_back(tmp_path):

@@ -254,13 +254,13 @@ def test_verdict_table(results):
     frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in experiments.papers()}
     html = report.verdict_table(frames, folder=FOLDER)
     table = cells(html)
-    assert table[0] == ["Paper", "Lines", "differs", "close", "matches", "reduced budget", "private data", "not run"]
+    assert table[0] == ["Paper", "Lines", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
     assert len(table) == 6
     first = table[1]
     assert first[0].startswith("Pre-training Transformer Models")
     numbers = [0 if text == "–" else int(text) for text in first[1:]]
     assert numbers[0] == sum(numbers[1:])
-    assert (numbers[4], numbers[5]) == (2, 15)  # two lines of WikiQA; 15 rows have a WQA cell
+    assert (numbers[4], numbers[6]) == (2, 15)  # two lines of WikiQA; 15 rows have a WQA cell
     assert 'href="papers/sentence_objectives.html"' in html
     assert all(row[-1] != "–" for row in table[1:])
 
@@ -351,7 +351,7 @@ def test_local_runs_are_marked_and_are_sources(machine):
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
     assert line(comparisons.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
-    assert set(report.line_verdicts(experiments.read(PAPER, FOLDER), local).values()) == {"not run", "private data"}
+    assert set(report.line_verdicts(experiments.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
     files = report.sources(PAPER, machine / "none", machine, FOLDER)
     assert files[0] == FOLDER / "sentence_objectives.yml"
     assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}

@@ -24,6 +24,7 @@ def finish(job, value):
     job.folder.mkdir(parents=True)
     record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "rung": job.rung, "seed": job.seed}
     record |= {
+        "figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {},
         "settings": who["settings"],
         "inputs": who["inputs"],
         "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
@@ -38,9 +39,11 @@ def finish(job, value):
         }
     )
     table.to_parquet(job.folder / "scores.parquet")
+    table[table.question_id != "b"].to_parquet(job.folder / "scores_dev.parquet")
     disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
+SLOTS = {"first": [0.1, 0.2], "mean": [0.1, 0.3], "pooling": "first"}
 SMALL = experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0])
 
 
@@ -67,7 +70,8 @@ def test_a_record_has_numbers_by_question_and_no_text(project, published):
         "question_id": "c",
         "candidates": [["c0", 0, 3.0, 1], ["c1", 0, 2.0, 2], ["c2", 1, 1.0, 3]],
     }
-    assert record["earlier"][0]["settings"]["objective"] == "psd"
+    assert record["per_question_dev"] == [record["per_question"][0], record["per_question"][2]]  # dev chose nothing at this budget
+    assert record["earlier"][0]["settings"]["objective"] == "psd" and record["earlier"][0]["figures"] == {"slot_cosines": SLOTS}
     assert str(project) not in json.dumps(record)
 
 

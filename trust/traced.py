@@ -14,6 +14,8 @@ import numpy as np
 import yaml
 from scipy import stats
 
+from . import traced_reasons
+
 NAMES = {
     **{"p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy"},
     **{"answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "map_raw": "mAP, raw vectors", "map_projected": "mAP, as trained"},
@@ -28,6 +30,8 @@ BY_QUESTION = {
     "find_evidence": ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"),
 }
 RUNGS = ("small", "gpu", "paper")
+UNTESTABLE = "not testable here"
+WORDS = ("reduced budget", UNTESTABLE, "private data", "not run")  # the worst first
 NONE = "–"
 
 
@@ -174,13 +178,25 @@ def points(test) -> str:
 # ------------------------------------------------------------------ tables
 
 
-def verdict(paper: Paper, row: str, dataset: str, records: list[dict]) -> str:
-    """Nothing that is committed was made with a paper's own settings; a record of that rung is not known here, and refused."""
+def verdict(paper: Paper, row: str, dataset: str, records: list[dict], metric: str) -> tuple[str, str]:
+    """A word and, where nothing can be tested, its reason.
+
+    Nothing that is committed was made with a paper's own settings; a record of that rung is not known here, and refused."""
     if dataset in paper.data.get("private", ()):
-        return "private data"
+        return "private data", ""
     if any(one["rung"] == "paper" for one in records):
         raise ValueError(f"{row} on {dataset}: verdicts at rung paper are not traced")
-    return "reduced budget" if records else "not run"
+    known = bool(values(records, metric, printed=True))
+    reason = traced_reasons.of_row(paper, row, records, metric) if known else traced_reasons.declared(paper, row, dataset)
+    return (UNTESTABLE if reason else "reduced budget" if known else "not run"), reason
+
+
+def verdicts_of(paper: Paper, row: str, dataset: str, records: list[dict], metrics: list[str]) -> str:
+    """The cell of a line: one verdict where all metrics have the same."""
+    said = [verdict(paper, row, dataset, records, metric) for metric in metrics]
+    if len(set(said)) == 1:
+        return " ".join(said[0]).strip()
+    return " ".join(" ".join([NAMES[metric], *one]).strip() for metric, one in zip(metrics, said))
 
 
 def printed_cell(paper: Paper, row: str, dataset: str, metric: str) -> str:
@@ -201,7 +217,7 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
         return f"{text} majority {100 * majority[0]:.1f}"
     rung = (records[0]["rung"],)
     ours, other, count = paper.pair(row, baseline, dataset, rung) if baseline else ([], [], 0)
-    if not count:
+    if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
         return text
     seeds = over_seeds(values(records, metric), values(paper.of(baseline, dataset, rung), metric))
     return text + mark(seeds, over_questions(ours, other, metric))
@@ -246,7 +262,7 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
     records, content = paper.of(row, dataset), paper.rows[row]
     notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
     head = [" ".join([content["name"], *filter(None, notes)])]
-    said = verdict(paper, row, dataset, records)
+    said = verdicts_of(paper, row, dataset, records, metrics)
     printed = any(metric in content["published"][dataset] for metric in metrics)
     if printed or not records:
         runs = None if dataset == "pretraining" or "system_of" in content else table.get("runs", paper.data.get("runs"))
@@ -266,25 +282,31 @@ def compared(paper: Paper, claim: dict) -> str:
     return f"{' − '.join(rows)}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
 
 
-def direction(claim: dict, test) -> str:
+def direction(claim: dict, test, reason: str = "") -> str:
+    if reason:
+        return UNTESTABLE
     return "not run" if test is None else ("unclear", "shows", "opposite")[sign(test) * (1 if claim["sign"] == "+" else -1)]
 
 
 def claimed(paper: Paper, claim: dict) -> tuple:
-    """The printed difference of a claim, its two sides' records with their number of seeds, and the test over questions."""
+    """The printed difference of a claim, its sides' records with their number of seeds, the test over questions, why it says nothing."""
     row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
     theirs = [paper.published(name, dataset, metric) for name in (row, other)]
     found = paper.pair(row, other, dataset)
-    return theirs[0][0] - theirs[1][0] if all(theirs) else None, found, over_questions(*found[:2], metric)
+    reason = traced_reasons.of_pair(paper, claim, *found[:2])
+    return theirs[0][0] - theirs[1][0] if all(theirs) else None, found, over_questions(*found[:2], metric), reason
 
 
 def claims(root: Path, name: str):
     paper = Paper(root, name)
-    for claim in paper.claims():
-        printed, (ours, _, seeds), test = claimed(paper, claim)
+    every = [(claim, claimed(paper, claim)) for claim in paper.claims()]
+    together = [traced_reasons.pooled(paper, claim, *found[:2]) for claim, (_, found, _, _) in every]
+    for (claim, (printed, (ours, _, seeds), test, reason)), both in zip(every, together):
         head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
         text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-        yield [*text, points(test), *([str(seeds), ours[0]["rung"]] if seeds else [NONE, NONE]), direction(claim, test)]
+        cells = [points(test), *([str(seeds), ours[0]["rung"]] if seeds else [NONE, NONE])]
+        last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
+        yield [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if any(together) else [])]
 
 
 def orderings(root: Path, name: str):
@@ -292,10 +314,11 @@ def orderings(root: Path, name: str):
     for claim in paper.data["claims"]:
         lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
     datasets = dict.fromkeys(claim["dataset"] for claim in paper.data["claims"])
-    words = Counter(direction(claim, claimed(paper, claim)[-1]) for claim in paper.data["claims"])
+    words = Counter(direction(claim, *claimed(paper, claim)[2:]) for claim in paper.data["claims"])
     yield (
         f"{words.total()} orderings of two rows that the paper names: {words['shows']} show, {words['unclear']} are unclear, "
-        f"{words['opposite']} are opposite, {words['not run']} are not run. Differences in points, ours with the 95 % interval."
+        f"{words['opposite']} are opposite, {words[UNTESTABLE]} are {UNTESTABLE}, {words['not run']} are not run. "
+        "Differences in points, ours with the 95 % interval."
     )
     for (row, way, other), of in lines.items():
         cells = []
@@ -303,10 +326,10 @@ def orderings(root: Path, name: str):
             if claim is None:
                 cells += ["", ""]
                 continue
-            printed, _, test = claimed(paper, claim)
+            printed, _, test, reason = claimed(paper, claim)
             cells += [
                 f"{printed:+.1f}" + ("" if (printed > 0) == (way == "+") else " not as said"),
-                f"{direction(claim, test)} {points(test)}",
+                f"{direction(claim, test, reason)} {points(test)} {reason}".strip(),
             ]
         yield [f"{paper.title(row)} {'ahead of' if way == '+' else 'behind'} {paper.title(other)}", *cells]
 
@@ -320,13 +343,14 @@ def with_interval(test, seeds=None, questions=None) -> str:
 def two_tests(root: Path, name: str):
     paper, shown = Paper(root, name), False
     for claim in paper.claims():
-        _, (ours, _, seeds), asked = claimed(paper, claim)
+        _, (ours, _, seeds), asked, reason = claimed(paper, claim)
         if seeds:
             rung, metric, shown = ours[0]["rung"], claim["metric"], True
             t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (rung,)), metric) for row in ("row_a", "row_b")))
             over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
-            seen = [word for word, test in (("seeds", t), ("questions", asked)) if sign(test)]
-            yield [compared(paper, claim), over, with_interval(asked, questions=asked), str(seeds), rung, " and ".join(seen) or "neither"]
+            seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
+            cells = [over, with_interval(asked, questions=asked), str(seeds), rung]
+            yield [compared(paper, claim), *cells, f"{UNTESTABLE} {reason}" if reason else seen]
     if not shown:
         yield ["no two rows of a claim", "not run", *[NONE] * 4]
 
@@ -366,6 +390,12 @@ def verdicts(root: Path):
     for name in ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast"):
         paper = Paper(root, name)
         places = [(row, dataset) for row, content in paper.rows.items() for dataset, cells in content["published"].items() if cells]
-        words = Counter(verdict(paper, *place, paper.of(*place)) for place in places if "system_of" not in paper.rows[place[0]])
-        shown = [str(words[word] or NONE) for word in ("differs", "close", "matches", "reduced budget", "private data", "not run")]
+        words = Counter(worst(paper, *place) for place in places if "system_of" not in paper.rows[place[0]])
+        shown = [str(words[word] or NONE) for word in ("differs", "close", "matches", *WORDS)]
         yield [paper.data["title"], str(words.total()), *shown]
+
+
+def worst(paper: Paper, row: str, dataset: str) -> str:
+    """The verdict of a line of the paper: the worst of its cells."""
+    records = paper.of(row, dataset)
+    return min((verdict(paper, row, dataset, records, metric)[0] for metric in paper.rows[row]["published"][dataset]), key=WORDS.index)

@@ -12,12 +12,12 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, runs
+from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, runs, testable
 from asutil.experiments import COMMITTED, RUNGS
 from asutil.markup import NAMES, Html
 
 MARGIN = 5.0
-DIRECTIONS = {"shows": "show", "unclear": "are unclear", "opposite": "are opposite", "not run": "are not run"}
+DIRECTIONS = {"shows": "show"} | {word: f"are {word}" for word in ("unclear", "opposite", testable.VERDICT, "not run")}
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
 READOUT_LEGEND = "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
 TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
@@ -293,15 +293,14 @@ def ordering_table(data: dict, found, draws: int = 10_000) -> str:
 
 
 def compared(data: dict, found, claim: dict, draws: int) -> tuple[Html, str, str]:
-    """The printed difference of a claim's two rows, ours over questions, and a word on ours: shows, unclear, opposite or not run."""
+    """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on it."""
     row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
     printed = [comparisons.printed_points(data["rows"][one]["published"][dataset][metric], data["unit"]) for one in (row, other)]
-    where = next(comparisons.pairs(found, row, other, dataset), None)
-    pair = comparisons.over_questions(where, row, other, metric, draws) if where else None
-    word = "not run" if pair is None else ("unclear", "shows", "opposite")[pair.sign * (1 if claim["sign"] == "+" else -1)]
+    ours = comparisons.outcome(data, found, claim, draws)
     apart = printed[0][0] - printed[1][0]
     theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
-    return theirs, markup.points(pair).replace(" ", "\u00a0"), word
+    figures = markup.points(ours.questions).replace(" ", "\u00a0")
+    return theirs, f"{figures} {escape(ours.reason)}".rstrip(), ours.word
 
 
 class Asked(Shown):

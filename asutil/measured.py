@@ -1,0 +1,108 @@
+"""What the record of a run says: its split, its figures, the values of every question, and the runs that led to it."""
+
+import pandas as pd
+
+from . import metrics, runs
+from .rows import FOUND, SIDES
+
+PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
+PER_CLAIM = {"label_accuracy": "label_accuracy"}
+PER_CONTEXT = {name: name for name in FOUND}
+
+
+def chain(one) -> list[dict]:
+    """The records of the runs that led to a line, first to last."""
+    return [*one.earlier, one.record]
+
+
+def backbone(one) -> str:
+    """The model that a line's runs began with; of a re-ranking that of the row that ranked first."""
+    settings = {record["name"]: record["settings"] for record in one.earlier}
+    model = one.record["settings"].get("first_run") or one.record["settings"].get("model", "")
+    while model in settings:
+        model = settings[model].get("model", "")
+    return model
+
+
+def no_spread(lines: pd.DataFrame) -> bool:
+    """Whether records are those of an encoder that was taken as it is."""
+    return len(lines) > 0 and all(record.get("settings", {}).get("architecture") == "untrained" for record in lines.record)
+
+
+def reported(one) -> str:
+    """The side that a run's record is about: the first that has figures of test, validation and dev."""
+    measured = one.record.get("metrics", {})
+    return next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
+
+
+def side(one) -> str:
+    """The side of its data set that a line is about: its column's, else the one that its record is about."""
+    return SIDES[one.dataset][1] if one.dataset in SIDES else reported(one)
+
+
+def figures(one, as_printed: bool = False) -> dict:
+    """The metrics of a line's side.
+
+    Args:
+        as_printed: of a re-ranking those of its k candidates alone, as table 7 of joint_inference has them; else those of whole lists,
+            which alone can be compared with other rows.
+    """
+    measured = one.record.get("metrics", {})
+    return (as_printed and measured.get("top_k")) or measured.get(side(one), {})
+
+
+def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[float]:
+    """One value a seed, 0 to 1; `as_printed` as of `figures`."""
+    measured = [figures(one, as_printed) for one in lines.itertuples()]
+    return [found[metric] for found in measured if found.get(metric) is not None]
+
+
+# ------------------------------------------------------------------ one value a question
+
+
+def columns(record: dict) -> dict[str, str]:
+    """The metrics of a record that have one value a question or claim, and the names of their columns."""
+    return {"verify_claims": PER_CLAIM, "find_evidence": PER_CONTEXT}.get(record.get("notebook"), PER_QUESTION)
+
+
+def per_question(one) -> pd.DataFrame:
+    """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
+    if one.folder is not None:
+        name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
+        return runs.read_table(one.folder, name).set_index("question_id")
+    return _committed(one, "per_question")
+
+
+def _committed(one, key: str) -> pd.DataFrame:
+    names, values = ["question_id", *columns(one.record).values()], one.record[key]
+    if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
+        place = f"{one.row}/{one.dataset}-{one.rung}-seed{one.seed}.json"
+        raise ValueError(f"{place}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
+    return pd.DataFrame(values, columns=names).set_index("question_id")
+
+
+def chosen_on_dev(data: dict, one) -> bool:
+    """Whether dev chose anything of a line's runs: the epoch that was kept, or settings."""
+    search = data["rungs"].get(one.rung, {}).get("search", {}) | data["rows"][one.row].get("search", {})
+    stopped = any(record["settings"].get("patience") is not None for record in chain(one))
+    return stopped or one.dataset in search.get("datasets", ())
+
+
+def dev_questions(data: dict, one) -> pd.DataFrame | None:
+    """The values of every dev question of a line about test questions; None where dev chose anything, or where they are not at hand.
+
+    Deviation: D-117.
+    """
+    if columns(one.record) is not PER_QUESTION or side(one) != "test" or chosen_on_dev(data, one):
+        return None
+    if one.folder is None:
+        return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None
+    if "scores_dev.parquet" not in one.record.get("tables_sha256", {}):
+        return None
+    return metrics.of(runs.read_table(one.folder, "scores_dev.parquet")).per_question.set_index("question_id")
+
+
+def pooled(data: dict, one) -> pd.DataFrame | None:
+    """The values of every question of dev and test together; None where `dev_questions` are not to be had."""
+    dev = dev_questions(data, one)
+    return None if dev is None else pd.concat({"dev": dev, "test": per_question(one)})
