@@ -7,14 +7,14 @@ answers = [{answer, kind, evidence}, ...].
 
 import hashlib
 import heapq
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from . import docstring_evidence, docstrings, files, hub, qasper, runs, sources, tables
+from . import docstring_evidence, docstrings, files, hotpotqa, hub, qasper, runs, sources, tables
 from .claims import _sound
 
 SIDES = ("train", "dev", "test")
@@ -29,7 +29,12 @@ HUB = {"hotpotqa": "hotpotqa/hotpot_qa", "qasper": "allenai/qasper"}
 STEMS = {"hotpotqa": {"train": "train", "dev": "validation"}, "qasper": {"train": "train", "dev": "validation", "test": "test"}}
 # QASPER's repository is a loading script, which nothing here runs: the hub keeps its parquet files on a branch.
 OPTIONS = {"hotpotqa": {"name": "distractor"}, "qasper": {"revision": "refs/convert/parquet"}}
-# The whole published data, data_cards/hotpotqa.md and data_cards/qasper.md; asserted when read from the hub or from QASPER's release.
+# The files of each release, of the sides that have labels.
+RELEASES = {
+    "hotpotqa": {"train": "hotpot_train_v*.json", "dev": "hotpot_dev_distractor_v*.json"},
+    "qasper": {side: f"qasper-{side}-v*.json" for side in SIDES},
+}
+# The whole published data, data_cards/hotpotqa.md and data_cards/qasper.md; asserted when read from the hub or from a release.
 COUNTS = {
     "hotpotqa": {"train": {"questions": 90_447}, "dev": {"questions": 7_405}},
     "qasper": {
@@ -38,9 +43,6 @@ COUNTS = {
         "test": {"questions": 1_451, "papers": 416},
     },
 }
-
-
-UNNAMED = "unnamed-"  # and a hash of the question, for copies of HotpotQA that lack some ids
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,7 @@ def load_evidence(name, limit: int | None = None) -> dict[str, LongQuestions]:
     Paper: evidence_contrast, section 4.1 and appendix B.
     Args:
         name: `hotpotqa` (the distractor setting; its test set has no labels, so test is empty), `qasper`, `pydocs_evidence` (embedded), or
-            a folder: train.jsonl, dev.jsonl and maybe test.jsonl in the form above, or the JSON files of QASPER's release.
+            a folder: train.jsonl, dev.jsonl and maybe test.jsonl in the form above, or the JSON files of HotpotQA's or QASPER's release.
         limit: at most that many questions a side, chosen by a hash of their ids.
     Returns: {"train", "dev", "test"}: lists of `LongQuestion`s, with a `report`. Evidence that names no sentence is dropped, and counted
         there; its question stays. White space is single blanks.
@@ -128,6 +130,20 @@ def question_types(name, sides: dict[str, LongQuestions]) -> tuple[str, ...]:
     return KINDS["qasper" if any(_form(question) == "qasper" for question in questions) else "hotpotqa"]
 
 
+def types_of(kinds: Sequence[str], sides: dict[str, LongQuestions], fewest: int | None = None) -> list[int]:
+    """The number of each kind's question type: a kind that is rare in train or dev is of the type of the most frequent one.
+
+    Args:
+        fewest: answers of its kind in train and in dev that make a kind a type of its own; None: each is one.
+    Deviation: D-95.
+    """
+    counts = [Counter(answer.kind for question in sides[side] for answer in question.answers) for side in ("train", "dev")]
+    seen = {kind: min(count[kind] for count in counts) for kind in kinds}
+    largest = max(kinds, key=seen.__getitem__)
+    own = [kind for kind in kinds if kind == largest or seen[kind] >= (fewest or 0)]
+    return [own.index(kind if kind in own else largest) for kind in kinds]
+
+
 def _form(question: LongQuestion) -> str | None:
     """Whose question types a question needs; None for one answer of yes or no."""
     kinds = {answer.kind for answer in question.answers}
@@ -141,7 +157,7 @@ def fingerprint(name) -> str:
     if name in HUB:
         folder = hub.mirror(HUB[name])
         return hub.sha256(folder) if folder else HUB[name]
-    hashes = [f"{side} {hub.sha256(path)}" for side, path in _paths(name).items() if path]
+    hashes = [f"{side} {hub.sha256(path)}" for side, path in _paths(name)[1].items() if path]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
 
 
@@ -153,8 +169,8 @@ def _from_hub(name: str, side: str) -> LongQuestions:
     hub_id, stem, folder = HUB[name], STEMS[name][side], hub.mirror(HUB[name])
     if folder is None:
         found = [(f"{hub_id}/{stem}", hub._from_hub(hub_id, split=stem, **OPTIONS[name]).data.table)]
-    elif name == "qasper" and (path := _release(folder).get(side)):
-        return _papers(side, qasper.release(path), path.name, whole=True)
+    elif path := _release(folder, name).get(side):
+        return _released(name, side, path)
     elif side == "test" and not any(folder.rglob(f"{stem}[-.]*parquet")):
         return LongQuestions(note=f"the mirror has no {stem} file")
     else:
@@ -162,9 +178,7 @@ def _from_hub(name: str, side: str) -> LongQuestions:
     if name == "qasper":
         papers = ((f"{place}, paper {paper['id']}", paper) for place, paper in _parquet(found, qasper.COLUMNS))
         return _papers(side, papers, f"{hub_id}/{stem}", whole=folder is None)
-    columns = ("id", "question", "answer", "supporting_facts", "context")
-    questions = _built(_hotpotqa(place, row) for place, row in _parquet(found, columns))
-    return _counted(questions, COUNTS[name][side], {"questions": len(questions)}, f"{hub_id}/{stem}", whole=folder is None)
+    return _supported(side, _parquet(found, hotpotqa.COLUMNS), f"{hub_id}/{stem}", whole=folder is None)
 
 
 def _parquet(found, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
@@ -177,31 +191,17 @@ def _parquet(found, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
         yield from ((f"{where}, row {number}", row) for number, (_, row) in enumerate(rows, 1))
 
 
-def _hotpotqa(place: str, row: dict) -> tuple[str, dict, Counter]:
-    """A title names its paragraph, both if two have it; a number beyond the paragraph's end names nothing."""
-    try:
-        passages = [
-            {"title": title, "sentences": sentences}
-            for title, sentences in zip(row["context"]["title"], row["context"]["sentences"], strict=True)
-        ]
-        facts = list(zip(row["supporting_facts"]["title"], row["supporting_facts"]["sent_id"], strict=True))
-        numbers, evidence, lost = defaultdict(list), [], Counter()
-        for number, passage in enumerate(passages):
-            numbers[passage["title"]].append((number, len(passage["sentences"])))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{place}: expected context and supporting_facts as HotpotQA has them, got {type(error).__name__}: {error}"
-        ) from None
-    for title, sentence in facts:
-        found = [(number, sentence) for number, length in numbers[title] if sentence in range(length)]
-        new = [pair for pair in found if pair not in evidence]
-        evidence += new
-        if not new:
-            lost["named twice" if found else "beyond the end of its paragraph" if numbers[title] else "in no paragraph"] += 1
-    answer = row["answer"]
-    made = {"answer": answer, "kind": answer if answer in ("yes", "no") else "span", "evidence": evidence}
-    id = row["id"] if row["id"] is not None else UNNAMED + hashlib.blake2b(str(row["question"]).encode(), digest_size=8).hexdigest()
-    return place, {"id": id, "question": row["question"], "passages": passages, **made}, lost
+def _released(name: str, side: str, path: Path) -> LongQuestions:
+    """A file of a release, whose counts are those that were published."""
+    if name == "qasper":
+        return _papers(side, qasper.release(path), path.name, whole=True)
+    return _supported(side, hotpotqa.release(path), path.name, whole=True)
+
+
+def _supported(side: str, rows, where: str, whole: bool) -> LongQuestions:
+    """HotpotQA's questions, of (place, row in the hub's form)."""
+    questions = _built(hotpotqa.row(place, row) for place, row in rows)
+    return _counted(questions, COUNTS["hotpotqa"][side], {"questions": len(questions)}, where, whole)
 
 
 def _papers(side: str, papers, where: str, whole: bool) -> LongQuestions:
@@ -220,15 +220,15 @@ def _counted(questions: LongQuestions, expected: dict, came: dict, where: str, w
     published, got = (" and ".join(f"{number:,} {what}" for what, number in counts.items()) for counts in (expected, came))
     if whole and came != expected:
         raise ValueError(f"{where}: expected {published}, got {got}")
-    unnamed = sum(question.id.startswith(UNNAMED) for question in questions)
+    unnamed = sum(question.id.startswith(hotpotqa.UNNAMED) for question in questions)
     notes = [f"{got}, of the published {published}"] * (came != expected) + [f"{unnamed} without an id"] * bool(unnamed)
     questions.report["note"] = "; ".join(notes)
     return questions
 
 
-def _release(folder: Path) -> dict[str, Path]:
-    """The files of QASPER's release, qasper-train-v0.3.json and so on, by side."""
-    found = {side: sorted(folder.rglob(f"qasper-{side}-v*.json")) for side in SIDES}
+def _release(folder: Path, name: str) -> dict[str, Path]:
+    """The files of a data set's release, by side."""
+    found = {side: sorted(folder.rglob(pattern)) for side, pattern in RELEASES[name].items()}
     if several := [paths for paths in found.values() if len(paths) > 1]:
         raise ValueError(f"{folder}: expected one file a side, got {', '.join(path.name for path in several[0])}")
     return {side: paths[0] for side, paths in found.items() if paths}
@@ -237,25 +237,27 @@ def _release(folder: Path) -> dict[str, Path]:
 # ------------------------------------------------------------------------------------------------------ a folder of one's own
 
 
-def _paths(name) -> dict[str, Path | None]:
-    """The file of each side; None for a test set that is not there."""
+def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
+    """Whose release a folder holds, None for questions of one's own, and the file of each side; None for a test set that is not there."""
     folder = files.expanded(name)
     if not folder.is_dir():
         raise FileNotFoundError(f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{runs.nearest(name, tuple(KINDS))}")
-    paths = _release(folder) or {side: path for side in SIDES if (path := folder / f"{side}.jsonl").is_file()}
+    own = {side: path for side in SIDES if (path := folder / f"{side}.jsonl").is_file()}
+    released, paths = next(((one, paths) for one in RELEASES if (paths := _release(folder, one))), (None, own))
     if missing := [side for side in ("train", "dev") if side not in paths]:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-        raise FileNotFoundError(f"{folder}: expected {missing[0]}.jsonl, or qasper-{missing[0]}-v0.3.json; it holds {held}")
-    return {side: paths.get(side) for side in SIDES}
+        names = ", ".join(of[missing[0]] for of in RELEASES.values())
+        raise FileNotFoundError(f"{folder}: expected {missing[0]}.jsonl or one of {names}; it holds {held}")
+    return released, {side: paths.get(side) for side in SIDES}
 
 
 def _folder(name) -> dict[str, LongQuestions]:
-    paths, sides, first = _paths(name), {}, {}
+    (released, paths), sides, first = _paths(name), {}, {}
     for side, path in paths.items():
         if path is None:
             sides[side] = LongQuestions(note=f"no {side} file")
-        elif path.suffix == ".json":
-            sides[side] = _papers(side, qasper.release(path), path.name, whole=True)
+        elif released:
+            sides[side] = _released(released, side, path)
         else:
             sides[side] = _built((place, row, {}) for place, row in sources._rows(path, "question"))
             if not sides[side]:

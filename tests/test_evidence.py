@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from asutil import docstrings, evidence, hub, qasper
+from asutil import hotpotqa as hotpotqa_form
 from asutil.evidence import Answer, LongQuestion, Passage, load_evidence, question_types
 
 CARDS = Path(__file__).parents[1] / "data_cards"
@@ -158,6 +159,71 @@ def test_cards_have_the_counts_that_loading_asserts():
     counts = {side: dict(zip(("questions", "papers"), count.values())) for side, count in card("qasper")["counts"]["v0.3"].items()}
     assert counts == evidence.COUNTS["qasper"]
     assert sum(count["questions"] for count in counts.values()) == 5_049, "the total in the title of QASPER's own page"
+
+
+def released(row):
+    """A row of the hub's form as the release writes it."""
+    pairs = lambda columns: [list(pair) for pair in zip(*columns.values(), strict=True)]
+    kept = {name: row[name] for name in ("question", "answer", "type", "level")}
+    return {"_id": row["id"], **kept, "supporting_facts": pairs(row["supporting_facts"]), "context": pairs(row["context"])}
+
+
+@pytest.fixture
+def hotpot_release(tmp_path, monkeypatch):
+    """A folder with HotpotQA's own files, of which test and the whole of Wikipedia are not read, and the rows that are in them."""
+    rows = {"train": [hotpot(facts=[("Oslo", 1), ("Oslo", 7)]), hotpot("b", answer="yes")], "dev": [hotpot("c", answer="no", facts=[])]}
+    names = {"train": "hotpot_train_v1.1.json", "dev": "hotpot_dev_distractor_v1.json"}
+    for side, name in names.items():
+        write(tmp_path / "release" / name, [[released(row) for row in rows[side]]])
+    for other in ("hotpot_dev_fullwiki_v1.json", "hotpot_test_fullwiki_v1.json"):
+        write(tmp_path / "release" / other, [[]])
+    monkeypatch.setitem(evidence.COUNTS, "hotpotqa", {side: {"questions": len(of)} for side, of in rows.items()})
+    return tmp_path / "release", rows
+
+
+def test_the_files_of_hotpotqas_release_are_what_the_hub_has(hotpot_release, hotpotqa):
+    folder, rows = hotpot_release
+    sides = load_evidence(folder)
+    for side, stem in (("train", "train"), ("dev", "validation")):
+        hotpotqa(*rows[side], stem=stem)
+    mirrored = load_evidence("hotpotqa")
+    for side in ("train", "dev"):
+        assert len(sides[side]) == len(rows[side]) and sides[side] == mirrored[side]
+        assert sides[side].report == mirrored[side].report
+    assert sides["train"].report["dropped"] == {"evidence beyond the end of its paragraph": {"questions": 0, "evidence": 1}}
+    assert sides["test"] == [] and question_types(folder, sides) == evidence.KINDS["hotpotqa"]
+    before = evidence.fingerprint(folder)
+    write(folder / "hotpot_dev_distractor_v1.json", [[released(hotpot("other"))]])
+    assert evidence.fingerprint(folder) != before
+
+
+def test_hotpotqas_release_is_read_from_the_mirror_too(hotpot_release, monkeypatch):
+    folder, _ = hotpot_release
+    held = folder.parent / "mirror" / "hotpotqa" / "hotpot_qa"
+    held.parent.mkdir(parents=True)
+    folder.rename(held)
+    monkeypatch.setenv(hub.MIRROR, str(folder.parent / "mirror"))
+    assert [question.id for question in load_evidence("hotpotqa")["train"]] == ["h1", "b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ([], r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, got list of 0"),
+        ({"a": 1}, r"expected a JSON list of questions, got dict of 1"),
+        ("{", r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, not JSON"),
+        ([{"_id": "a"}], r"hotpot_dev_distractor_v1\.json, question 1: expected context and supporting_facts .*KeyError: 'context'"),
+        ([released(hotpot()) | {"context": [["Oslo"]]}], r"question 1: expected context and supporting_facts .*ValueError"),
+        ([released(hotpot()) | {"context": [["Oslo", "a"]]}], r"question 1, passage 0: expected a title and a list of sentences"),
+        ([released(hotpot())] * 2, r"question 2: expected distinct ids"),
+        ([released(hotpot()), released(hotpot("b"))], r"hotpot_dev_distractor_v1\.json: expected 1 questions, got 2 questions"),
+    ],
+)
+def test_errors_of_hotpotqas_release_name_file_and_question(hotpot_release, content, said):
+    folder, _ = hotpot_release
+    write(folder / "hotpot_dev_distractor_v1.json", [content])
+    with pytest.raises(ValueError, match=said):
+        load_evidence(folder)
 
 
 # ---------------------------------------------------------------------------------------------------------------- QASPER
@@ -376,7 +442,10 @@ def test_folders_and_names_that_are_wrong(folder):
     with pytest.raises(ValueError, match=r"dev\.jsonl is empty: expected at least one question"):
         load_evidence(folder)
     (folder / "dev.jsonl").unlink()
-    with pytest.raises(FileNotFoundError, match=r"expected dev\.jsonl, or qasper-dev-v0\.3\.json; it holds train\.jsonl$"):
+    with pytest.raises(
+        FileNotFoundError,
+        match=r"expected dev\.jsonl or one of hotpot_dev.*_v\*\.json, qasper-dev-v\*\.json; it holds train",
+    ):
         load_evidence(folder)
     for name in ("a", "b"):
         write(folder / name / "qasper-dev-v0.3.json", [{}])
@@ -467,13 +536,31 @@ def test_every_answer_of_qasper_is_trained_on(release):
     assert [question.answers[0].kind for question in made] == ["extractive", "abstractive", "yes", "no", "unanswerable", "extractive"]
 
 
+def test_kinds_that_a_slice_cannot_judge_are_of_the_most_frequent_type():
+    """A kind needs its number of answers in train and in dev."""
+    passages = (Passage("T", ("A.",)),)
+    of = lambda counts: [LongQuestion("q", "?", passages, (Answer("a", kind, frozenset()),)) for kind in Counter(counts).elements()]
+    sides = {"train": of({"span": 286, "yes": 25, "no": 9}), "dev": of({"span": 93, "yes": 20, "no": 40}), "test": []}
+    kinds = evidence.KINDS["hotpotqa"]
+    assert [evidence.types_of(kinds, sides, fewest) for fewest in (None, 9, 10, 20, 21, 1000)] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 0],
+        [0, 1, 0],
+        [0, 0, 0],
+        [0, 0, 0],
+    ]
+    sides["train"], sides["dev"] = of({"yes": 50, "no": 50, "span": 3}), of({"yes": 30, "no": 40, "span": 3})
+    assert evidence.types_of(kinds, sides, 20) == [1, 0, 1]  # yes, no; spans are of the type of no
+
+
 FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integers(-1, 4)), max_size=6)
 
 
 @given(FACTS)
 def test_every_supporting_fact_is_kept_or_counted(facts):
     """By a slow reading: a fact is kept where a paragraph of its title has its sentence."""
-    _, row, lost = evidence._hotpotqa("here", hotpot(facts=facts))
+    _, row, lost = hotpotqa_form.row("here", hotpot(facts=facts))
     question = evidence._question(row, "here")
     wanted = {
         (i, j) for title, j in facts for i, name in enumerate(CONTEXT["title"]) if name == title and 0 <= j < len(CONTEXT["sentences"][i])

@@ -23,6 +23,7 @@ from asutil import (
     encoders,
     evidence,
     files,
+    hotpotqa,
     hub,
     newsas2,
     pipeline,
@@ -269,6 +270,10 @@ PAPERS = {
 }
 FACTS = {"title": ["Ann", "Bob", "Eve"], "sent_id": [0, 5, 0]}
 CONTEXT = {"title": ["Ann", "Bob"], "sentences": [["Ann won.", " She was 20."], ["Bob lost."]]}
+RELEASED = [
+    {"_id": f"h{n}", "question": "When?", "answer": "20", "supporting_facts": [["Ann", 0], ["Eve", 0]], "context": [["Ann", ["Ann won."]]]}
+    for n in range(7)
+]
 HOTPOT = [{"id": f"h{n}", "question": "When?", "answer": "20", "supporting_facts": FACTS, "context": CONTEXT} for n in range(7)]
 
 
@@ -296,11 +301,18 @@ def release(path: Path) -> None:
 
 def hotpot(path: Path) -> None:
     found = [(path.name, files.table(path))]
-    columns = ("id", "question", "answer", "supporting_facts", "context")
-    side, rows = evidence._built(evidence._hotpotqa(place, row) for place, row in evidence._parquet(found, columns)), written(path)
+    side, rows = evidence._built(hotpotqa.row(place, row) for place, row in evidence._parquet(found, hotpotqa.COLUMNS)), written(path)
     accounted(side)
     same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
     same(side.report["read"]["evidence"], sum(len(row["supporting_facts"]["title"]) for row in rows), "evidence")
+
+
+def hotpot_release(path: Path) -> None:
+    side, rows = evidence._built(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)), json.loads(path.read_bytes())
+    accounted(side)
+    same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
+    named = [sum(title == fact for title, _ in row["context"]) for row in rows for fact, _ in row["supporting_facts"]]
+    same(side.report["read"]["evidence"], sum(max(1, paragraphs) for paragraphs in named), "evidence")  # one title may name two
 
 
 # ------------------------------------------------------------------ texts and vectors
@@ -371,6 +383,7 @@ LOADERS = [
     Loader("evidence.load_evidence", "own/train.jsonl", LONG, own_evidence, "line {}", {"own/dev.jsonl": LONG}),
     Loader("qasper.release", "qasper-train-v0.3.json", PAPERS, release),
     Loader("evidence of HotpotQA", "train.parquet", HOTPOT, hotpot, "row {}"),
+    Loader("hotpotqa.release", "hotpot_train_v1.1.json", RELEASED, hotpot_release),
     *(
         Loader("vectors.read", f"texts{suffix}", TEXTS, texts, row)
         for suffix, row in ((".jsonl", "line {}"), (".tsv", "line {}"), (".parquet", "row {}"))
