@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import nn
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
 from . import disk, encoders, files, losses, weights
@@ -25,7 +25,7 @@ def contrast_of(
     similarity: str,
     loss_weight: float,
     temperatures: str,
-    kinds: Sequence[str],
+    types: Sequence[str],
     projection_size: int | None = None,
     projection_dropout: float = 0.1,
     wrong_types: bool = True,
@@ -37,7 +37,8 @@ def contrast_of(
     Args:
         projection: none (raw vectors), shared, or per_type. similarity: of raw vectors dot or cosine; bilinear (equation 2) or projected
             (equation 3) where there are projections.
-        temperatures: one for all, or one a question type in the order of `kinds`, joined by commas.
+        temperatures: one for all, or one a question type in the order of `types`, joined by commas.
+        types: names of the question types that are told apart (`evidence.types_of`).
     Raises: ValueError for values that do not go together.
     Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
     """
@@ -51,13 +52,13 @@ def contrast_of(
     if similarity != "projected" and projection_size is not None:
         raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
     given = [float(value) for value in temperatures.split(",")]
-    if len(given) not in (1, len(kinds)) or min(given) <= 0:
-        raise ValueError(f"temperatures: one, or one for each of {', '.join(kinds)}, above 0, expected, got {temperatures}")
+    if len(given) not in (1, len(types)) or min(given) <= 0:
+        raise ValueError(f"temperatures: one, or one for each of {', '.join(types)}, above 0, expected, got {temperatures}")
     return {
         "projection": projection,
         "similarity": similarity,
         "loss_weight": loss_weight,
-        "temperatures": given if len(given) > 1 else given * len(kinds),
+        "temperatures": given if len(given) > 1 else given * len(types),
         "projection_size": projection_size,
         "projection_dropout": projection_dropout,
         "wrong_types": wrong_types,
@@ -74,7 +75,8 @@ class EvidenceFinder(nn.Module):
     Paper: evidence_contrast, section 2.
     Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N) places of markers, -1 for none -> see `forward`
     Args:
-        settings: {"kinds": names of question types, "form", "max_tokens", "contrast": what `contrast_of` gave}, kept in the config.
+        settings: {"kinds": kinds of answers, "types": the number of each kind's question type (each its own where this is left out),
+            "form", "max_tokens", "contrast": what `contrast_of` gave}, kept in the config.
     Deviation: D-90.
     """
 
@@ -92,13 +94,18 @@ class EvidenceFinder(nn.Module):
             nn.init.zeros_(head.bias)
         self.projection = None  # drawn last: what stands before it is the same without it
         if contrast["projection"] != "none":
-            classes, form = kinds if contrast["projection"] == "per_type" else 1, contrast["similarity"]
+            classes, form = max(self.types) + 1 if contrast["projection"] == "per_type" else 1, contrast["similarity"]
             self.projection = QuestionTypeProjection(size, classes, contrast["projection_size"], form, contrast["projection_dropout"])
         self._reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
     @property
     def settings(self) -> dict:
         return self.backbone.config.finding
+
+    @property
+    def types(self) -> list[int]:
+        """The number of each kind's question type: of its projection and temperature."""
+        return self.settings.get("types") or list(range(len(self.settings["kinds"])))
 
     @property
     def generates(self) -> bool:
@@ -114,8 +121,7 @@ class EvidenceFinder(nn.Module):
         given = {"attention_mask": batch["attention_mask"]}
         if self._reads_globally:
             given["global_attention_mask"] = batch["is_global"]
-        encoder = self.backbone.get_encoder() if self.generates else self.backbone
-        encoded = encoder(input_ids=batch["input_ids"], **given)
+        encoded = self.encoded(batch["input_ids"], **given)
         hidden = encoded.last_hidden_state
         rows = torch.arange(len(hidden), device=hidden.device)
         with torch.autocast(hidden.device.type, enabled=False):
@@ -129,13 +135,17 @@ class EvidenceFinder(nn.Module):
             found["text"] = self.backbone(encoder_outputs=encoded, labels=batch["answers"], **given).logits
         return found
 
+    def encoded(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **given):
+        """What the backbone makes of an input, without a decoder."""
+        encoder = self.backbone.get_encoder() if self.generates else self.backbone
+        return encoder(input_ids=input_ids, attention_mask=attention_mask, **given)
+
     # -------------------------------------------------------------- losses
 
     def qa_losses(self, found: dict, micro: dict) -> torch.Tensor:
         """The loss of the task, an example a row: evidence + type + answer. Shapes: -> (B,)"""
         real = micro["sentences"] >= 0
-        each = binary_cross_entropy_with_logits(found["evidence"], micro["evidence"].to(found["evidence"].dtype), reduction="none")
-        total = (each * real).sum(1) / real.sum(1).clamp(min=1) + cross_entropy(found["kind"], micro["kinds"], reduction="none")
+        total = losses.balanced(found["evidence"], micro["evidence"], real) + cross_entropy(found["kind"], micro["kinds"], reduction="none")
         if self.span is not None:
             logits = found["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
             sides = (losses.or_softmax(logits[..., side], micro[name]) for side, name in enumerate(("starts", "ends")))
@@ -148,7 +158,7 @@ class EvidenceFinder(nn.Module):
         """The question-evidence loss of every question that has an answer and evidence, 0 of the others. Shapes: -> (B,)"""
         contrast, terms = self.settings["contrast"], []
         for row in range(len(found["questions"])):
-            real, kind = micro["sentences"][row] >= 0, int(micro["kinds"][row])
+            real, kind = micro["sentences"][row] >= 0, self.types[int(micro["kinds"][row])]
             evidence = micro["evidence"][row, real]
             if not micro["contrasted"][row]:
                 terms.append(found["questions"].new_zeros(()))
@@ -226,10 +236,12 @@ FROM_SCRATCH = {
 }
 
 
-def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> EvidenceFinder:
+def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False) -> EvidenceFinder:
     """What a run starts from: a backbone from scratch (`FROM_SCRATCH`), from a run, a folder or the hub, under fresh heads.
 
     The markers of a long input are put into the tokenizer, and their embeddings drawn anew.
+    Args:
+        checkpointing: gradient checkpointing: activations of the layers are computed again for the backward pass, which saves memory.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
@@ -245,6 +257,8 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Ev
     longest = encoders.longest_input(backbone, tokenizer)
     if settings["max_tokens"] > longest:
         raise ValueError(f"max_tokens: at most {longest} for {name}, got {settings['max_tokens']}")
+    if checkpointing:
+        backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     with weights.seeded(seed):
         return EvidenceFinder(backbone, tokenizer, settings)
 

@@ -20,7 +20,8 @@ from .rows import seeds as seeds_of
 from .rows import stages as stages
 
 COMMITTED, HERE = "committed", "this machine"
-FREE = ("seed", "workers", "micro_tokens", "precision", "validation_examples", "runs_dir")  # settings that a comparison does not ask for
+# settings that a comparison does not ask for
+FREE = ("seed", "workers", "micro_tokens", "precision", "gradient_checkpointing", "validation_examples", "runs_dir")
 TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
 
 
@@ -249,11 +250,16 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
 
 
 def _among(value, allowed: list, dataset: str) -> bool:
-    """Whether a setting is one of the allowed values; {each: values} allows one of them for each question type, joined by commas."""
+    """Whether a setting is one of the allowed values.
+
+    {each: values} allows one of them for each question type, joined by commas; {at_most: number} any number up to it.
+    """
     for one in allowed:
-        if isinstance(one, dict):
+        if isinstance(one, dict) and "each" in one:
             parts = [float(part) for part in str(value).split(",")]
             return len(parts) == len(KINDS[dataset]) and set(parts) <= set(one["each"])
+        if isinstance(one, dict) and type(value) in (int, float) and value <= one["at_most"]:
+            return True
     return value in allowed
 
 

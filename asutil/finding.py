@@ -12,8 +12,10 @@ from . import answers, examples, inputs
 from .evidence import KINDS
 from .evidence_models import EvidenceFinder
 from .long_inputs import Contexts
+from .template import Template
 
-LONGEST_ANSWER = 30  # tokens of a span that is read off its start and end, or written
+LONGEST_SPAN = 30  # tokens of an answer that is read off its start and end
+LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)
 
 
 # ------------------------------------------------------------------ optimiser batches
@@ -42,7 +44,11 @@ class Batches(inputs.FinetuningBatches):
 
 def by_length(contexts: Contexts, numbers: Sequence[int], micro_tokens: int) -> list[np.ndarray]:
     """Questions in parts of some padded tokens, the longest first."""
-    lengths = np.array([len(contexts.read[n].ids) for n in numbers])
+    return _by_length([len(contexts.read[n].ids) for n in numbers], numbers, micro_tokens)
+
+
+def _by_length(lengths: Sequence[int], numbers: Sequence[int], micro_tokens: int) -> list[np.ndarray]:
+    lengths = np.array(lengths)
     order, parts = np.argsort(-lengths, kind="stable"), []
     while len(order):
         some, order = np.split(order, [max(1, micro_tokens // int(lengths[order[0]]))])
@@ -85,6 +91,17 @@ def _stacked(rows: list[np.ndarray], width: int, filler: int) -> np.ndarray:
     return table
 
 
+def warmup(steps: int | None, share: float | None, total: int) -> int:
+    """Steps of warm-up: as many as are given, or a share of all steps.
+
+    Raises: ValueError for both or neither.
+    Paper: evidence_contrast, appendix B.1 (a share) and B.2 (steps).
+    """
+    if (steps is None) == (share is None):
+        raise ValueError(f"warm-up: either warmup_steps or warmup_share expected, got {steps} and {share}")
+    return steps if share is None else round(share * total)
+
+
 # ------------------------------------------------------------------ answers and evidence
 
 
@@ -125,17 +142,12 @@ def _said(model, contexts, number: int, found: dict, row: int) -> tuple[pd.DataF
     seen_questions, seen = model.projected(vector, sentences)
     similarity = {"raw": normalize(sentences, dim=-1) @ normalize(vector, dim=-1)}
     for name, kind in (("gold", read.kind), ("predicted", predicted)):
-        place = kind if len(seen_questions) > 1 else 0
+        place = model.types[kind] if len(seen_questions) > 1 else 0
         similarity[name] = normalize(seen[place], dim=-1) @ normalize(seen_questions[place], dim=-1)
-    table = {
-        "question_id": question.id,
-        "candidate_id": [f"{p}-{s}" for p, s in read.units.tolist()],
-        "label": read.evidence.astype(np.int8),
-    }
     scores = {"score": found["evidence"][row, :count], **similarity}
-    table |= {name: values.float().cpu().numpy() for name, values in scores.items()}
+    table = _lines_of(question, read).assign(**{name: values.float().cpu().numpy() for name, values in scores.items()})
     answer = _answer(model, contexts, read, found, row, kinds[predicted])
-    return pd.DataFrame(table), {"question_id": question.id, "kind": kinds[read.kind], "predicted_kind": kinds[predicted], "answer": answer}
+    return table, {"question_id": question.id, "kind": kinds[read.kind], "predicted_kind": kinds[predicted], "answer": answer}
 
 
 def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
@@ -146,7 +158,7 @@ def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
     length = torch.arange(len(starts))
     apart = length[None] - length[:, None]
     pieces = torch.from_numpy(read.pieces)
-    allowed = (apart >= 0) & (apart < LONGEST_ANSWER) & (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
+    allowed = (apart >= 0) & (apart < LONGEST_SPAN) & (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
     if not allowed.any():
         return ""
     best = int((starts[:, None] + ends[None]).masked_fill(~allowed, -torch.inf).argmax())
@@ -155,7 +167,8 @@ def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
 
 def _written(model, micro: dict) -> list[str]:
     given = {"input_ids": micro["input_ids"], "attention_mask": micro["attention_mask"], "global_attention_mask": micro["is_global"]}
-    ids = model.backbone.generate(**given, max_new_tokens=LONGEST_ANSWER, num_beams=1, do_sample=False)
+    room = getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1) - 1  # the first token is given
+    ids = model.backbone.generate(**given, max_new_tokens=min(LONGEST_WRITTEN, room), num_beams=1, do_sample=False)
     return [text.strip() for text in model.tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
 
@@ -175,30 +188,129 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     Args:
         sentences, questions: what `predict` gave for these contexts.
     """
-    known = {question.id: question for question in contexts.questions}
-    chosen = {name: set() for name in known}
+    chosen = {question.id: set() for question in contexts.questions}
     for name, unit in sentences.loc[sentences.score > 0, ["question_id", "candidate_id"]].itertuples(index=False):
         chosen[name].add(tuple(map(int, unit.split("-"))))
-    said = {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}
-    if set(contexts.kinds) == set(KINDS["qasper"]):
-        golds = {name: [(one.text, one.kind, one.evidence) for one in question.answers] for name, question in known.items()}
-        official = answers.qasper(said, golds)
-        means, table = official.means, official.per_question
-    else:
-        official = answers.hotpotqa(
-            said, {name: (question.answers[0].text, question.answers[0].evidence) for name, question in known.items()}
-        )
-        names = {"f1": "answer_f1", "em": "answer_em", "sp_f1": "evidence_f1", "sp_em": "evidence_em", "joint_f1": "joint_f1"}
-        means = {new: official.means[old] for old, new in names.items()}
-        table = official.per_question.rename(columns=names)[["question_id", *names.values()]]
+    means, table = _official({name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}, contexts)
     for name, column in SIMILARITIES.items():
-        ranked = answers.evidence_map(sentences.question_id, sentences.label, sentences[column])
-        means = means | {name: ranked.map}
-        table = table.merge(
-            ranked.per_question[["question_id", "average_precision"]].rename(columns={"average_precision": name}), how="left"
-        )
+        precisions = average_precisions(sentences, column, contexts)
+        means |= {name: float(precisions.mean())}
+        table = table.merge(precisions.rename(name), how="left", left_on="question_id", right_index=True)
     means["type_accuracy"] = float((questions.kind == questions.predicted_kind).mean())
-    return answers.Measured(means, {"questions": len(known)}, table)
+    return answers.Measured(means, {"questions": len(contexts.questions)}, table)
+
+
+def _official(said: dict, contexts: Contexts) -> tuple[dict, pd.DataFrame]:
+    """Means and a table of answers and evidence by the data set's own evaluator; evidence that was cut away is missed.
+
+    Args:
+        said: question id -> (answer, the places of the sentences that are said to be evidence).
+    """
+    if set(contexts.kinds) == set(KINDS["qasper"]):
+        golds = {one.id: [(answer.text, answer.kind, answer.evidence) for answer in one.answers] for one in contexts.questions}
+        official = answers.qasper(said, golds)
+        return dict(official.means), official.per_question
+    official = answers.hotpotqa(said, {one.id: (one.answers[0].text, one.answers[0].evidence) for one in contexts.questions})
+    names = {"f1": "answer_f1", "em": "answer_em", "sp_f1": "evidence_f1", "sp_em": "evidence_em", "joint_f1": "joint_f1"}
+    table = official.per_question.rename(columns=names)[["question_id", *names.values()]]
+    return {new: official.means[old] for old, new in names.items()}, table
+
+
+def average_precisions(sentences: pd.DataFrame, column: str, contexts: Contexts) -> pd.Series:
+    """The average precision of every question that has evidence, by its id; evidence that was cut away is never found.
+
+    AP = 1 / |E| sum_{n in E that were read} (evidence ranked down to n) / (rank of n)
+    Paper: evidence_contrast, section 4.2 and table 1.
+    Deviation: D-91.
+    """
+    ranked = answers.evidence_map(sentences.question_id, sentences.label, sentences[column]).per_question
+    found = ranked.set_index("question_id").average_precision
+    return _of_all_evidence(found, sentences, contexts)
+
+
+def _of_all_evidence(found: pd.Series, sentences: pd.DataFrame, contexts: Contexts) -> pd.Series:
+    """Average precisions among the sentences that were read, times the share of the evidence that was."""
+    wanted = {question.id: len(question.answers[0].evidence) for question in contexts.questions}
+    wanted = pd.Series({name: count for name, count in wanted.items() if count}, dtype=float)
+    return (found * sentences.groupby("question_id").label.sum() / wanted).reindex(wanted.index).fillna(0.0)
+
+
+# ------------------------------------------------------------------ lines of chance
+
+
+def random_precision(count: int, right: int) -> float:
+    """The average precision that a random order is expected to have, of `count` sentences of which `right` are evidence.
+
+    E[AP] = 1/N (H_N + (R - 1) / (N - 1) (N - H_N)),  H_N = 1 + 1/2 + ... + 1/N
+
+    Example:
+        >>> random_precision(2, 1), random_precision(3, 3)  # (1 + 1/2) / 2; all are right
+        (0.75, 1.0)
+    """
+    harmonic = sum(1 / rank for rank in range(1, count + 1))
+    return (harmonic + (right - 1) / max(count - 1, 1) * (count - harmonic)) / count
+
+
+def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) -> dict[str, dict]:
+    """What no training reaches on the same contexts, cut as the model reads them.
+
+    map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence, each read alone by
+    the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences taken as evidence.
+    Deviation: D-98.
+    """
+    sentences = pd.concat(map(_lines_of, contexts.questions, contexts.read), ignore_index=True)
+    sentences["in_order"] = -np.arange(len(sentences), dtype=float)
+    sentences["cosine"] = _cosines(model, contexts, micro_tokens)
+    counted = sentences.groupby("question_id").label.agg(["size", "sum"])
+    random = pd.Series({one.Index: random_precision(one.size, one.sum) for one in counted.itertuples() if one.sum}, dtype=float)
+    everything = {one.id: ("", set(map(tuple, read.units.tolist()))) for one, read in zip(contexts.questions, contexts.read)}
+    return {
+        "random": {"map": float(_of_all_evidence(random, sentences, contexts).mean())},
+        "document_order": {"map": float(average_precisions(sentences, "in_order", contexts).mean())},
+        "zero_shot": {"map": float(average_precisions(sentences, "cosine", contexts).mean())},
+        "all_sentences": {"evidence_f1": _official(everything, contexts)[0]["evidence_f1"]},
+    }
+
+
+def _lines_of(question, read) -> pd.DataFrame:
+    """A line a sentence that is read."""
+    units = [f"{p}-{s}" for p, s in read.units.tolist()]
+    return pd.DataFrame({"question_id": question.id, "candidate_id": units, "label": read.evidence.astype(np.int8)})
+
+
+@torch.no_grad()
+def _cosines(model: EvidenceFinder, contexts: Contexts, micro_tokens: int) -> np.ndarray:
+    """Of every sentence that is read with its question, each a text of its own."""
+    texts, owner = [], []
+    for number, read in enumerate(contexts.read):
+        pieces = read.pieces[read.sentences + 1]  # no text's where a sentence is empty
+        texts += [read.ids[read.pieces == 0], *(read.ids[(read.pieces == piece) & (piece > 0)] for piece in pieces)]
+        owner += [number] * (1 + len(pieces))
+    vectors = normalize(_means(model, texts, contexts.tokenizer, micro_tokens), dim=-1)
+    firsts = np.flatnonzero(np.diff(owner, prepend=-1))  # of each question: its own text
+    asked = np.repeat(firsts, np.diff([*firsts, len(owner)]))
+    cosines = (vectors * vectors[asked]).sum(-1).cpu().numpy()
+    return np.delete(cosines, firsts)
+
+
+def _means(model: EvidenceFinder, texts: list[np.ndarray], tokenizer, micro_tokens: int) -> torch.Tensor:
+    """The mean of the last layer over the tokens of each text, between the special tokens of a text alone."""
+    before, after = Template.of(tokenizer, 1).special
+    training, device = model.training, next(model.parameters()).device
+    rows = [np.concatenate([before, text, after]).astype(np.int64) for text in texts]
+    found = [None] * len(rows)
+    model.eval()
+    for some in _by_length([len(row) for row in rows], np.arange(len(rows)), micro_tokens):
+        width = max(len(rows[n]) for n in some)
+        ids = torch.from_numpy(_stacked([rows[n] for n in some], width, tokenizer.pad_token_id)).to(device)
+        inner = [np.r_[np.zeros(len(before)), np.ones(len(texts[n]))] for n in some]
+        counted = torch.from_numpy(_stacked(inner, width, 0)).to(device)[..., None]
+        attended = torch.from_numpy(_stacked([np.ones(len(rows[n])) for n in some], width, 0)).to(device)
+        hidden = model.encoded(ids, attended).last_hidden_state.float()
+        for n, vector in zip(some, (hidden * counted).sum(1) / counted.sum(1).clamp(min=1)):
+            found[n] = vector
+    model.train(training)
+    return torch.stack(found)
 
 
 def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: int = 0) -> dict:

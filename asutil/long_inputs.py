@@ -14,16 +14,23 @@ from .tokenizing import tokenized
 
 MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
 FORMS = ("marked", "separated")
-DROPPED = ("distractors", "evidence", "questions")
+OWN = {"[doc]": "<doc-s>", "[/doc]": "</doc-s>"}  # what CDLM was pre-trained with
+DROPPED = ("distractors", "evidence", "others")
 
 
-def add_markers(tokenizer) -> int:
-    """Put the markers of a long input into a tokenizer's vocabulary; how many are new.
+def markers_of(tokenizer) -> dict[str, str]:
+    """The token that each of `MARKERS` is for a tokenizer: where it has CDLM's separators of documents, those.
 
     Paper: evidence_contrast, appendix B.2.
     Deviation: D-89, sentences are marked [s] and [/s]: <s> and </s> begin and end every input of RoBERTa and of what follows it.
     """
-    return tokenizer.add_special_tokens({"additional_special_tokens": list(MARKERS)})
+    known = tokenizer.get_vocab()
+    return {name: OWN[name] if OWN.get(name) in known else name for name in MARKERS}
+
+
+def add_markers(tokenizer) -> int:
+    """Put the markers of a long input into a tokenizer's vocabulary; how many are new."""
+    return tokenizer.add_special_tokens({"additional_special_tokens": list(markers_of(tokenizer).values())})
 
 
 @dataclass
@@ -58,37 +65,42 @@ class Read:
 
 
 class Contexts:
-    """Long questions as token ids, each cut to `max_tokens` as a whole.
+    """Long questions as token ids, each of at most `max_tokens`.
 
     marked:     [CLS] [q] question [/q] [doc] [t] title [/t] [s] sentence [/s] [s] sentence [/s] ... [/doc] ... [SEP]
     separated:  [CLS] question [SEP] [SEP] paragraph [SEP] paragraph ... [SEP]; the separator before a paragraph is its marker
-    A context that is too long keeps all its evidence and as many of the other passages (separated: paragraphs) as fit, in an order of their
-    own that a keyed hash gives; what stays is read in the order of the data. `dropped` counts what does not: `distractors`; of `evidence`
-    whatever the data lost before; and `questions` whose evidence alone is too long, which are left out.
+    A context that is too long is cut at its end, wherever its evidence is. `dropped` counts sentences that are not read: `distractors` that
+    were not chosen, and what was cut, of the `evidence` and of `others`.
     Paper: evidence_contrast, section 2 and appendices B.1 and B.2.
     Args:
         form: "marked" (HotpotQA), or "separated" (QASPER).
         kinds: names of the question types, in the order of their numbers.
-    Raises: ValueError where no question is left.
-    Deviation: D-89, D-91.
+        distractors: passages (separated: paragraphs) without evidence that are read beside those with some annotator's evidence, chosen by
+            a keyed hash of question and place, in the order of the data; None: all.
+    Raises: ValueError where no sentence of any question fits.
+    Deviation: D-89, D-91, D-96.
     """
 
-    def __init__(self, tokenizer, questions: Sequence[LongQuestion], kinds: Sequence[str], max_tokens: int, form: str = "marked"):
+    def __init__(
+        self,
+        tokenizer,
+        questions: Sequence[LongQuestion],
+        kinds: Sequence[str],
+        max_tokens: int,
+        form: str = "marked",
+        distractors: int | None = None,
+    ):
         if form not in FORMS:
             raise ValueError(f"form: one of {', '.join(FORMS)} expected, got {form!r}")
         self.tokenizer, self.form, self.kinds, self.max_tokens = tokenizer, form, tuple(kinds), max_tokens
+        self.distractors, self.questions = distractors, list(questions)
         self._template = Template.of(tokenizer, 1)
-        self._marker = {name: tokenizer.convert_tokens_to_ids(name) for name in MARKERS} if form == "marked" else {}
-        self.dropped, self.questions, self.read = Counter(dict.fromkeys(DROPPED, 0)), [], []
-        for question in questions:
-            made = self._read(question)
-            if made is None:
-                self.dropped["questions"] += 1
-            else:
-                self.questions.append(question)
-                self.read.append(made)
-        if not self.read:
-            raise ValueError(f"no question's evidence fits into {max_tokens} tokens, of {self.dropped['questions']} questions")
+        ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in markers_of(tokenizer).items()}
+        self._marker = ids if form == "marked" else {}
+        self.dropped = Counter(dict.fromkeys(DROPPED, 0))
+        self.read = [self._read(question) for question in self.questions]
+        if not any(len(read.sentences) for read in self.read):
+            raise ValueError(f"no sentence fits beside its question into {max_tokens} tokens, of {len(self.read)} questions")
 
     def __len__(self):
         return len(self.read)
@@ -99,7 +111,7 @@ class Contexts:
 
     # -------------------------------------------------------------- one question
 
-    def _read(self, question: LongQuestion) -> Read | None:
+    def _read(self, question: LongQuestion) -> Read:
         answer = question.answers[0]
         units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
         texts = [question.text, *(passage.title for passage in question.passages)]
@@ -107,35 +119,22 @@ class Contexts:
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         pieces = np.split(tokens, lengths.cumsum()[:-1])
         unit_piece = {unit: 1 + len(question.passages) + n for n, unit in enumerate(units)}
-        kept = self._kept(question, lengths, unit_piece, answer.evidence)
-        if kept is None:
-            return None
-        self.dropped["distractors"] += len(units) - len(kept)
-        laid = self._laid_out(question, kept, unit_piece, pieces)
-        return self._with_answer(question, answer, laid, texts)
+        chosen = self._chosen(question, units)
+        laid = self._laid_out(question, chosen, unit_piece, pieces)
+        read = self._with_answer(answer, laid, texts)
+        missed = len(answer.evidence) - int(read.evidence.sum())
+        self.dropped.update(distractors=len(units) - len(chosen), evidence=missed, others=len(chosen) - len(read.units) - missed)
+        return read
 
-    def _kept(self, question, lengths, unit_piece, evidence) -> set | None:
-        """The units that are read: all with evidence, others while they fit; None where the evidence alone is too long."""
-        marks = 2 if self.form == "marked" else 1  # around the question, and around each unit
-        room = self.max_tokens - self._template.added - int(lengths[0]) - marks
-        cost = {unit: int(lengths[piece]) + marks for unit, piece in unit_piece.items()}
-        if self.form == "marked":  # whole passages, with their title and four markers
-            groups = {p: [unit for unit in unit_piece if unit[0] == p] for p in range(len(question.passages))}
-            costs = {p: sum(cost[unit] for unit in groups[p]) + int(lengths[1 + p]) + 4 for p in groups}
-        else:
-            groups, costs = {unit: [unit] for unit in unit_piece}, cost
-        gold = {group for group, members in groups.items() if any(unit in evidence for unit in members)}
-        room -= sum(costs[group] for group in gold)
-        if room < 0:
-            return None
-        kept = set(gold)
-        for group in sorted(groups, key=lambda group: hashlib.blake2b(f"{question.id} {group}".encode(), digest_size=8).digest()):
-            if group not in kept and costs[group] <= room:
-                kept.add(group)
-                room -= costs[group]
-        return {unit for group in kept for unit in groups[group]}
+    def _chosen(self, question: LongQuestion, units: list) -> set:
+        """The units that would be read if there were room: those of the groups with evidence, and of some others."""
+        group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}  # whole passages, or single paragraphs
+        gold = {group_of[unit] for answer in question.answers for unit in answer.evidence}
+        others = sorted(set(group_of.values()) - gold, key=lambda group: _drawn(question.id, group))
+        chosen = gold | set(others[: self.distractors])
+        return {unit for unit in units if group_of[unit] in chosen}
 
-    def _laid_out(self, question, kept, unit_piece, pieces) -> tuple:
+    def _laid_out(self, question, chosen, unit_piece, pieces) -> tuple:
         ids, owners, is_global, sentences, shown = [], [], [], [], []
 
         def put(tokens, piece=-1, seen=False):
@@ -158,7 +157,7 @@ class Contexts:
         else:
             put(after, seen=True)
         for p in range(len(question.passages)):
-            members = [unit for unit in unit_piece if unit[0] == p and unit in kept]
+            members = [unit for unit in unit_piece if unit[0] == p and unit in chosen]
             if not members:
                 continue
             if marked:
@@ -178,24 +177,32 @@ class Contexts:
                     mark("[/s]")
             if marked:
                 mark("[/doc]")
+        room = self.max_tokens - len(after)
+        for column in (ids, owners, is_global):
+            del column[room:]
+        fit = sum(place < room - 1 for place in sentences)  # with something after the marker
         put(after)
-        return ids, owners, is_global, asked, sentences, shown
+        return ids, owners, is_global, asked, sentences[:fit], shown[:fit]
 
-    def _with_answer(self, question, answer, laid, texts) -> Read:
+    def _with_answer(self, answer, laid, texts) -> Read:
         ids, owners, is_global, asked, sentences, shown = laid
         owners, count = np.array(owners), len(ids)
         starts, ends = np.zeros(count, bool), np.zeros(count, bool)
         if answer.kind in ("span", "extractive"):
             for piece in np.unique(owners[owners > 0]):
-                first = int(np.argmax(owners == piece))
+                first, held = int(np.argmax(owners == piece)), int((owners == piece).sum())
                 for begin, end in occurrences(answer.text, texts[piece], self.encode):
-                    starts[first + begin] = ends[first + end] = True
+                    if end < held:  # the last text may be cut
+                        starts[first + begin] = ends[first + end] = True
         evidence = np.array([unit in answer.evidence for unit in shown], bool)
-        self.dropped["evidence"] += len(answer.evidence) - int(evidence.sum())
         kind = self.kinds.index(answer.kind)
         where = np.array(sentences, np.int64)
         units = np.array(shown, np.int64).reshape(-1, 2)
         return Read(np.array(ids, np.int64), np.array(is_global), asked, where, evidence, units, kind, starts, ends, owners, texts)
+
+
+def _drawn(question_id: str, group: tuple) -> bytes:
+    return hashlib.blake2b(f"{question_id} {group}".encode(), digest_size=8, key=b"distractors").digest()
 
 
 def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:

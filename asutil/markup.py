@@ -18,7 +18,7 @@ NAMES = {
     "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER",
     "qasper": "QASPER",
     "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
-    "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine",
+    "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences",
     "majority": "most frequent label", "pydocs_claims": "pydocs claims",
 }
 # fmt: on

@@ -148,6 +148,9 @@ def _check(data, paper: str) -> None:
     for rule in data.get("settings", ()):
         _keys(rule, "settings", "a rule of settings")
         one_of(rule["notebook"], NOTEBOOKS, "a rule of settings")
+        for name, values in rule["are"].items():
+            for one in values if isinstance(values, list) else [values]:
+                all_of(one if isinstance(one, dict) else (), ("each", "at_most"), f"a rule of settings: {name}", "key")
     for claim in data.get("claims", ()):
         _keys(claim, "claims", f"claim {claim.get('id')}")
         place = f"claim {claim['id']}"

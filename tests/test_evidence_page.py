@@ -88,8 +88,9 @@ def a_record(seed, near, **more):
     """A record of which every figure is another one, all by how near questions are."""
     names = ("map_raw", "map_projected", "map_predicted_type", "map_evidence_head")
     record = {"notebook": "find_evidence", "metrics": {"dev": {name: near + 0.01 * n for n, name in enumerate(names)}}}
-    record["baselines"] = {"before training": {"map_projected": near / 2}}
-    lost = {"questions": 10 + seed, "evidence": 20, "distractors": 3_000}
+    record["baselines"] = {"before training": {"map_projected": near / 2}, "random": {"map": near / 4}, "document_order": {"map": near / 5}}
+    record["baselines"] |= {"zero_shot": {"map": near / 8}, "all_sentences": {"evidence_f1": near / 10}}
+    lost = {"distractors": 3_000, "evidence": 10 + seed, "others": 20}
     record["figures"] = {"read": {"train": 1_200, "dev": 99}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 7)}}
     return record | {"settings": {"max_tokens": 4_096}, **more}
 
@@ -139,6 +140,7 @@ def test_the_largest_budget_is_shown_and_committed_records_first(page):
     [
         ("near_table", ["hotpotqa", ["longformer_base", "longformer_bse"]]),
         ("left_out_table", ["longformer_bse", ["hotpotqa"]]),
+        ("chance_table", ["longformer_bse", ["hotpotqa"]]),
         ("nearest", ["longformer_bse", "longformer_base"]),
         ("nearest", ["longformer_base", "longformer_bse"]),
     ],
@@ -155,11 +157,20 @@ def test_rows_that_the_paper_lacks_are_refused(page, name, given):
 def test_what_an_input_holds(page):
     found = pd.concat([lines_of("led_base", [0.5, 0.6]), lines_of("led_base", [0.5], "pydocs_evidence", "laptop")])
     table = made_up.cells(page.left_out_table(DATA, found, "led_base", ["hotpotqa", "qasper"]))
-    assert table[1] == ["HotpotQA, train", "1,200", "10", "20", "3,000", "4,096", "small"]
+    assert table[1] == ["HotpotQA, train", "1,200", "3,000", "10", "20", "4,096", "small"]
     assert table[2] == ["HotpotQA, dev", "99", "7", "7", "7", "4,096", "small"]
     assert table[3] == ["QASPER", "not run", *"–––––"] and len(table) == 4
     assert {len(line) for line in table} == {7} == {len(table[0])}
-    assert table[0][2:5] == ["Left out: too much evidence", "Evidence lost in the data", "Other passages left out"]
+    assert table[0][2:5] == ["Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away"]
+
+
+def test_lines_of_chance_by_hand(page):
+    found = pd.concat([lines_of("led_base", [0.8, 0.6]), lines_of("led_base", [0.4], "pydocs_evidence", "laptop")])
+    table = made_up.cells(page.chance_table(DATA, found, "led_base", ["hotpotqa", "qasper", "pydocs_evidence"]))
+    names = ["Random order, MAP", "Document order, MAP", "Zero-shot cosine, MAP", "All sentences, Evidence F1"]
+    assert table[0] == ["Data set", *names, "Budget"]
+    assert table[1][1:] == ["20.0", "16.0", "10.0", "8.0", "small"] and table[3][1:] == ["10.0", "8.0", "5.0", "4.0", "laptop"]
+    assert table[2] == ["QASPER", "not run", *"––––"] and {len(line) for line in table} == {6}
 
 
 # ------------------------------------------------------------------ which sentences
@@ -249,7 +260,8 @@ def test_every_directive_is_known_and_names_what_is_there(page):
     ran = {(row, dataset) for row in DATA["rows"] for dataset in DATA["rows"][row]["published"]}
     ran |= {(row, dataset) for row in laptop for dataset in DATA["rungs"]["laptop"]["datasets"]}
     assert {(row, dataset) for dataset, *of in given["evidence-near"] for row in of} <= ran
-    assert {(row, dataset) for row, *of in given["evidence-left-out"] for dataset in of} | {tuple(one) for one in given["pca"]} <= ran
+    asked = {(row, dataset) for row, *of in [*given["evidence-left-out"], *given["evidence-chance"]] for dataset in of}
+    assert asked | {tuple(one) for one in given["pca"]} <= ran
 
 
 def prose(text):

@@ -74,6 +74,7 @@ def test_claims_follow_from_the_rows():
     for backbone in ("longformer_base", "led_base"):
         names = [backbone, f"{backbone}_shared", f"{backbone}_contrast"]
         expected |= {(b, a, dataset_of(backbone), "map_projected"): "+" for a, b in itertools.pairwise(names)}
+        expected[names[2], names[0], dataset_of(backbone), "map_projected"] = "+"
     for form in ("cosine", "dot"):
         expected[f"longformer_base_{form}", "longformer_base", "hotpotqa", "answer_f1"] = "-"
     assert known == expected
@@ -195,14 +196,15 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 def test_settings_of_the_paper(row):
     job, dataset = plan("paper", row)[0], dataset_of(row)
     settings, alone = settings_of(job), row in ALONE
-    expected = (5, 32, 100) if dataset == "hotpotqa" else (10, 2, 100)
-    assert tuple(settings[name] for name in ("epochs", "batch_size", "warmup_steps")) == expected
+    expected = (5, 32, 100, None, False) if dataset == "hotpotqa" else (10, 2, None, 0.1, True)
+    names = ("epochs", "batch_size", "warmup_steps", "warmup_share", "gradient_checkpointing")
+    assert tuple(settings[name] for name in names) == expected
 
     def at(**changes):
         record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings | changes}
         return experiments.at_paper_settings(DATA, row, dataset, [record])
 
-    assert at() and at(seed=3, precision="fp32", micro_tokens=4096)
+    assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
     one = row.endswith("one_temperature")
     assert at(temperatures=",".join(["0.2", "1.0", "0.8", "0.4", "0.6"][: len(KINDS[dataset])])) == (not alone and not one)
     assert at(temperatures="0.8") == one
@@ -211,11 +213,41 @@ def test_settings_of_the_paper(row):
         assert at(loss_weight=weight) != alone
     refused = [{"epochs": 7}, {"question_limit": 100}, {"patience": 3}, {"batch_size": 16}, {"peak_lr": 3e-5}, {"max_tokens": 512}]
     refused += [{"temperatures": "0.2,0.5,0.6"}, {"temperatures": "0.3"}, {"loss_weight": 0.3}, {"model": "tiny_longformer"}]
-    refused += [{"reduction": "log_sum"}, {"other_evidence": "include"}, {"projection_size": 64}, {"weight_decay": 0.0}]
+    refused += [{"reduction": "log_sum"}, {"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
+    refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
+    refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
     refused += [{"dataset": "pydocs_evidence"}, {"rung": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
     for change in refused:
         assert not at(**change), change
     assert not experiments.at_paper_settings(DATA, row, dataset, [])
+
+
+@pytest.mark.parametrize("row", RUNNABLE)
+def test_any_lower_dimension_of_a_projection_is_the_papers(row):
+    """Of rows that project vectors; the rest have no dimension to choose."""
+    job = plan("paper", row)[0]
+    hidden, projects = 1024 if "large" in row else 768, settings_of(job)["similarity"] == "projected"
+
+    def at(size):
+        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings_of(job) | {"projection_size": size}}
+        return experiments.at_paper_settings(DATA, row, dataset_of(row), [record])
+
+    assert at(None) and [at(size) for size in (1, 384, hidden)] == [projects] * 3
+    assert not at(hidden + 1) and not at("384") and not at(True)
+
+
+def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
+    """As records were before a share could be given: they lack it."""
+    job = plan("paper", "led_base")[0]
+
+    def at(**changes):
+        settings = {name: value for name, value in (settings_of(job) | changes).items() if name != "gradient_checkpointing"}
+        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 0, "settings": settings}
+        return experiments.at_paper_settings(DATA, "led_base", "qasper", [record])
+
+    assert at() and not at(warmup_steps=100, warmup_share=None)
+    completed = experiments._completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
+    assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
 
 
 # ------------------------------------------------------------------ records of made-up runs
@@ -290,7 +322,7 @@ def precision(level, seed, side="dev"):
 
 
 def test_a_run_is_a_line_of_its_row(tmp_path):
-    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_dot": 0.5, "led_base": 0.25}
+    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.5, "led_base": 0.25}
     made(tmp_path, "small", levels | {"led_base_contrast": 0.5}, [0, 2])
     made(tmp_path, "laptop", {"led_base_contrast": 0.5}, [0])
     lines = found(tmp_path)
@@ -344,9 +376,9 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
 
 
 def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
-    made(tmp_path, "small", {"longformer_base_shared": 0.75, "longformer_base": 0.25}, [0, 1])
+    made(tmp_path, "gpu", {"longformer_base_shared": 0.75, "longformer_base": 0.25}, [0, 1])
     (pair,) = comparisons.pairs(found(tmp_path), "longformer_base_shared", "longformer_base", "hotpotqa")
-    assert pair.seeds == [0, 1] and pair.budget == "small, this machine"
+    assert pair.seeds == [0, 1] and pair.budget == "gpu, this machine"
     rows = ("longformer_base_shared", "longformer_base")
     test = comparisons.over_questions(pair, *rows, "map_projected", draws=999)
     ours, theirs = (np.mean([precision(level, seed) for seed in (0, 1)], axis=0) for level in (0.75, 0.25))
@@ -416,7 +448,7 @@ def spread(values):
 
 def test_tables_show_means_of_seeds(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
-    made(tmp_path, "small", levels, [0, 1, 2])
+    made(tmp_path, "gpu", levels, [0, 1, 2])
     lines = found(tmp_path)
     table = cells(report.results_table(PAPER, "table_3", lines))
     assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget", "Verdict"]
@@ -424,7 +456,7 @@ def test_tables_show_means_of_seeds(tmp_path):
     for row, level in zip(ours, levels.values(), strict=True):
         *_, answer, evidence, seeds, budget, verdict = row
         of_seeds = lines[lines.row == list(levels)[ours.index(row)]]
-        assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "small")
+        assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "gpu")
         assert verdict == "reduced budget" and evidence.startswith(spread(comparisons.values(of_seeds, "evidence_f1")))
     printed = [row for row in table if "paper" in row[:2]]
     assert printed and all({"lost", "–"} >= {*row[-5:-3]} for row in printed)
@@ -438,7 +470,7 @@ def test_tables_show_means_of_seeds(tmp_path):
 
 def test_claims_are_compared_question_by_question(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
-    made(tmp_path, "small", levels | {"longformer_base_shared": 0.25}, [0, 1])
+    made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])
     lines = found(tmp_path)
     table = {row[1]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500))[1:]}
     assert len(table) == len(DATA["claims"])
@@ -446,7 +478,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     line = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
     gain = np.mean([is_right(0.75, seed, "dev") * 1.0 - is_right(0.25, seed, "dev") for seed in (0, 1)], axis=0)
     assert gain.mean() == 0.5 and line[:2] == ["+", "–"] and line[2].startswith("+50.0 [")
-    assert line[3:] == ["2", "small, this machine", "shows"]
+    assert line[3:] == ["2", "gpu, this machine", "shows"]
     interval = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1)).confidence_interval
     shown = [float(part) for part in line[2].split("[")[1].strip("]").split(", ")]
     assert shown == pytest.approx([100 * end for end in interval], abs=5)
@@ -455,7 +487,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     assert table[name("longformer_base_shared", "longformer_base", "map_projected")][2:] == [
         "+0.0 [+0.0, +0.0]",
         "2",
-        "small, this machine",
+        "gpu, this machine",
         "unclear",
     ]
     assert table[name("longformer_base_bilinear", "longformer_base_contrast", "answer_f1")][-1] == "not run"
@@ -463,7 +495,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
     difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1)])
     assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
-    assert near[2:4] == ["2", "small, this machine"] and "questions" in near[4]
+    assert near[2:4] == ["2", "gpu, this machine"] and "questions" in near[4]
 
 
 def test_the_laptop_shows_its_own_questions(tmp_path):

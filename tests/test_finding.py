@@ -1,15 +1,20 @@
 """Finding evidence: losses against loops and against each other, models of three architectures, learning, spans, files."""
 
 import copy
+import itertools
+import math
 from collections import Counter
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from asutil import evidence_models, finding, losses, training, weights
 from asutil.evidence import KINDS as TYPES
-from asutil.evidence import Answer, LongQuestion
+from asutil.evidence import Answer, LongQuestion, Passage
 from asutil.evidence_models import contrast_of
 from asutil.long_inputs import Contexts, add_markers
 from trust import gradients
@@ -86,7 +91,9 @@ def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
         for row, one in enumerate(contexts.read):
             parts, count = [], len(one.sentences)
             logits, gold = found["evidence"][row, :count].double(), torch.from_numpy(one.evidence)
-            parts.append(torch.where(gold, -torch.log(torch.sigmoid(logits)), -torch.log(1 - torch.sigmoid(logits))).mean())
+            each = torch.where(gold, -torch.log(torch.sigmoid(logits)), -torch.log(1 - torch.sigmoid(logits)))
+            weights = torch.where(gold, count - gold.sum() + 1, gold.sum() + 1)
+            parts.append((weights * each).sum() / weights.sum())
             parts.append(-found["kind"][row].double().log_softmax(-1)[one.kind])
             inside = torch.from_numpy(np.flatnonzero(one.pieces > 0))
             for side, places in enumerate((one.starts, one.ends)):
@@ -192,6 +199,192 @@ def test_figures_follow_the_data_sets_own_rules(tokenizer):
     assert 0 < measured.record()["map_raw"] <= 1
 
 
+# ------------------------------------------------------------------ classes in balance
+
+
+def test_the_evidence_loss_balances_its_classes():
+    """One piece of evidence among three others by hand, and torch's cross-entropy with weights, as the replicated code has it."""
+    logits, right = torch.tensor([[0.5, -1.0, 2.0, 0.0]], dtype=torch.float64), torch.tensor([[True, False, False, False]])
+    found, cost = losses.balanced(logits, right, torch.ones(1, 4).bool()), lambda z: math.log(1 + math.exp(z))
+    assert found.item() == pytest.approx((4 * cost(-0.5) + 2 * (cost(-1.0) + cost(2.0) + cost(0.0))) / (4 + 3 * 2), rel=1e-12)
+    two = torch.stack([torch.zeros(4, dtype=torch.float64), logits[0]], -1)
+    theirs = torch.nn.functional.cross_entropy(two, right[0].long(), weight=torch.tensor([1 + 1, 3 + 1], dtype=torch.float64))
+    assert found.item() == pytest.approx(theirs.item(), rel=1e-12)
+
+
+@pytest.mark.parametrize("evidence", [1, 2, 5])
+def test_rare_evidence_is_not_outvoted(evidence):
+    """Calling all 40 sentences other costs P (N + 1) to the N (P + 1) of calling them all evidence; without weights it would be P to N."""
+    right, real = torch.arange(40)[None] < evidence, torch.ones(1, 40).bool()
+    neither, everything = (losses.balanced(torch.full((1, 40), z), right, real).item() for z in (-30.0, 30.0))
+    assert neither / everything == pytest.approx(evidence * (41 - evidence) / ((40 - evidence) * (evidence + 1)), rel=1e-5)
+
+
+@given(seed=st.integers(0, 10_000))
+def test_padding_costs_nothing_in_the_evidence_loss(seed):
+    draw = torch.Generator().manual_seed(seed)
+    logits, right = torch.randn(3, 5, generator=draw), torch.rand(3, 5, generator=draw) < 0.4
+    padded = [torch.cat([one, torch.ones(3, 2, dtype=one.dtype)], 1) for one in (logits, right, torch.ones(3, 5).bool())]
+    padded[2][:, 5:] = False
+    torch.testing.assert_close(losses.balanced(*padded), losses.balanced(logits, right, torch.ones(3, 5).bool()))
+    assert losses.balanced(logits, right, torch.zeros(3, 5).bool()).tolist() == [0, 0, 0]
+
+
+# ------------------------------------------------------------------ contexts that are cut
+
+
+def ranked_best(contexts, column="score"):
+    """Sentences and answers as of a model that knows all evidence that it has read."""
+    lines = pd.concat([finding._lines_of(*one) for one in zip(contexts.questions, contexts.read)], ignore_index=True)
+    for name in finding.SIMILARITIES.values():
+        lines[name] = 2.0 * lines.label - 1
+    said = {"question_id": [one.id for one in contexts.questions], "kind": "yes", "predicted_kind": "yes", "answer": "yes"}
+    return lines, pd.DataFrame(said)
+
+
+def test_no_figure_profits_from_evidence_that_was_cut_away(tokenizer):
+    """The first sentence of two pieces of evidence fits, the other is cut: half is found at best, whatever the model says."""
+    marked = copy.deepcopy(tokenizer)
+    add_markers(marked)
+    passages = (Passage("a", ("river mountain", "engine paper")), Passage("b", ("signal garden winter", "theory")))
+    whole = LongQuestion("whole", "which?", passages, (Answer("yes", "yes", frozenset({(0, 0)})),))
+    half = LongQuestion("half", "which?", passages, (Answer("yes", "yes", frozenset({(0, 0), (1, 1)})),))
+    none = LongQuestion("none", "which?", passages, (Answer("yes", "yes", frozenset({(1, 1)})),))
+    room = len(Contexts(marked, [whole], KINDS, 500).read[0].ids) - 5
+    contexts = Contexts(marked, [whole, half, none], KINDS, room)
+    assert [read.evidence.tolist() for read in contexts.read] == [[True, False, False], [True, False, False], [False] * 3]
+    measured = finding.measure(*ranked_best(contexts), contexts)
+    for name in finding.SIMILARITIES:
+        assert measured.per_question[name].tolist() == [1.0, 0.5, 0.0] and measured.means[name] == pytest.approx(0.5)
+    assert measured.per_question.evidence_f1.tolist() == pytest.approx([1.0, 2 / 3, 0.0])
+
+
+# ------------------------------------------------------------------ lines of chance
+
+
+@pytest.mark.parametrize(("count", "right"), [(1, 1), (4, 1), (5, 2), (6, 6), (7, 3)])
+def test_a_random_order_is_the_mean_over_all_orders(count, right):
+    """By a slow loop over every arrangement of evidence among the sentences."""
+    found = []
+    for places in itertools.combinations(range(1, count + 1), right):
+        found.append(sum((n + 1) / rank for n, rank in enumerate(places)) / right)
+    assert finding.random_precision(count, right) == pytest.approx(sum(found) / len(found), rel=1e-12)
+
+
+def test_lines_of_chance_equal_a_slow_loop_on_the_contexts_as_they_are_cut(tokenizer, questions):
+    model = new(tokenizer, max_tokens=90)
+    contexts = Contexts(model.tokenizer, questions, KINDS, 90, distractors=2)
+    assert contexts.dropped["evidence"] > 0 and contexts.dropped["others"] > 0 and contexts.dropped["distractors"] > 0
+    found, order, random, cosine, every = finding.chance(model.train(), contexts, 300), [], [], [], []
+    assert model.training
+    alone = lambda ids: [model.tokenizer.cls_token_id, *ids, model.tokenizer.sep_token_id]
+
+    def vector(text):
+        ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        hidden = model.eval().backbone(torch.tensor([alone(ids)])).last_hidden_state[0, 1:-1]
+        return torch.nn.functional.normalize(hidden.mean(0), dim=-1)
+
+    def precision(labels, total):
+        hits = [sum(labels[: rank + 1]) / (rank + 1) for rank, label in enumerate(labels) if label]
+        return sum(hits) / total
+
+    with torch.no_grad():
+        for question, read in zip(questions, contexts.read):
+            labels, total = read.evidence.tolist(), len(question.answers[0].evidence)
+            order.append(precision(labels, total))
+            arranged = {tuple(places) for places in itertools.permutations(labels)} if len(labels) < 9 else None
+            random.append(
+                np.mean([precision(one, total) for one in arranged])
+                if arranged
+                else finding.random_precision(len(labels), sum(labels)) * sum(labels) / total
+            )
+            asked = vector(question.text)
+            texts = [question.passages[p].sentences[s] for p, s in read.units.tolist()]
+            cut = model.tokenizer.decode(read.ids[(read.pieces == read.pieces[read.sentences[-1] + 1])])  # the last text may be
+            near = [float(asked @ vector(text)) for text in [*texts[:-1], cut]]
+            cosine.append(precision([label for _, label in sorted(zip(near, labels), key=lambda pair: -pair[0])], total))
+            hits = sum(labels)
+            every.append(2 * hits / (len(labels) + total))
+    assert found["document_order"]["map"] == pytest.approx(np.mean(order)) and found["random"]["map"] == pytest.approx(np.mean(random))
+    assert found["zero_shot"]["map"] == pytest.approx(np.mean(cosine), abs=1e-6)
+    assert found["all_sentences"]["evidence_f1"] == pytest.approx(np.mean(every))
+
+
+@pytest.mark.parametrize("name", ["tiny_longformer", "tiny_led"])
+def test_long_models_have_lines_of_chance(tokenizer, questions, name):
+    model = new(tokenizer, name, 300)
+    found = finding.chance(model, read(model, questions))
+    assert list(found) == ["random", "document_order", "zero_shot", "all_sentences"]
+    assert all(0 < value < 1 for of in found.values() for value in of.values())
+
+
+# ------------------------------------------------------------------ warm-up, question types, memory, written answers
+
+
+def test_warm_up_is_steps_or_a_share():
+    assert finding.warmup(7, None, 500) == 7 and finding.warmup(0, None, 500) == 0 and finding.warmup(None, 0.1, 504) == 50
+    for both in ((7, 0.1), (None, None)):
+        with pytest.raises(ValueError, match="either warmup_steps or warmup_share expected, got"):
+            finding.warmup(*both, 500)
+
+
+def test_kinds_of_one_type_share_a_projection_and_a_temperature(tokenizer, questions):
+    """Where yes and no are of the type of spans, the loss is that of one projection for all."""
+    contrasts = [contrast("per_type", loss_weight=0.5), contrast_of("per_type", "projected", 0.5, "0.6", ["span"])]
+    shared = contrast("shared", loss_weight=0.5)
+    found = []
+    for chosen, types in zip([*contrasts, shared], ([0, 1, 2], [0, 0, 0], None)):
+        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 200, "contrast": chosen} | ({"types": types} if types else {})
+        model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
+        contexts = read(model, questions)
+        (micro,) = in_one(model, contexts)["micro"]
+        with torch.no_grad():
+            found.append((len(model.projection.of_questions), model.contrast_losses(model(micro), micro)))
+        sentences, _ = finding.predict(model, contexts, progress=False)
+        assert sentences.gold.equals(sentences.predicted) == (found[-1][0] == 1)
+    assert (
+        [count for count, _ in found] == [3, 1, 1] and torch.equal(found[1][1], found[2][1]) and not torch.equal(found[0][1], found[1][1])
+    )
+
+
+@pytest.mark.parametrize("name", ["tiny_longformer", "tiny_led"])
+def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, questions, name):
+    found = []
+    for checkpointing in (False, True):
+        settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 300, "contrast": contrast("per_type", loss_weight=0.4)}
+        model = evidence_models.start_from(name, copy.deepcopy(tokenizer), settings, 0, checkpointing).train()
+        contexts, kept = read(model, questions), 0
+        batch = in_one(model, contexts, with_answers=model.generates)
+
+        def keep(tensor):
+            nonlocal kept
+            kept += tensor.numel()
+            return tensor
+
+        with weights.seeded(1), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = sum(model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"])
+        with weights.seeded(2):
+            loss.backward()
+        found.append((loss.item(), [p.grad for p in model.parameters()], kept))
+    assert found[0][0] == found[1][0] and found[1][2] < 0.5 * found[0][2], "the same loss, with less kept in memory"
+    for one, other in zip(found[0][1], found[1][1]):
+        assert (one is None and other is None) or torch.equal(one, other)
+
+
+def test_a_decoder_may_write_a_hundred_tokens(tokenizer, questions, monkeypatch):
+    asked = []
+    model = new(tokenizer, "tiny_led", 300).eval()
+    contexts = read(model, questions)
+    generate = model.backbone.generate
+    monkeypatch.setattr(model.backbone, "generate", lambda **given: asked.append(given["max_new_tokens"]) or generate(**given))
+    finding.predict(model, contexts, progress=False)
+    assert set(asked) == {63}  # the tiny decoder has 64 positions
+    monkeypatch.setattr(model.backbone, "generate", lambda **given: asked.append(given["max_new_tokens"]) or torch.zeros(1, 1).long())
+    model.backbone.config.max_decoder_position_embeddings = 1024  # LED's
+    finding._written(model, finding.padded(contexts, [0]))
+    assert asked[-1] == 100
+
+
 def test_markers_are_unit_vectors_of_evidence_and_of_another_sentence(tokenizer, questions):
     model = new(tokenizer)
     contexts = read(model, questions)
@@ -217,7 +410,7 @@ def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
     one, best, chosen = contexts.read[0], -np.inf, None
     starts, ends = found["span"][0].unbind(-1)
     for start in range(len(one.ids)):
-        for end in range(start, min(start + finding.LONGEST_ANSWER, len(one.ids))):
+        for end in range(start, min(start + finding.LONGEST_SPAN, len(one.ids))):
             if one.pieces[start] == one.pieces[end] > 0 and float(starts[start] + ends[end]) > best:
                 best, chosen = float(starts[start] + ends[end]), (start, end)
     assert finding._answer(model, contexts, one, found, 0, "span") == one.text(*chosen, contexts.encode)
@@ -249,7 +442,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("chosen", "message"),
     [
         ({"projection": "each"}, "projection: one of none, shared, per_type expected, got 'each'"),
         ({"projection": "none", "similarity": "projected"}, "similarity: dot or cosine expected with projection=none"),
@@ -260,9 +453,9 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_pat
         ({"projection": "none", "projection_size": 4}, "only projected vectors have one"),
     ],
 )
-def test_contrasts_that_do_not_go_together_are_refused(given, message):
+def test_contrasts_that_do_not_go_together_are_refused(chosen, message):
     with pytest.raises(ValueError, match=message):
-        contrast(**given)
+        contrast(**chosen)
 
 
 def test_a_context_longer_than_the_model_reads_is_refused(tokenizer):

@@ -1,6 +1,7 @@
 """Long inputs: markers and sentences against the tokenizer, what is kept and what is counted, where answers stand."""
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from asutil.long_inputs import Contexts, add_markers
 
 from .conftest import WORDS
 
-KINDS = ("span", "yes", "no")
+KINDS, QASPER = evidence.KINDS["hotpotqa"], evidence.KINDS["qasper"]
 
 
 @pytest.fixture(scope="module")
@@ -69,37 +70,102 @@ def test_a_whole_context_is_as_the_appendix_writes_it(marked, seed):
     assert set(np.flatnonzero(read.is_global)) == expected, "the question, titles and sentences see everything"
 
 
-@given(seed=st.integers(0, 500), room=st.integers(60, 200))
-def test_a_context_that_is_too_long_keeps_its_evidence_and_whole_passages(marked, seed, room):
+def of_other_evidence(question):
+    """The same question, of which other sentences are evidence, and nothing else."""
+    units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
+    others = frozenset(set(units) - question.answers[0].evidence)
+    return replace(question, answers=(replace(question.answers[0], evidence=others),))
+
+
+@given(seed=st.integers(0, 500), room=st.integers(20, 200))
+def test_a_context_that_is_too_long_is_cut_at_its_end_wherever_its_evidence_is(marked, seed, room):
     question = made_up(seed, passages=7)
     units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
+    whole = written_out(marked, question, units)
+    expected = whole if len(whole) <= room else [*whole[: room - 1], marked.sep_token_id]
+    starts = [place for place in np.flatnonzero(np.array(whole) == marked.convert_tokens_to_ids("[s]")) if place < len(expected) - 2]
+    contexts, other = (Contexts(marked, [one], KINDS, room) for one in (question, of_other_evidence(question)))
+    (read,), evidence = contexts.read, question.answers[0].evidence
+    assert read.ids.tolist() == expected == other.read[0].ids.tolist(), "gold decides nothing"
+    assert read.sentences.tolist() == starts and list(map(tuple, read.units.tolist())) == units[: len(starts)]
+    assert read.evidence.tolist() == [unit in evidence for unit in units[: len(starts)]] == (~other.read[0].evidence).tolist()
+    lost = units[len(starts) :]
+    assert contexts.dropped == {"distractors": 0, "evidence": len(evidence & set(lost)), "others": len(set(lost) - evidence)}
+    assert not read.starts[len(expected) - 1] and (read.ends.sum() <= read.starts.sum())
+    for start, end in zip(np.flatnonzero(read.starts), np.flatnonzero(read.ends)):
+        assert read.text(int(start), int(end), contexts.encode) == question.answers[0].text, "an answer that is cut is none"
+
+
+@given(seed=st.integers(0, 500), count=st.integers(0, 6))
+def test_distractors_are_chosen_without_a_look_at_what_they_say(marked, seed, count):
+    question = made_up(seed, passages=7)
     gold = {p for p, _ in question.answers[0].evidence}
-    alone = len(written_out(marked, question, [unit for unit in units if unit[0] in gold]))
-    if alone > room:
-        with pytest.raises(ValueError, match=f"no question's evidence fits into {room} tokens, of 1 questions"):
-            Contexts(marked, [question], KINDS, room)
-        return
-    contexts = Contexts(marked, [question], KINDS, room)
-    (read,), kept = contexts.read, list(map(tuple, contexts.read[0].units.tolist()))
-    assert len(read.ids) <= room and read.ids.tolist() == written_out(marked, question, kept)
-    assert question.answers[0].evidence <= set(kept) and kept == sorted(kept), "in the order of the data"
-    assert contexts.dropped["distractors"] == len(units) - len(kept) and contexts.dropped["evidence"] == 0
-    passages = {p for p, _ in kept}
-    left = [p for p in range(7) if p not in passages]
-    assert all(len(written_out(marked, question, [*kept, *[u for u in units if u[0] == p]])) > room for p in left), "as many as fit"
+    contexts = Contexts(marked, [question], KINDS, 10_000, distractors=count)
+    (read,) = contexts.read
+    units, passages = list(map(tuple, read.units.tolist())), {p for p, _ in read.units.tolist()}
+    assert read.ids.tolist() == written_out(marked, question, units) and units == sorted(units), "in the order of the data"
+    assert gold <= passages and len(passages) == min(7, len(gold) + count)
+    assert units == [(p, s) for p in sorted(passages) for s in range(len(question.passages[p].sentences))], "whole passages"
+    rest = sum(len(passage.sentences) for p, passage in enumerate(question.passages) if p not in passages)
+    assert contexts.dropped == {"distractors": rest, "evidence": 0, "others": 0}
+    fewer = Contexts(marked, [question], KINDS, 10_000, distractors=max(count - 1, 0)).read[0]
+    assert set(map(tuple, fewer.units.tolist())) <= set(units), "one more is added to those before"
+
+
+def test_distractors_differ_from_question_to_question(marked):
+    question = made_up(3, passages=7)
+    gold = {p for p, _ in question.answers[0].evidence}
+    found = set()
+    for n in range(40):
+        (read,) = Contexts(marked, [replace(question, id=f"q{n}")], KINDS, 10_000, distractors=1).read
+        found |= {p for p, _ in read.units.tolist()} - gold
+    assert found == set(range(7)) - gold
+
+
+def test_distractors_of_qasper_are_paragraphs_beside_the_evidence_of_every_annotator(tokenizer):
+    passage = Passage("Intro", tuple(f"{word} and {word}" for word in WORDS[:9]))
+    first, second = Answer("river", "extractive", frozenset({(0, 3)})), Answer("yes", "yes", frozenset({(0, 7)}))
+    question = LongQuestion("q", "what?", (passage,), (first, second))
+    contexts = Contexts(tokenizer, [question], QASPER, 500, "separated", distractors=2)
+    units = set(map(tuple, contexts.read[0].units.tolist()))
+    assert {(0, 3), (0, 7)} < units and len(units) == 4 and contexts.dropped["distractors"] == 5
 
 
 def test_what_stays_does_not_depend_on_the_other_questions(marked):
     questions = [made_up(seed, passages=7) for seed in range(12)]
-    together = Contexts(marked, questions, KINDS, 150)
-    for read, question in zip(together.read, together.questions):
-        assert (Contexts(marked, [question], KINDS, 150).read[0].ids == read.ids).all()
-    assert together.dropped["questions"] == 12 - len(together) and together.dropped["distractors"] > 0
+    together = Contexts(marked, questions, KINDS, 150, distractors=3)
+    for read, question in zip(together.read, questions, strict=True):
+        assert (Contexts(marked, [question], KINDS, 150, distractors=3).read[0].ids == read.ids).all()
+    assert together.questions == questions and min(together.dropped.values()) > 0
+
+
+def test_a_question_that_fills_its_input_has_no_sentence(marked):
+    long = replace(made_up(1), text=" ".join(WORDS * 4))
+    contexts = Contexts(marked, [long, made_up(2)], KINDS, 60)
+    assert len(contexts.read[0].ids) == 60 and not len(contexts.read[0].sentences)
+    with pytest.raises(ValueError, match="no sentence fits beside its question into 60 tokens, of 1 questions"):
+        Contexts(marked, [long], KINDS, 60)
+
+
+def test_a_tokenizer_with_separators_of_documents_marks_with_them(tokenizer):
+    """CDLM was pre-trained with <doc-s> and </doc-s>: nothing is put in their place."""
+    own = copy.deepcopy(tokenizer)
+    own.add_special_tokens({"additional_special_tokens": ["<doc-s>", "</doc-s>"]})
+    known = own.convert_tokens_to_ids(["<doc-s>", "</doc-s>"])
+    assert add_markers(own) == len(long_inputs.MARKERS) - 2 == 6 and add_markers(own) == 0
+    assert not {"[doc]", "[/doc]"} & set(own.get_vocab()) and own.convert_tokens_to_ids(["<doc-s>", "</doc-s>"]) == known
+    plain, question = copy.deepcopy(tokenizer), made_up(5)
+    add_markers(plain)
+    (read,), (other,) = (Contexts(one, [question], KINDS, 1000).read for one in (own, plain))
+    assert [int((read.ids == marker).sum()) for marker in known] == [4, 4] and len(read.ids) == len(other.ids)
+    names = [own.convert_ids_to_tokens(read.ids.tolist()), plain.convert_ids_to_tokens(other.ids.tolist())]
+    named = {"<doc-s>": "[doc]", "</doc-s>": "[/doc]"}
+    assert [named.get(name, name) for name in names[0]] == names[1]
 
 
 def test_the_separated_form_has_a_separator_before_each_paragraph(tokenizer):
     question = made_up(3, kind="yes")
-    (read,) = Contexts(tokenizer, [question], ("extractive", "abstractive", "yes", "no", "unanswerable"), 10_000, "separated").read
+    (read,) = Contexts(tokenizer, [question], QASPER, 10_000, "separated").read
     sep, expected = tokenizer.sep_token_id, [tokenizer.cls_token_id, *ids_of(tokenizer, question.text), tokenizer.sep_token_id]
     for passage in question.passages:
         for paragraph in passage.sentences:

@@ -1,7 +1,9 @@
 """Notebooks as they are stored, and the line that they make: pre-train, stop, go on, fine-tune, read the record."""
 
+import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -174,6 +176,14 @@ def test_a_killed_matrix_ends_in_the_bytes_of_a_run_that_was_not_killed(line, co
     assert call().wait() == 0, (project / "output.txt").read_text()
     for name in ("model.safetensors", "head.safetensors"):
         assert (run / "model" / name).read_bytes() == (pretrained / "model" / name).read_bytes()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
+    """What is printed with them shows both characters."""
+    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    texts = [node.value for cell in cells for node in ast.walk(ast.parse("".join(cell["source"]))) if isinstance(node, ast.Constant)]
+    assert not [text for text in texts if isinstance(text, str) and re.search(r"\\[nt]", text)]
 
 
 @pytest.mark.parametrize(

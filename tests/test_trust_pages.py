@@ -5,21 +5,42 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from asutil import comparisons, disk, experiments, pca, report
+from asutil import comparisons, disk, experiments, pca, report, results
 from trust import Broken, pages, plots, traced_gains, traced_plots
+
+from .test_evidence_rows import made
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = "evidence_contrast"
 
 
+LEVELS = {"led_base": 0.25, "led_base_contrast": 0.75, "longformer_base": 0.5}
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """Records of made-up runs of three rows with three seeds, as they are committed, with coordinates of made-up vectors."""
+    folder, draw = tmp_path_factory.mktemp("published"), np.random.default_rng(0)
+    shutil.copytree(ROOT / "experiments", folder / "experiments")
+    made(folder, "small", LEVELS, [0, 1, 2])
+    about = ["question", "positive", "negative"] * 6, [n // 3 for n in range(18)], ["span", "yes", "no"] * 6
+    for path in results.publish(PAPER, folder / "results", folder / "runs"):
+        record = json.loads(path.read_text("utf-8"))
+        if "pca" in record:
+            record["pca"] = pca.coordinates(draw.normal(size=(18, 5)), draw.normal(size=(18, 5)), *about)
+            disk.write_json(path, record)
+    shutil.rmtree(folder / "runs")
+    return folder
+
+
 @pytest.fixture
-def root(tmp_path):
+def root(published, tmp_path):
     """A paper with its records, which may be changed."""
-    for name in (f"results/{PAPER}", "experiments"):
-        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copytree(published, tmp_path, dirs_exist_ok=True)
     return tmp_path
 
 
@@ -27,9 +48,9 @@ def block(told: str, html: str):
     return BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
 
 
-def shown(told: str):
-    """The blocks of a table and of the claims, as the committed records give them."""
-    found = experiments.records(PAPER, ROOT / "results", ROOT / "no runs", ROOT / "experiments")
+def shown(told: str, root: Path):
+    """The blocks of a table and of the claims, as the records give them."""
+    found = experiments.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
     html = report.results_table(PAPER, "table_2", found, folder=ROOT / "experiments")
     if told == "claims":
         html = comparisons.claims_table(PAPER, found, folder=ROOT / "experiments")
@@ -38,7 +59,7 @@ def shown(told: str):
 
 @pytest.mark.parametrize("told", ["results", "claims"])
 def test_a_table_says_what_the_records_give_and_one_digit_changed_anywhere_is_noticed(told, root):
-    name, html = shown(told)
+    name, html = shown(told, root)
     assert pages.traced_block(root, "page", block(name, html)) > 10
     for place in [match.start() for match in re.finditer(r"(?<=\d\.)\d", html) if match.start() > html.index("<tbody>")][::29]:
         other = html[:place] + str((int(html[place]) + 1) % 10) + html[place + 1 :]
@@ -47,7 +68,7 @@ def test_a_table_says_what_the_records_give_and_one_digit_changed_anywhere_is_no
 
 
 def test_a_record_that_changed_after_the_build_or_is_gone_is_noticed(root):
-    name, html = shown("results")
+    name, html = shown("results", root)
     path = root / "results" / PAPER / "led_base" / "qasper-small-seed0.json"
     record = json.loads(path.read_text("utf-8"))
     record["metrics"]["dev"]["answer_f1"] += 0.05
@@ -128,12 +149,12 @@ CHANGES = {  # of a record with coordinates
 
 @pytest.mark.parametrize("change", [*CHANGES, "a type"])
 @pytest.mark.parametrize(("paper", "row", "dataset"), [("asbert", "triplet_bert", "wikiqa"), (PAPER, "longformer_base", "hotpotqa")])
-def test_a_point_of_a_drawing_that_is_not_where_the_record_has_it_is_noticed(paper, row, dataset, change, tmp_path, directives):
-    for name in (f"results/{paper}/{row}", "experiments"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    path = next((tmp_path / "results" / paper / row).glob(f"{dataset}-*-seed0.json"))
+def test_a_point_of_a_drawing_that_is_not_where_the_record_has_it_is_noticed(paper, row, dataset, change, root, directives):
+    if paper != PAPER:
+        shutil.copytree(ROOT / f"results/{paper}/{row}", root / f"results/{paper}/{row}")
+    path = next((root / "results" / paper / row).glob(f"{dataset}-*-seed0.json"))
     record = json.loads(path.read_text("utf-8"))
-    shown, expected = record["pca"], lambda: list(traced_plots.components(tmp_path, paper, row, dataset))
+    shown, expected = record["pca"], lambda: list(traced_plots.components(root, paper, row, dataset))
     figure = plots.marks(block("pca", directives("as2_figures").drawn(pca.plot(shown), "vectors")))
     assert pages.plotted_as_expected("page", figure, expected()) == 4 * len(shown["roles"]) + 8 * shown["roles"].count("positive")
     if change == "a type" and "kinds" not in shown:

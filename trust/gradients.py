@@ -150,6 +150,13 @@ def cases_of_or_softmax():
     yield "", lambda: losses.or_softmax(logits, right), expected, [logits]
 
 
+def cases_of_balanced():
+    logits, right, real = drawn(4, 6), torch.rand(4, 6) < 0.4, torch.rand(4, 6) < 0.8
+    right[0], real[1], right[2] = False, False, True
+    expected = lambda: [slow.balanced(logits[row, real[row]].tolist(), right[row, real[row]].tolist()) for row in range(4)]
+    yield "", lambda: losses.balanced(logits, right, real), expected, [logits]
+
+
 def cases_of_question_evidence():
     forms = [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")]
     for similarity, wrong, form in itertools.product(("cosine", "dot"), (True, False), forms):
@@ -202,7 +209,7 @@ def slow_qa(found, micro, generates: bool) -> list[float]:
     rows = []
     for row in range(2):
         real = micro["sentences"][row] >= 0
-        loss = slow.binary(found["evidence"][row, real].tolist(), micro["evidence"][row, real].tolist(), int(real.sum()))
+        loss = slow.balanced(found["evidence"][row, real].tolist(), micro["evidence"][row, real].tolist())
         loss += slow.pair(found["kind"][row], micro["kinds"][row])
         if generates:
             loss += slow.pair(found["text"][row], micro["answers"][row])
@@ -268,6 +275,7 @@ LOSSES = {
     "triplet_kinds": cases_of_triplet_kinds,
     "triplet": cases_of_triplet,
     "or_softmax": cases_of_or_softmax,
+    "balanced": cases_of_balanced,
     "question_evidence": cases_of_question_evidence,
     "micro_loss": cases_of_micro_loss,
     "Embedder.micro_loss": cases_of_embedder_loss,

@@ -32,6 +32,7 @@ TRACED = {
     "claim-verdicts": traced_blocks.claim_verdicts,
     "claims": traced.claims,
     "costs": lambda root, _: traced_blocks.trained(root),
+    "evidence-chance": traced_blocks.evidence_chance,
     "evidence-left-out": traced_blocks.evidence_left_out,
     "evidence-near": traced_blocks.evidence_near,
     "evidence-nearest": traced_blocks.nearest,

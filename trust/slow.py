@@ -28,6 +28,13 @@ def binary(logits: list[float], labels: list[int], total: int) -> float:
     return math.fsum(-math.log(share if label else 1 - share) for share, label in zip(shares, labels)) / total
 
 
+def balanced(logits: list[float], labels: list[int]) -> float:
+    """Binary cross-entropy, a label 1 weighing as much as there are labels 0, and one more, and the other way round."""
+    ones = sum(map(bool, labels))
+    weights = [len(labels) - ones + 1 if label else ones + 1 for label in labels]
+    return math.fsum(weight * binary([z], [label], 1) for weight, z, label in zip(weights, logits, labels)) / max(sum(weights), 1)
+
+
 def distance(one: list[float], other: list[float], squared=True) -> float:
     apart = math.fsum((x - y) ** 2 for x, y in zip(one, other))
     return apart if squared else math.sqrt(apart)

@@ -205,9 +205,18 @@ def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
     for dataset in datasets:
         for record in paper.of(row, dataset)[:1]:
             for side, lost in record["figures"]["left_out"].items():
-                counts = [record["figures"]["read"][side], *(lost[what] for what in ("questions", "evidence", "distractors"))]
+                counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
                 counts.append(record["settings"]["max_tokens"])
                 yield [f"{NAMES[dataset]}, {side}", *(f"{count:,}" for count in counts), record["rung"]]
+
+
+def evidence_chance(root: Path, name: str, row: str, *datasets: str):
+    paper = Paper(root, name)
+    metrics = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
+    for dataset in datasets:
+        for record in paper.of(row, dataset)[:1]:
+            cells = [f"{100 * record['baselines'][order][metric]:.1f}" for order, metric in metrics.items()]
+            yield [NAMES[dataset], *cells, record["rung"]]
 
 
 def overlap(root: Path, name: str):
