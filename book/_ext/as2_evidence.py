@@ -13,6 +13,7 @@ from asutil.markup import NAMES
 from asutil.rows import one_of
 
 BEFORE = "before training"
+UNTRAINED = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
 SEEN = {
     "map_raw": "raw vectors",
     "map_projected": "as trained",
@@ -152,19 +153,40 @@ def left_out_table(data: dict, found, row: str, datasets) -> str:
         record = lines.iloc[0].record
         for side, lost in record["figures"]["left_out"].items():
             name = markup.cell(f"{NAMES.get(dataset, dataset)}, {side}", "th", scope="row")
-            counts = [record["figures"]["read"][side], *(lost[what] for what in ("questions", "evidence", "distractors"))]
+            counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
             budget = [markup.number(f"{record['settings']['max_tokens']:,}"), lines.rung.iloc[0]]
             body.append(markup.line([name, *(markup.number(f"{count:,}") for count in counts), *budget]))
-    heads = [
-        "Side",
-        "Questions read",
-        "Left out: too much evidence",
-        "Evidence lost in the data",
-        "Other passages left out",
-        "Tokens",
-        "Budget",
-    ]
-    return markup.table("What an input holds. Evidence is kept whole or its question is left out.", heads, body)
+    heads = ["Side", "Questions", "Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away", "Tokens", "Budget"]
+    return markup.table("What an input holds. Evidence that is cut away counts as missed.", heads, body)
+
+
+# ------------------------------------------------------------------ what chance gives
+
+
+class Chance(Shown):
+    """What no training reaches on the same contexts, of a row on some data sets."""
+
+    required_arguments = 2
+    optional_arguments = 98
+
+    def show(self, paper, row, *datasets):
+        return boxed(chance_table(*comparisons.given(paper, None, None), row, datasets))
+
+
+def chance_table(data: dict, found, row: str, datasets) -> str:
+    """A line a data set, from the record of the row that is `best`."""
+    one_of(row, data["rows"], data["slug"], "row")
+    body = []
+    for dataset in datasets:
+        head, lines = markup.cell(NAMES.get(dataset, dataset), "th", scope="row"), best(found, row, dataset)
+        if lines is None:
+            body.append(markup.line([head, markup.word("not run"), *["–"] * len(UNTRAINED)]))
+            continue
+        known = lines.iloc[0].record["baselines"]
+        figures = (markup.number(report.spread([known[name][metric]])) for name, metric in UNTRAINED.items())
+        body.append(markup.line([head, *figures, lines.rung.iloc[0]]))
+    heads = ["Data set", *(f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()), "Budget"]
+    return markup.table("Without any training, on the contexts that the models read: points.", heads, body)
 
 
 # ------------------------------------------------------------------ which sentences
@@ -224,6 +246,7 @@ def numbered(question) -> dict[str, str]:
 
 
 DIRECTIVES = {
+    "evidence-chance": Chance,
     "evidence-left-out": LeftOut,
     "evidence-loss": Loss,
     "evidence-near": Near,
