@@ -232,11 +232,12 @@ def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | N
     return fresh
 
 
-def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None):
+def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, **options):
     """What a backbone gives for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
 
     Args:
         compiled: the compiled form of `backbone.forward` for packed micro-batches, where there is one.
+        options: what the backbone is asked for padded ones, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
         raise ValueError("this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none")
@@ -246,7 +247,7 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
     given = {name: batch[name] for name in names if name in batch}
     if "position_ids" in batch:
         given["position_ids"] = batch["position_ids"] + packing.first_position(backbone)
-    return backbone(**given)
+    return backbone(**given, **options)
 
 
 # ------------------------------------------------------------------ heads on the vectors of two texts

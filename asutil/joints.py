@@ -88,9 +88,11 @@ class JointEncoder(PairEncoder):
             raise ValueError(
                 "a joint model reads a question and its candidates in one input of slots: inputs with `firsts` expected, got none"
             )
-        if self.shape["positions"] == "skipping":
-            batch = batch | {"position_ids": running(batch)}
-        return super().forward(batch)
+        return super().forward(self.placed(batch))
+
+    def placed(self, batch: dict) -> dict:
+        """A micro-batch with the positions that this model counts."""
+        return batch | {"position_ids": running(batch)} if self.shape["positions"] == "skipping" else batch
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
         """The evidence head on what stands for every slot: its first token, or the mean of its own tokens."""

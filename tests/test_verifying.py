@@ -492,6 +492,8 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
     assert list(scores["per_question"]) == ["question_id", "label_accuracy"]
     assert mean == pytest.approx(record["metrics"][reported]["label_accuracy"])
     assert record["baselines"]["majority"]["claims"] == len(scores["per_question"])
+    cosines = record["figures"]["slot_cosines"]
+    assert cosines["pooling"] == "mean" and [len(cosines[name]) for name in ("first", "mean")] == [3, 3]  # after the embeddings, 2 layers
     assert record["figures"]["examples"] == 30 and record["figures"]["best"]["label_accuracy"] == record["metrics"]["dev"]["label_accuracy"]
     assert str(tmp_path) not in (folder / "record.json").read_text() and record["settings"]["dataset"] == "own:mine"
     assert (folder / "leaderboard.jsonl").is_file() == (blind and test)
