@@ -88,9 +88,9 @@ def test_the_chance_of_evidence_and_of_claims_is_their_own(tmp_path):
     one = next(made(tmp_path).itertuples())
     known = {
         "before training": {"map_raw": 0.9},
-        "random order": {"map": 0.6},
-        "all sentences": {"evidence_f1": 0.3},
-        "document order": None,
+        "random": {"map": 0.6},
+        "all_sentences": {"evidence_f1": 0.3},
+        "document_order": None,
     }
     one.record.update(notebook="find_evidence", baselines=known)
     assert [testable.chance(one, name) for name in ("map_raw", "map_projected", "evidence_f1", "answer_f1")] == [0.6, 0.6, 0.3, None]

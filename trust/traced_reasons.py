@@ -2,7 +2,7 @@
 
 from . import traced
 
-CHANCE = ("random", "random order", "majority", "all sentences")
+CHANCE = ("random", "majority", "all_sentences")
 
 
 def of_row(paper, row: str, records: list[dict], metric: str) -> str:
