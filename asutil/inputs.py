@@ -204,8 +204,8 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
         masked: (places, targets) of masked tokens in the flat ids.
         members: which objective of a union each example is of.
     Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the template has them, members where given,
-        masked_positions (into the flattened micro-batch) with masked_targets, and of joint inputs position_ids, counted from 0, and
-        firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
+        masked_positions (into the flattened micro-batch) with masked_targets, rows (B,), the place of each example in the batch, and of
+        joint inputs position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
     """
     import torch
 
@@ -226,6 +226,7 @@ def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_token
             "input_ids": ids,
             "attention_mask": (np.arange(width) < part.lengths[:, None]).astype(np.int64),
             "labels": np.asarray(labels[rows], np.int64),
+            "rows": rows,
         }
         if types is not None:
             micro["token_type_ids"] = types

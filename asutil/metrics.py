@@ -173,6 +173,24 @@ def classification(labels, predictions) -> dict:
     return {"accuracy": float((labels == predictions).mean()), "f1": 2 * both / either if either else 0.0, "majority": float(majority)}
 
 
+def auc(labels, scores) -> float:
+    """Area under the ROC curve: the share of pairs of a right and a wrong example in which the right one scores higher, ties half.
+
+    AUC = (sum of the ranks of the R right ones - R (R + 1) / 2) / (R W), ranks from the lowest score up, equal scores their mean
+    Raises: ValueError for labels of one class alone, and as `ranking` does.
+    Example:
+        >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])
+        0.875
+    """
+    right, scores = _labels(labels), _scores(scores)
+    if not 0 < (positives := int(right.sum())) < len(right):
+        raise ValueError(f"AUC needs examples of both classes: got {positives} right of {len(right)}")
+    _, places, counts = np.unique(scores, return_inverse=True, return_counts=True)
+    ranks = (counts.cumsum() - (counts - 1) / 2)[places]
+    above = ranks[right].sum() - positives * (positives + 1) / 2
+    return float(above / positives / (len(right) - positives))
+
+
 def verification(labels, predictions) -> dict:
     """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), and the share of the most frequent label.
 

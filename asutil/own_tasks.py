@@ -1,12 +1,13 @@
 """Models on the task that they were pre-trained on: runs of `pretrain`, BERT's next-sentence head, ALBERT's sentence-order head."""
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import torch
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
-from . import corpus, encoders, objectives, runs, sampling, training, weights
+from . import corpus, disk, encoders, hub, objectives, runs, sampling, sources, training, weights
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
@@ -58,30 +59,57 @@ def _objective(model: str, asked: str | None) -> str:
     return asked
 
 
-def load(model: str, objective: str) -> nn.Module:
-    """A finished run with the head that it learnt, or a released BERT (nsp) or ALBERT (sop) with its own."""
-    return encoders.load(model, mlm=True) if runs.find(model) is not None else OwnTask(model, objective)
+def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
+    """A finished run with the heads that it learnt, or a released BERT (nsp) or ALBERT (sop) with its own.
+
+    Args:
+        mlm: whether the run learnt masked language modelling.
+    """
+    return encoders.load(model, mlm=mlm) if runs.find(model) is not None else OwnTask(model, objective)
+
+
+def settings(model: str, objective: str, source: str) -> SimpleNamespace:
+    """What a run was pre-trained with; of a released model what `pretrain` does where nothing is given.
+
+    The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
+    Raises: ValueError where the titles that the run left out are not those of the file any more.
+    """
+    folder = runs.find(model)
+    if folder is None:
+        return SimpleNamespace(**runs.settings("pretrain", {"objective": objective}))
+    record = runs.read_record(folder)
+    inputs, chosen = record.get("inputs", {}), runs.settings("pretrain", {}) | record["settings"]
+    if inputs.get("corpus") != sources.fingerprint(source):
+        chosen |= {"text_column": None, "paragraph_separator": None}
+    if chosen["exclude_titles"]:  # a record has its name alone
+        chosen["exclude_titles"] = path = disk.read_json(folder / "run.json")["given"]["exclude_titles"]
+        if hub.sha256(Path(path)) != inputs["exclude_titles"]:
+            raise ValueError(f"{Path(path).name} has changed since {folder.name} left its titles out")
+    return SimpleNamespace(**chosen)
 
 
 def measured(asked: list[tuple[str, str]], source: str, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1) -> dict:
-    """Every model on its objective, on documents that were held out.
+    """Every model on its objective, on documents that were held out, read and sampled as the run's own were.
 
     Args:
-        asked: what `tasks` gave. source: of the documents. shared: folder of the index, one for each tokenizer.
+        asked: what `tasks` gave. source: of the documents. shared: folder of the index, one for each tokenizer and form of sentences:
+            that of a run on the same documents is used again.
         size: examples, fewer where the documents do not give them. longest: tokens of an example; None: what the model was trained with.
     Returns: "name of the model, objective" -> what `training.validate` gives, and the number of examples.
+    Deviation: D-105.
     """
     found = {}
     for name, objective in asked:
-        model = load(name, objective).to("cuda" if torch.cuda.is_available() else "cpu")
-        index = corpus.prepare(source, model.tokenizer, shared, workers=workers, progress=True)
-        sampler = sampling.Sampler(index, objective, seed, split="validation", max_tokens=longest or _max_tokens(name))
+        s = settings(name, objective, source)
+        model = load(name, objective, s.mlm_weight > 0).to("cuda" if torch.cuda.is_available() else "cpu")
+        titles = sources.read_titles(s.exclude_titles)
+        form = {"text_column": s.text_column, "paragraph_separator": s.paragraph_separator, "exclude_titles": titles}
+        form |= {"splitter": s.splitter, "min_sentence_chars": s.min_sentence_chars}
+        index = corpus.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
+        options = {"hard_negatives": s.hard_negatives, "negatives": s.negatives, "max_tokens": longest or s.max_tokens}
+        options |= {"same_paragraph_before": s.same_paragraph_before and objective in ("ssp", "all")}
+        options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
+        sampler = sampling.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
         found[f"{Path(name).name}, {objective}"] = training.validate(model, sampler, examples, micro_tokens, seed) | {"examples": examples}
     return found
-
-
-def _max_tokens(model: str) -> int:
-    """The longest input that a run was trained with; 128 for a released model."""
-    folder = runs.find(model)
-    return 128 if folder is None else runs.read_record(folder)["settings"]["max_tokens"]

@@ -13,7 +13,7 @@ from . import files, runs
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 RUNGS = ("laptop", "small", "gpu", "paper")
 FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")  # of evidence in a long context
-METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "label_accuracy", *FOUND)
+METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *FOUND)
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
 PAIRED = (*METRICS[:3], "label_accuracy", *FOUND)  # those that have one value a question or claim
 # what a stage is scored on; None: the rung's data sets

@@ -347,7 +347,7 @@ def test_validation_is_a_function_of_its_seed_and_reads_the_samples(corpus, toke
     torch.manual_seed(9)
     assert training.validate(model, sampler, 40, 400) == found
     assert training.validate(model, sampler, 40, 400, seed=1) != found
-    assert set(found) == {"accuracy", "f1", "majority", "loss", "mlm_loss", "detection_loss"}
+    assert set(found) == {"accuracy", "f1", "majority", "auc", "rank_1", "rank_1_chance", "loss", "mlm_loss", "detection_loss"}
     assert not any((ids == tokenizer.mask_token_id).sum() > 2 for ids in seen)  # samples stand in the places of the masks
 
     batch = inputs.PretrainingBatches(lambda epoch: sampler, 1, 1, 400, 0).made_of([(0, np.arange(40))])

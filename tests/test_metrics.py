@@ -256,6 +256,30 @@ def test_classification():
         metrics.classification([1.0], [0.3])
 
 
+@pytest.mark.parametrize("steps", [None, 3, 1000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_auc_is_what_torchmetrics_and_a_loop_over_pairs_say(steps, dtype):
+    torchmetrics = pytest.importorskip("torchmetrics.functional.classification")
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(4)
+    labels = (rng.random(300) < 0.2).astype(int)
+    scores = (rng.random(300) + 0.3 * labels * rng.random(300)) / 1.3
+    scores = (np.round(scores * steps) / steps if steps else scores).astype(dtype)
+    got = metrics.auc(labels, scores)
+    gaps = scores[labels == 1][:, None] - scores[labels == 0]
+    assert got == pytest.approx(((gaps > 0) + 0.5 * (gaps == 0)).mean(), abs=1e-12) and 0.5 < got < 1
+    assert got == pytest.approx(float(torchmetrics.binary_auroc(torch.tensor(scores), torch.tensor(labels))), abs=1e-6)
+    assert metrics.auc(labels, -scores) == pytest.approx(1 - got) and metrics.auc(labels, 5 + 2 * scores) == got
+    assert metrics.auc(labels, np.zeros(300)) == 0.5
+
+
+def test_auc_needs_both_classes_and_finite_scores():
+    with pytest.raises(ValueError, match="AUC needs examples of both classes: got 2 right of 2"):
+        metrics.auc([1, 1], [0.1, 0.2])
+    with pytest.raises(ValueError, match="row 1: a score is a finite number"):
+        metrics.auc([1, 0], [0.1, float("nan")])
+
+
 @pytest.mark.parametrize("shares", [(0.5, 0.3, 0.2), (1 / 3, 1 / 3, 1 / 3), (0.7, 0.3, 0.0)], ids=["uneven", "even", "without the third"])
 def test_verification_is_what_torchmetrics_says(shares):
     torchmetrics = pytest.importorskip("torchmetrics.classification")

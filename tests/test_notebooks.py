@@ -124,6 +124,18 @@ def test_the_line_from_documents_to_a_ranking(line):
     assert expected <= {path.name for path in finetuned.iterdir()}
 
 
+def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpus_file):
+    folder, pretrained, _ = line
+    indexes = lambda: {path.parent.name for path in (folder / "shared").glob("*/corpus.json")}
+    before = indexes()
+    papermill("task_difficulty", folder, models=pretrained.name, corpus=corpus_file, validation_examples=40)
+    (made,) = folder.glob("task_difficulty-*")
+    own, found = (runs.read_record(run)["metrics"]["validation"] for run in (pretrained, made))
+    assert found == own | {"examples": 40} and {"auc", "rank_1", "rank_1_chance"} < set(own)
+    assert len(before) == 1 and indexes() == before
+    shutil.rmtree(made)
+
+
 def test_dev_is_ranked_as_often_as_asked(line):
     log = [json.loads(row) for row in (line[2] / "log.jsonl").read_text().splitlines()]
     steps, evaluated = max(row["step"] for row in log), [row["step"] for row in log if "eval_map" in row]

@@ -1,12 +1,18 @@
-"""Released heads for NSP and SOP: read the right way round, and refused where they are not there."""
+"""Released heads for NSP and SOP, read the right way round; runs measured on their own task as they were trained."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
-from asutil import disk, own_tasks, runs
+from asutil import corpus as indexing
+from asutil import disk, encoders, hub, joints, own_tasks, runs, sampling, sources, training
+
+from .conftest import made_up_documents
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16, "max_position_embeddings": 64}
 
@@ -94,3 +100,157 @@ def test_every_model_is_measured_on_its_own_task(released, tmp_path, documents):
     assert [name.split(", ")[1] for name in found] == ["nsp", "sop"]
     for one in found.values():
         assert one["majority"] == 0.5 and 0 <= one["accuracy"] <= 1 and 0 < one["examples"] <= 8
+
+
+# ------------------------------------------------------------------ accuracy, and the order of examples
+
+
+class Summed(nn.Module):
+    """A model of two classes that scores an example, of mspp each slot, by the sum of its tokens modulo 7: many scores are equal."""
+
+    mlm = None  # it has learnt without masks
+
+    def __init__(self, slots):
+        super().__init__()
+        self.slots, self.weight = slots, nn.Parameter(torch.zeros(1))
+
+    def forward(self, batch):
+        ids = batch["input_ids"] * batch["attention_mask"]
+        kinds = range(1, 1 + self.slots)
+        sums = torch.stack([(ids * (batch["token_type_ids"] == slot)).sum(1) for slot in kinds], 1) if self.slots else ids.sum(1)
+        score = (sums % 7 - 3).float()
+        return torch.stack([torch.zeros_like(score), score], -1), None
+
+
+def by_hand(sampler, size):
+    """Label and score of each candidate of each group, example by example."""
+    found = {}
+    for number in range(size):
+        batch = sampler.batch([number])
+        if batch.labels.ndim == 2:
+            slots = batch.input_ids[0].reshape(batch.lengths.shape[1], -1)
+            sums = [int(ids[:length].sum()) for ids, length in zip(slots, batch.lengths[0])][1:]
+            found[number] = [(int(label), total % 7 - 3) for label, total in zip(batch.labels[0], sums)]
+        else:
+            total = int(batch.input_ids[0].sum())
+            found.setdefault(sampler[number].group, []).append((int(batch.labels[0]), total % 7 - 3))
+    return list(found.values())
+
+
+@pytest.mark.parametrize(("objective", "each"), [("ssp", 5), ("all", 5), ("context_all", 5), ("nsp", 2), ("sop", 2), ("mspp", 5)])
+def test_auc_and_rank_1_are_those_of_a_loop_over_groups(corpus, objective, each):
+    sampler = sampling.Sampler(corpus, objective, max_tokens=6 * 20 if objective == "mspp" else 60)
+    size = 60 if objective == "mspp" else 40 * each + each - 1  # the last group is not whole
+    found, groups = training.validate(Summed(each * (objective == "mspp")), sampler, size, 400), by_hand(sampler, size)
+    pairs = [pair for group in groups for pair in group]
+    gaps = [(right - wrong) for label, right in pairs if label for other, wrong in pairs if not other]
+    assert found["auc"] == pytest.approx(np.mean([1.0 if gap > 0 else 0.5 if gap == 0 else 0.0 for gap in gaps]))
+    whole = [group for group in groups if len(group) == each]
+    assert len(whole) == (60 if objective == "mspp" else 40)
+    best = [max(score for label, score in group if label) > max(score for label, score in group if not label) for group in whole]
+    assert found["rank_1"] == pytest.approx(np.mean(best)) and found["rank_1_chance"] == pytest.approx(1 / each)
+    assert found["accuracy"] == pytest.approx(np.mean([label == (score > 0) for label, score in pairs]))
+    assert (found["rank_1"] == 0) == (objective == "sop") and found["rank_1"] < 1 and "mlm_loss" not in found  # sop: the same tokens
+    assert any(max(score for _, score in group) == sorted(score for _, score in group)[-2] for group in whole)  # ties there were
+
+
+def test_chance_of_two_positives_and_too_few_examples_for_a_group(corpus):
+    sampler = sampling.Sampler(corpus, "mspp", positives=2, negatives=3)
+    assert training.validate(Summed(5), sampler, 10, 400)["rank_1_chance"] == pytest.approx(2 / 5)
+    found = training.validate(Summed(0), sampling.Sampler(corpus, "ssp"), 4, 400)
+    assert set(found) == {"accuracy", "f1", "majority", "loss"}
+
+
+@pytest.mark.parametrize(("mlm", "masked"), [(True, True), (False, False)])
+def test_a_model_reads_masks_where_it_learnt_with_them(corpus, tokenizer, monkeypatch, mlm, masked):
+    model, seen = encoders.start_from("tiny", tokenizer, 64, 0, mlm=mlm), []
+    forward = model.forward
+    monkeypatch.setattr(model, "forward", lambda batch: seen.append(batch["input_ids"]) or forward(batch))
+    training.validate(model, sampling.Sampler(corpus, "ssp", max_tokens=64), 20, 400)
+    assert any((ids == tokenizer.mask_token_id).any() for ids in seen) == masked
+
+
+# ------------------------------------------------------------------ runs on the documents of their own
+
+
+def written(path, documents, column="text", between="\n\n"):
+    lines = ({column: between.join(" ".join(p) for p in document), "title": f"Title {n}"} for n, document in enumerate(documents))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+def pretrained(folder, source, objective, **given):
+    """A run of `pretrain` without a training: index, model, validation and record as the notebook makes them."""
+    settings = runs.settings("pretrain", {"objective": objective, "corpus": source, "validation_examples": 60, **given})
+    run, shared = folder / f"pretrain-{objective}-000000000001", folder / "shared"
+    form = {"text_column": settings["text_column"], "paragraph_separator": settings["paragraph_separator"]}
+    form["exclude_titles"] = sources.read_titles(settings["exclude_titles"])
+    tokenizer = encoders.tokenizer_for("tiny", source, shared, **form)
+    sentences = {name: settings[name] for name in ("splitter", "min_sentence_chars")}
+    index = indexing.prepare(source, tokenizer, shared, **sentences, workers=1, progress=True, **form)
+    names = ("hard_negatives", "negatives", "max_tokens", "same_paragraph_before", "positives", "max_sentences")
+    options = {name: settings[name] for name in names}
+    held_out = sampling.Sampler(index, objective, 0, split="validation", **options)
+    shape = None
+    if objective == "mspp":
+        k = settings["positives"] + settings["negatives"]
+        pooled = {"pooling": settings["slot_pooling"], "init": settings["slot_init"]}
+        shape = joints.shape(True, settings["head"], k, settings["max_tokens"], settings["head_form"], settings["positions"], **pooled)
+    forms = {"mlm": settings["mlm_weight"] > 0, "context": held_out.parts == 3, "joint": shape}
+    model = encoders.start_from("tiny", tokenizer, settings["max_tokens"], 0, **forms)
+    validation = training.validate(model, held_out, min(60, len(held_out)), 512, 0)
+    model.save(run / "model")
+    inputs = {"corpus": sources.fingerprint(source)}
+    if settings["exclude_titles"]:
+        inputs["exclude_titles"] = hub.sha256(Path(settings["exclude_titles"]))
+    record = {"notebook": "pretrain", "rung": "laptop", "seed": 0, "settings": runs.shown(settings), "inputs": inputs}
+    disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": objective, **given}})
+    disk.write_json(run / "record.json", record | {"metrics": {"validation": validation}} | runs.hashes(run))
+    return str(run), validation, index
+
+
+@pytest.mark.parametrize(
+    ("objective", "given"),
+    [
+        ("ssp", {"same_paragraph_before": True, "hard_negatives": 1, "min_sentence_chars": 60}),
+        ("all", {"negatives": 3, "mlm_weight": 0.0}),
+        ("dpc", {"max_tokens": 60, "text_column": "body", "paragraph_separator": "\n"}),
+        ("mspp", {"positives": 2, "max_sentences": 2, "negatives": 3, "max_tokens": 6 * 20, "slot_pooling": "mean"}),
+        ("nsp", {}),
+    ],
+)
+def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypatch, objective, given):
+    form = {"column": given.get("text_column", "text"), "between": given.get("paragraph_separator", "\n\n")}
+    source = written(tmp_path / "own.jsonl", made_up_documents(120, paragraphs=(3, 5), sentences=(3, 9)), **form)
+    if objective == "ssp":
+        (tmp_path / "titles.txt").write_text("".join(f"Title {n}\n" for n in range(40)))
+        given = {**given, "exclude_titles": str(tmp_path / "titles.txt")}
+    run, validation, index = pretrained(tmp_path, source, objective, **given)
+    built, build = [], indexing.build
+    monkeypatch.setattr(indexing, "build", lambda *args, **options: built.append(args) or build(*args, **options))
+    (found,) = own_tasks.measured(own_tasks.tasks([run]), source, tmp_path / "shared", 60, 512).values()
+    assert found.pop("examples") <= 60 and found == validation and not built
+    assert ("mlm_loss" in found) == (given.get("mlm_weight") != 0)
+    assert index.info["documents_read"] == 120 - 40 * (objective == "ssp")
+
+
+def test_other_documents_are_read_as_the_run_read_its_own(tmp_path, monkeypatch):
+    """Wikipedia after four corpora: splitter, shortest sentence and negatives are the run's; a text column belongs to its corpus."""
+    trained_on = written(tmp_path / "own.jsonl", made_up_documents(80, paragraphs=(3, 5), sentences=(3, 9)), column="body")
+    given = {"text_column": "body", "min_sentence_chars": 70, "negatives": 3, "hard_negatives": 1}
+    run, *_ = pretrained(tmp_path, trained_on, "ssp", **given)
+    other = written(tmp_path / "other.jsonl", made_up_documents(90, seed=3, paragraphs=(3, 5), sentences=(3, 9)))
+    made, sampler = [], sampling.Sampler
+    monkeypatch.setattr(sampling, "Sampler", lambda *args, **options: made.append(sampler(*args, **options)) or made[-1])
+    own_tasks.measured([(run, "ssp")], other, tmp_path / "shared", 60, 512)
+    assert (made[0].negatives, made[0].hard_negatives, made[0].split) == (3, 1, "validation")
+    assert made[0].corpus.info["min_sentence_chars"] == 70 and made[0].corpus.info["documents_read"] == 90
+
+
+def test_titles_that_changed_since_the_run_are_refused(tmp_path):
+    source = written(tmp_path / "own.jsonl", made_up_documents(120, paragraphs=(3, 5), sentences=(3, 9)))
+    (tmp_path / "titles.txt").write_text("Title 3\n")
+    run, *_ = pretrained(tmp_path, source, "ssp", exclude_titles=str(tmp_path / "titles.txt"))
+    (tmp_path / "titles.txt").write_text("Title 4\n")
+    with pytest.raises(ValueError, match=r"titles.txt has changed since pretrain-ssp-000000000001 left its titles out"):
+        own_tasks.measured([(run, "ssp")], source, tmp_path / "shared", 60, 512)
