@@ -19,7 +19,6 @@ from . import disk, heads, joints, runs, weights
 
 ONE_VECTOR = 0.999  # a mean cosine above it: slots are one vector
 EXAMPLES = 16  # inputs that are looked at
-RECORD = Path("results/joint_inference/slot_cosines.json")
 POOLINGS = ("first", "mean")
 RANDOM = "random"
 log = logging.getLogger(__name__)

@@ -193,3 +193,24 @@ def test_lines_whose_words_in_the_legend_are_swapped_are_noticed(directives):
 
 def test_the_smallest_gain_by_the_exact_distribution():
     assert [traced_gains.smallest_gain(68, lost) for lost in (0, 3)] == [4, 8]
+
+
+def test_a_cosine_that_is_not_the_one_on_record_is_noticed(tmp_path, directives):
+    (tmp_path / "results" / "joint_inference").mkdir(parents=True)
+    kept = tmp_path / "results" / "joint_inference" / "slot_cosines.json"
+    made = {"first": [0.5, 0.9, 0.99995], "first_least": [0.4, 0.8, 0.9999], "mean": [0.1, 0.2, 0.3], "mean_least": [0.0, -0.1, 0.1]}
+    models = [{"model": "some/one", "init": 0.02, **made}, {"model": "random", "init": 0.3, **made, "first": [0.3, 0.2, 0.1]}]
+    disk.write_json(kept, {"dataset": "pydocs", "inputs": 16, "models": models})
+    joint = directives("as2_joint")
+    result = disk.read_json(kept)
+    html = joint.drawn(joint.cosine_plot(result), joint.cosine_caption(result)) + joint.cosine_table(result)
+    page, (read, drawn) = block("slot-cosines", html), pages.PLOTS["slot-cosines"]
+    assert read is plots.lines and pages.plotted_as_expected("page", plots.lines(page), list(drawn(tmp_path))) == 24
+    assert "one, types 0.02" in html and "RoBERTa-Base, random weights, types 0.3" in html and "0.9999" in html
+    pages.traced_block(tmp_path, "page", page)
+    disk.write_json(kept, result | {"models": [models[0] | {"mean": [0.1, 0.25, 0.3]}, models[1]]})
+    with pytest.raises(Broken, match="is drawn at"):
+        pages.plotted_as_expected("page", plots.lines(page), list(drawn(tmp_path)))
+    disk.write_json(kept, result | {"models": [models[0], models[1] | {"mean_least": [0.0, 0.1, 0.45]}]})
+    with pytest.raises(Broken, match="the page says"):
+        pages.traced_block(tmp_path, "page", page)

@@ -46,6 +46,7 @@ TRACED = {
     "rank-moves": traced_blocks.rank_moves,
     "readouts": traced_blocks.readouts,
     "results": traced.results,
+    "slot-cosines": traced_blocks.slot_cosines,
     "t-tests": traced.t_tests,
     "trust": traced_blocks.trust,
     "two-tests": traced.two_tests,
@@ -55,6 +56,7 @@ PLOTS = {  # beside what is said below them: how they are read, and what they mu
     "growth": (plots.lines, traced_plots.growth),
     "latency": (plots.lines, traced_plots.latency),
     "pca": (plots.marks, traced_plots.components),
+    "slot-cosines": (plots.lines, traced_plots.slot_cosines),
 }
 DRAWN = {"gains": traced_gains.gains, "own-gains": traced_gains.own_gains}
 NOT_RUN = ("laptop", "runs")  # runs of this machine alone: a copy has none

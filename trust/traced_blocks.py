@@ -298,6 +298,28 @@ def latency(root: Path):
             yield [k, *(f"{value:.2f}" for value in (*found, *at["formula"].values())), printed if int(k) == paper["k"] else NONE]
 
 
+def slot_cosines(root: Path):
+    """The words under the plot, then each model's cosines after its last layer."""
+    for one in filter(None, [cosines(root)]):
+        yield (
+            f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
+            f"{one['inputs']} inputs of {one['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
+        )
+        for model in one["models"]:
+            last = [model[name][-1] for name in ("first", "first_least", "mean", "mean_least")]
+            yield [slotted(model), *(f"{value:.4f}" for value in last)]
+
+
+def cosines(root: Path) -> dict | None:
+    path = root / "results" / "joint_inference" / "slot_cosines.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def slotted(model: dict) -> str:
+    name = model["model"].rpartition("/")[2]
+    return f"{'RoBERTa-Base, random weights' if name == 'random' else name}, types {model['init']:g}"
+
+
 def growth(root: Path):
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
         yield (

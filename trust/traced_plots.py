@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .plots import Drawn
 from .traced import Paper
-from .traced_blocks import benchmark
+from .traced_blocks import benchmark, cosines, slotted
 
 WAYS = {"pair": "pair model", "joint": "joint model", "pair_padded": "pair model, padded", "joint_padded": "joint model, padded"}
 FORMULA = {"attention": "formula, attention: (k + 1)² / 4k", "linear": "formula, linear: (k + 1) / 2k"}
@@ -49,6 +49,14 @@ def latency(root: Path) -> Drawn:
             for part, word in FORMULA.items():
                 drawn.append((word, [(k, time * by_k[k]["formula"][part]) for k, time in took["pair_padded"]]))
             yield ["candidates, k", "milliseconds a question", title], drawn
+
+
+def slot_cosines(root: Path) -> Drawn:
+    """Cosine by layer, a line a model; a panel for each way to read a slot."""
+    for one in filter(None, [cosines(root)]):
+        for pooling, title in (("first", "first token of each slot"), ("mean", "mean of each slot's tokens")):
+            drawn = [(slotted(model), list(enumerate(model[pooling]))) for model in one["models"]]
+            yield ["layer", "mean cosine between slots", title], drawn
 
 
 def growth(root: Path) -> Drawn:

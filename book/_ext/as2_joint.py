@@ -1,20 +1,24 @@
-"""Directives of joint models: a question and its candidates in slots, the parameters that such a model adds, its verdicts one by one."""
+"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts one by one."""
 
 import textwrap
 from html import escape
 
 import numpy as np
 import pandas as pd
-from as2_pages import ROOT, Shown, boxed, note
+from as2_figures import drawn
+from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, docstrings, experiments, markup, metrics, runs
+from asutil import comparisons, disk, docstrings, experiments, markup, metrics, runs
 from asutil.groups import Groups
 from asutil.questions import Candidate, Question
 
 K, SLOT_TOKENS = 5, 64
 WIDTH = 90  # characters that are shown of a text
+COSINES = ROOT / "results" / "joint_inference" / "slot_cosines.json"
+SOURCES["slots"] = lambda _: [COSINES] if COSINES.is_file() else []
+READ_AS = {"first": "first token of each slot", "mean": "mean of each slot's tokens"}
 ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768, "inner": 3072, "layers": 12}
 
 
@@ -186,4 +190,62 @@ def confusion(one) -> str:
     return markup.table("Lines are labels, columns verdicts.", ["", *counts.columns], body)
 
 
-DIRECTIVES = {"joint-input": JointInput, "joint-parameters": JointParameters, "claim-verdicts": Verdicts}
+# ------------------------------------------------------------------ slots that differ
+
+
+class SlotCosines(Shown):
+    """How alike the slots of one input are, layer by layer, from the committed record of `python -m asutil.slots`."""
+
+    kind = "slots"
+    required_arguments = 0
+
+    def show(self):
+        made = [disk.read_json(path) for path in SOURCES["slots"]("")]
+        return "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in made) or note(NOT_MEASURED)
+
+
+NOT_MEASURED = "Cosines between slots: not run. python -m asutil.slots measures them."
+
+
+def model_name(one: dict) -> str:
+    """A model of the record, with how wide its fresh slot types are."""
+    name = "RoBERTa-Base, random weights" if one["model"] == "random" else one["model"].split("/")[-1]
+    return f"{name}, types {one['init']:g}"
+
+
+def cosine_caption(made: dict) -> str:
+    return (
+        f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: {made['inputs']} "
+        f"inputs of {made['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
+    )
+
+
+def cosine_plot(made: dict):
+    """Cosine by layer, a panel for each way to read a slot and a line a model, as a matplotlib Figure."""
+    import seaborn
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 4.4), layout="constrained")
+    for axis, (pooling, title) in zip(figure.subplots(1, 2), READ_AS.items()):
+        points = [(n, value, model_name(one)) for one in made["models"] for n, value in enumerate(one[pooling])]
+        frame = pd.DataFrame(points, columns=["layer", "cosine", "model"])
+        looks = {"hue": "model", "style": "model", "markers": True, "dashes": False, "palette": "colorblind"}
+        seaborn.lineplot(frame, x="layer", y="cosine", ax=axis, **looks)
+        axis.set(title=title, ylim=(-0.05, 1.05), xlabel="layer", ylabel="mean cosine between slots")
+        axis.grid(True)
+        axis.get_legend().remove()
+    figure.legend(*axis.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return figure
+
+
+def cosine_table(made: dict) -> str:
+    """After the last layer: mean and least cosine by both ways to read a slot."""
+    body = []
+    for one in made["models"]:
+        last = [f"{one[name][-1]:.4f}" for name in ("first", "first_least", "mean", "mean_least")]
+        body.append(markup.line([markup.cell(model_name(one), "th", scope="row"), *map(markup.number, last)]))
+    heads = ["Model", "First token, mean", "least", "Mean of tokens, mean", "least"]
+    return boxed(markup.table("Cosines after the last layer, over all pairs of slots.", heads, body))
+
+
+DIRECTIVES = {"joint-input": JointInput, "joint-parameters": JointParameters, "claim-verdicts": Verdicts, "slot-cosines": SlotCosines}
