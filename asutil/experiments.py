@@ -64,7 +64,7 @@ def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str,
     if stage["notebook"] == "rerank":
         return {"rung": rung, "first_run": first, "joint_run": model, "seed": seed} | given
     if stage["notebook"] == "task_difficulty":
-        return {**given, "corpus": budget["corpus"], "seed": 0}
+        return {"corpus": budget["corpus"], **({"models": model} if model else {}), **given, "seed": 0}
     given.setdefault("model", budget["backbones"][data["rows"][row].get("backbone", ROBERTA)])
     if model:
         given["model"] = model
@@ -122,11 +122,11 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
     all_of(seeds or (), {seed for row in budget["rows"] for seed in seeds_of(data, row, rung)}, f"{paper}, {rung}", "seed")
     all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
-    def job(row, stage, dataset, seed, needs, scored=None, search="", **tried) -> Job:
+    def job(row, stage, dataset, seed, needs, scored=None, search="", start=False, **tried) -> Job:
         parameters = stage_parameters(data, row, stage, rung, dataset, seed, *map(_named, needs), **tried)
         parameters |= {name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])}
         where = folder_for(stage["notebook"], parameters)
-        scored = NOTEBOOKS[stage["notebook"]] or scored or dataset
+        scored = TRANSFER if start else NOTEBOOKS[stage["notebook"]] or scored or dataset
         return Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
 
     def of_row(row, dataset):
@@ -140,9 +140,11 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
         if rerank:
             yield from (made := list(of_row(rerank["first"], dataset)))
             first = {one.seed: one.folder for one in made if one.dataset == dataset and not one.search}
+        measured = any(stage["notebook"] == "task_difficulty" for stage in before)
         for stage in before:
-            yield (one := job(row, stage, dataset, 0, needs, TRANSFER))
-            needs = (one.folder,)
+            yield (one := job(row, stage, dataset, 0, needs, TRANSFER, start=measured and stage["notebook"] == "pretrain"))
+            if stage["notebook"] != "task_difficulty":  # nothing starts from what it measures
+                needs = (one.folder,)
         search = budget.get("search", {}) | data["rows"][row].get("search", {})
         if ranks and dataset in search.get("datasets", ()):
             name = f"{paper}-{rung}-{row}-{dataset}"
@@ -227,7 +229,7 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     """
     if not data.get("settings") or "paper" not in data.get("rungs", {}):
         return False
-    chain, model, first = stages(data, row, "paper")[: 1 if dataset == "pretraining" else None], None, None
+    chain, model, first = [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])], None, None
     if chain and "first" in chain[-1]:  # before the last of its own runs stand those of the row that ranked first
         own = len(chain) - 1
         others, records = records[own:-1], [*records[:own], *records[own:][-1:]]
@@ -240,13 +242,18 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     for stage, record in zip(chain, records):
         wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
         allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted) | searched
-        found = record["settings"]
+        found = _completed(record["notebook"], record["settings"])
         if record["notebook"] != stage["notebook"] or any(
             not _among(found.get(n), of, dataset) for n, of in allowed.items() if n not in FREE
         ):
             return False
         model = record["name"]
     return True
+
+
+def _leads_to(dataset: str, notebook: str) -> bool:
+    """Whether a stage of a row is one of those that make its figures on a data set, or on its own task."""
+    return NOTEBOOKS[notebook] is not None if dataset == NOTEBOOKS["pretrain"] else notebook != "task_difficulty"
 
 
 def _among(value, allowed: list, dataset: str) -> bool:

@@ -20,6 +20,7 @@ EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a l
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
 SEEDS = 3  # that a match asks for
+CHANCE = {"accuracy": "majority", "rank_1": "rank_1_chance"}  # of an own task
 
 
 def sources(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> list[Path]:
@@ -163,7 +164,9 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
         body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     title += (
-        "; F1 is that of class 1. Under our accuracies: the share of the most frequent class." if single else ", mean ± std over seeds."
+        "; F1 is that of class 1. Under ours: the share of the most frequent class, or what a random order reaches; an AUC of 50 by chance."
+        if single
+        else ", mean ± std over seeds."
     )
     if any("as2-mark" in shown for shown in body):
         title += f" {LEGEND}"
@@ -174,8 +177,8 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
 def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
     """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same rung."""
     text, baseline, dataset = spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
-    if metric == "accuracy" and (majority := values(lines, "majority")):
-        return markup.number(Html(f"{text}<small>majority {spread(majority[:1])}</small>"))
+    if metric in CHANCE and (chance := values(lines, CHANCE[metric])):
+        return markup.number(Html(f"{text}<small>{CHANCE[metric].removeprefix('rank_1_')} {spread(chance[:1])}</small>"))
     where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
     if not where or testable.of_pair(data, where[0].of(row), where[0].of(baseline), metric):
         return markup.number(text)
@@ -215,7 +218,7 @@ def laptop_table(
     95 % bootstrap interval. A paper that has no laptop rung yet shows all its rows as not run.
 
     Args:
-        table: the rows of this table of the paper alone; where it is about pre-training tasks, accuracy and F1 on them, where it is about
+        table: the rows of this table of the paper alone; where it is about pre-training tasks, the table's own figures, where it is about
             claims, label accuracy on the rung's own, and where it is about evidence in long contexts, the table's own figures.
     """
     data, found = given(paper, found, folder)
@@ -225,7 +228,7 @@ def laptop_table(
     claims, evidence = shown["metrics"] == [*PER_CLAIM], set(shown["metrics"]) & set(PER_CONTEXT)
     dataset = PRETRAINING if tasks else rung["claims"][0] if claims else rung["datasets"][0] if evidence else dataset
     lines = found[(found.rung == "laptop") & (found.dataset == dataset)]
-    metrics = ["accuracy", "f1"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
+    metrics = shown["metrics"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
     gained, kind = ("label_accuracy", "claims") if claims else ("evidence_f1" if evidence else "map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
     for row in rows:

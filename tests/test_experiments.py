@@ -56,6 +56,7 @@ def test_all_rows_of_the_first_paper():
         "table_1": 12,
         "table_2": 7,
         "table_3": 8,
+        "order": 8,
         "table_5": 7,
         "controls": 3,
         "released": 8,
@@ -246,6 +247,41 @@ def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_
     assert experiments.gpu_hours(asked) == 1 and experiments.gpu_hours(plan("laptop", rows=["bert_nsp"])[0]) == 0
 
 
+def test_table_3_is_measured_on_wikipedia_after_pre_training_on_four_corpora():
+    jobs = plan("paper", rows=TABLE_3)
+    measured = [job for job in jobs if job.dataset == "pretraining"]
+    assert sorted(job.row for job in measured) == sorted(TABLE_3) and {job.notebook for job in measured} == {"task_difficulty"}
+    for job in measured:
+        assert job.parameters["corpus"] == "wikimedia/wikipedia:20231101.en"
+        if job.row not in ("bert_nsp", "albert_sop"):
+            (start,) = job.needs
+            trained = next(one for one in jobs if one.folder == start)
+            assert (trained.notebook, trained.dataset, trained.row) == ("pretrain", "transfer", job.row)
+            assert job.parameters["models"] == start.as_posix() and trained.parameters["corpus"].count(",") == 3
+    for job in jobs:  # no fine-tuning starts from what only measures
+        assert not {one.folder for one in measured} & {*job.needs}
+        assert job.notebook != "finetune" or "pretrain" in job.parameters["model"]
+    for rung in ("laptop", "small", "gpu"):  # one corpus, of which pre-training measures what it held out
+        rows = experiments.read("sentence_objectives", FOLDER)["rungs"][rung]["rows"]
+        own = [job for job in plan(rung, rows=[row for row in TABLE_3 if row in rows]) if job.dataset == "pretraining"]
+        assert {job.notebook for job in own} == {"pretrain"} and "," not in own[0].parameters["corpus"]
+
+
+def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
+    data = experiments.read("sentence_objectives", FOLDER)
+    pre, task, _ = experiments.stages(data, "roberta_ssp", "paper")
+    made = []
+    for stage in (pre, task):
+        given = experiments.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
+        made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
+    found = experiments.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert found.row.unique().tolist() == ["roberta_ssp"]
+    assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
+    chains = [[*one.earlier, one.record] for one in found.itertuples()]
+    assert experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
+    assert not experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
+
+
 def searching(folder):
     write(folder, edit("rungs", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
     path = folder / "asbert.yml"
@@ -353,9 +389,12 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
 
 
 def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
-    """Records of a row's runs with what its notebooks would set, and some changes."""
+    """Records of the runs behind a row's figures on a data set with what its notebooks would set, and some changes."""
     data, made, model = experiments.read("sentence_objectives", FOLDER), [], None
+    left_out = "finetune" if dataset == "pretraining" else "task_difficulty"
     for stage in experiments.stages(data, row, rung):
+        if stage["notebook"] == left_out:
+            continue
         given = experiments.stage_parameters(data, row, stage, rung, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
@@ -399,7 +438,34 @@ def test_at_paper_settings(changes, expected):
     assert experiments.at_paper_settings(data, row, dataset, made) is expected
     assert not experiments.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
     if row != "roberta_base":
-        assert experiments.at_paper_settings(data, row, "pretraining", made[:1]) is (expected or "finetune" in changes)
+        own = chain(row, "pretraining", changes.get("rung", "paper"), changes.get("pretrain"))
+        assert experiments.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
+
+
+TABLE_3 = experiments.read("sentence_objectives", FOLDER)["tables"]["table_3"]["rows"]
+
+
+@pytest.mark.parametrize("row", TABLE_3)
+def test_own_tasks_are_the_papers_on_wikipedia_and_not_on_four_corpora(row):
+    """Section 5.3: the validation split of Wikipedia, for all eight rows. The objectives themselves were learnt on four corpora."""
+    data, made = experiments.read("sentence_objectives", FOLDER), chain(row, "pretraining")
+    *before, last = made
+    assert (last["notebook"], last["settings"]["corpus"]) == ("task_difficulty", "wikimedia/wikipedia:20231101.en")
+    assert [one["notebook"] for one in before] == ["pretrain"] * (row not in ("bert_nsp", "albert_sop"))
+    assert experiments.at_paper_settings(data, row, "pretraining", made)
+    four = data["rungs"]["paper"]["corpus"]
+    for changed in ({"corpus": four}, {"corpus": "wikimedia/wikipedia"}, {"max_tokens": 64}, {"models": "pretrain-ffffffffffff"}):
+        other = [*before, last | {"settings": last["settings"] | changed}]
+        assert not experiments.at_paper_settings(data, row, "pretraining", other), changed
+    for one in before:  # what pre-training held out of its own corpora
+        assert one["settings"]["corpus"] == four and four.count(",") == 3
+        assert not experiments.at_paper_settings(data, row, "pretraining", before)
+
+
+def test_a_setting_that_came_later_leaves_a_record_at_the_papers():
+    data, made = experiments.read("sentence_objectives", FOLDER), chain()
+    del made[0]["settings"]["same_paragraph_before"]
+    assert experiments.at_paper_settings(data, "roberta_psd", "wikiqa", made)
 
 
 ON_ASNQ = [name for name, row in experiments.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]

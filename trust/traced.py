@@ -18,6 +18,7 @@ from . import traced_reasons
 
 NAMES = {
     **{"p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy"},
+    **{"auc": "AUC", "rank_1": "First in its group"},
     **{"answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "map_raw": "mAP, raw vectors", "map_projected": "mAP, as trained"},
     **{"map_predicted_type": "mAP, predicted type", "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev"},
     **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
@@ -213,8 +214,9 @@ def printed_cell(paper: Paper, row: str, dataset: str, metric: str) -> str:
 
 def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[dict]) -> str:
     text, baseline = spread(values(records, metric, printed=True)), paper.rows[row].get("baseline")
-    if metric == "accuracy" and (majority := values(records, "majority")):
-        return f"{text} majority {100 * majority[0]:.1f}"
+    chance = {"accuracy": "majority", "rank_1": "rank_1_chance"}.get(metric)
+    if chance and (level := values(records, chance)):
+        return f"{text} {'majority' if metric == 'accuracy' else 'chance'} {100 * level[0]:.1f}"
     rung = (records[0]["rung"],)
     ours, other, count = paper.pair(row, baseline, dataset, rung) if baseline else ([], [], 0)
     if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
