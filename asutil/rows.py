@@ -119,7 +119,7 @@ def _check(data, paper: str) -> None:
         reasons = row.get("not_testable", {})
         if not isinstance(reasons, dict) or not all(isinstance(reason, str) and reason.strip() for reason in reasons.values()):
             raise ValueError(f"row {name}: not_testable says in words for each rung why; got {reasons!r}")
-        all_of(reasons, data.get("rungs", {}), f"row {name}: not_testable", "rung")
+        all_of(reasons, RUNGS, f"row {name}: not_testable", "rung")
     for name in rows:
         _reranking(rows, name)
         _embedding(rows, name)

@@ -3,6 +3,8 @@
 Deviation: D-118.
 """
 
+from functools import cache
+
 import pandas as pd
 
 from . import significance
@@ -19,7 +21,7 @@ LEVEL = 1.96  # standard errors above one half from which on an AUC is more than
 def declared(data: dict, row: str, dataset: str) -> str:
     """The reason that the file of a paper gives for a row without runs, at a rung that has the data set; "" where it gives none."""
     for rung, reason in data["rows"][row].get("not_testable", {}).items():
-        budget = data["rungs"][rung]
+        budget = data["rungs"].get(rung, {"datasets": ()})
         if SIDES.get(dataset, (dataset,))[0] in (*budget["datasets"], *budget.get("claims", ())):
             return reason
     return ""
@@ -87,8 +89,13 @@ def at_chance(lines: pd.DataFrame, metric: str) -> str:
     values = pd.concat([per_question(one)[column] for one in lines.itertuples()], axis=1).mean(axis=1)
     values = values.dropna() if metric in PER_CONTEXT else values
     level = sum(known) / len(known)
-    above = significance.paired_bootstrap(values, pd.Series(level, index=values.index))
-    return "" if above.sign > 0 else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"
+    return "" if _above(tuple(values), level) else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"
+
+
+@cache
+def _above(values: tuple[float, ...], level: float) -> bool:
+    """Whether the 95 % interval of the mean over the questions lies above a level; asked again for every cell and claim of a page."""
+    return significance.paired_bootstrap(values, [level] * len(values)).sign > 0
 
 
 def chance(one, metric: str) -> float | None:
