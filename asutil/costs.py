@@ -179,7 +179,12 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
             return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
             return evidence.COUNTS[dataset]["train"]["questions"], 1
-        asked, candidates = questions.COUNTS[dataset][settings["protocol"]]["train"]
+        protocols, protocol = questions.COUNTS[dataset], settings["protocol"]
+        if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
+            protocol = "asbert"  # the same questions
+        asked, candidates = protocols[protocol]["train"]
+        if (limit := settings.get("question_limit")) and limit < asked:
+            asked, candidates = limit, candidates * limit // asked
         if architecture == "triplet":
             candidates = _triplets()[dataset, settings["protocol"]]
     except KeyError:
