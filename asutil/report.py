@@ -164,7 +164,7 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
         body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     title += (
-        "; F1 is that of class 1. Under ours: the share of the most frequent class, or what a random order reaches; an AUC of 50 by chance."
+        "; F1 is that of class 1. Under ours: the share of the most frequent class, or what a random order reaches (AUC: one half)."
         if single
         else ", mean ± std over seeds."
     )

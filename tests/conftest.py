@@ -103,7 +103,7 @@ def directives(monkeypatch):
     return importlib.import_module
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def mirror():
     """The folder of real data; a test that needs it is skipped where there is none."""
     if not os.environ.get(hub.MIRROR):

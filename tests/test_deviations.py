@@ -25,12 +25,12 @@ def printed(number: str):
 
 
 @pytest.fixture(scope="module")
-def wikipedia(tmp_path_factory):
+def wikipedia(mirror, tmp_path_factory):
     tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")
 
 
-def test_shares_of_all(mirror, wikipedia):
+def test_shares_of_all(wikipedia):
     union, shares = Sampler(wikipedia, "all"), {}
     for name, members in objectives.UNIONS.items():
         anchors = np.array([len(Sampler(wikipedia, member).anchors) for member in members])
@@ -43,7 +43,7 @@ def test_shares_of_all(mirror, wikipedia):
     assert found == printed("D-120")
 
 
-def test_share_of_truncated_examples(mirror, wikipedia):
+def test_share_of_truncated_examples(wikipedia):
     union = Sampler(wikipedia, "all", max_tokens=100_000)
     made = union.spans(np.arange(len(union)))
     longer = union.joined(made).lengths > 128
@@ -51,13 +51,13 @@ def test_share_of_truncated_examples(mirror, wikipedia):
     assert found == printed("D-06")
 
 
-def test_spans_that_are_longer_and_shorter(mirror, wikipedia):
+def test_spans_that_are_longer_and_shorter(wikipedia):
     sampler = Sampler(wikipedia, "ssp")
     a, b = np.diff(sampler.spans(np.arange(0, len(sampler), 5)).ranges).sum((2, 3)).T
     assert [(b > a).mean(), (b < a).mean()] == printed("D-130")
 
 
-def test_what_openings_tell(mirror, wikipedia):
+def test_what_openings_tell(wikipedia):
     apart, of_negatives = {}, {}
     for name in ("nsp", "sop", "ssp", "sdc", "dpc", "dslc"):
         sampler = Sampler(wikipedia, name)
