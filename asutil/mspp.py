@@ -90,7 +90,7 @@ class MultiSentenceSampler(Sampler):
         order = np.concatenate([np.zeros((len(p), 1), np.int64), 1 + order], 1)
         starts, paragraphs = (np.take_along_axis(array, order, 1) for array in (starts, paragraphs))
         ranges = np.stack([starts, starts + self._sizes(*self._lengths(p), starts.shape[1])], -1)[:, :, None]
-        return Spans(ranges, paragraphs, (kinds == POSITIVE).astype(np.int64), kinds, indices, np.zeros_like(indices))
+        return Spans(ranges, paragraphs, self._labels(kinds, indices), kinds, indices, np.zeros_like(indices))
 
     def _groups(self, p):
         """Groups in the order s_0, positives, hard and easy negatives.

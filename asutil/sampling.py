@@ -54,6 +54,7 @@ class Sampler:
         max_tokens: longest input; None takes the objective's own (128; sp and psd 256; mspp 64 a text).
         same_paragraph_before: ssp only, also within all: B follows A, and the first hard negative is a span before A where there is room.
         positives, max_sentences: mspp only.
+        labels: `true`; or `shuffled`, of each group as many positives as there are, at places that say nothing of the text (D-107).
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
         and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every paragraph counts
@@ -81,11 +82,14 @@ class Sampler:
         *,
         positives=None,
         max_sentences=None,
+        labels="true",
     ):
         if objective not in OBJECTIVES:
             raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
         if split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {split!r}")
+        if labels not in ("true", "shuffled"):
+            raise ValueError(f"labels are true or shuffled, got {labels!r}")
         self.corpus, self.split, self.rule = corpus, split, RULES.get(UNIONS.get(objective, [objective])[0], mspp)
         self.negatives = self.rule.negatives or negatives
         self._shape(objective, max_tokens, positives, max_sentences)
@@ -95,7 +99,7 @@ class Sampler:
         if same_paragraph_before and not (self.rule is RULES["ssp"] and hard_negatives):
             raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
         self.same_paragraph_before = same_paragraph_before
-        self.key = keyed(seed, epoch, OBJECTIVES.index(objective))
+        self.labels, self.key = labels, keyed(seed, epoch, OBJECTIVES.index(objective))
         of_union = [seed, epoch, split, hard_negatives, negatives, self.max_tokens]
         self.members = [
             Sampler(corpus, name, *of_union, same_paragraph_before=same_paragraph_before and name == "ssp")
@@ -222,7 +226,18 @@ class Sampler:
             others[negative], q[negative], kinds[negative], _ = self._negatives(*anchored)
         ranges = np.concatenate([first[:, None], others], 1)
         paragraphs = np.stack([p, q, self._home(q)][: self.parts], 1)
-        return Spans(ranges, paragraphs, (kinds == POSITIVE).astype(np.int64), kinds, groups, np.zeros_like(groups))
+        return Spans(ranges, paragraphs, self._labels(kinds, groups, slots), kinds, groups, np.zeros_like(groups))
+
+    def _labels(self, kinds, groups, slots=None):
+        """1 for a positive; shuffled, for as many of each group, drawn by its number alone. Shapes: kinds (B,), of mspp (B, k)"""
+        labels = (kinds == POSITIVE).astype(np.int64)
+        if self.labels == "true":
+            return labels
+        joint = kinds.ndim == 2
+        size = kinds.shape[1] if joint else 1 + self.negatives
+        ranks = keyed(self.key, 4, groups[:, None], np.arange(size)).argsort(1).argsort(1)
+        drawn = ranks < (labels.sum(1, keepdims=True) if joint else 1)
+        return (drawn if joint else drawn[np.arange(len(slots)), slots]).astype(np.int64)
 
     def _numbers(self, indices):
         indices = np.atleast_1d(np.asarray(indices, np.int64))
@@ -238,8 +253,10 @@ class Sampler:
             rows.append(np.flatnonzero(owners == number))
             found.append(member.spans(mine[rows[-1]] * (1 + self.negatives) + slots[rows[-1]]))
         back = np.argsort(np.concatenate(rows))
-        joined = (np.concatenate([getattr(made, name) for made in found])[back] for name in ("ranges", "paragraphs", "labels", "kinds"))
-        return Spans(*joined, groups, owners)
+        ranges, paragraphs, kinds = (
+            np.concatenate([getattr(made, name) for made in found])[back] for name in ("ranges", "paragraphs", "kinds")
+        )
+        return Spans(ranges, paragraphs, self._labels(kinds, groups, slots), kinds, groups, owners)
 
     def _extent(self, p):
         start = self.corpus.paragraphs[p]

@@ -136,6 +136,24 @@ def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpu
     shutil.rmtree(made)
 
 
+def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_file):
+    from asutil import own_tasks
+
+    folder, pretrained, _ = line
+    (folder / "control").mkdir()
+    papermill("pretrain", folder / "control", corpus=corpus_file, labels="shuffled", **TINY)
+    (control,) = (folder / "control").glob("pretrain-*")
+    record = runs.read_record(control)
+    assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
+    assert runs.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
+    (found,) = own_tasks.measured([(str(control), "psd")], str(corpus_file), folder / "control" / "shared", 40, 512).values()
+    assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone
+    logs = [[json.loads(row) for row in (run / "log.jsonl").read_text().splitlines()] for run in (pretrained, control)]
+    assert [row["tokens"] for row in logs[0] if "tokens" in row] == [row["tokens"] for row in logs[1] if "tokens" in row]  # the same text
+    first, other = (next(row for row in log if "objective_loss" in row) for log in logs)
+    assert first["mlm_loss"] == other["mlm_loss"] and first["objective_loss"] != other["objective_loss"]
+
+
 def test_dev_is_ranked_as_often_as_asked(line):
     log = [json.loads(row) for row in (line[2] / "log.jsonl").read_text().splitlines()]
     steps, evaluated = max(row["step"] for row in log), [row["step"] for row in log if "eval_map" in row]

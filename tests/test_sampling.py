@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import hub, objectives, sampling
+from asutil import hub, metrics, objectives, sampling
 from asutil.sampling import Sampler
 from trust.laws import Text, check_group, groups
 
@@ -174,6 +174,40 @@ def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective)
 def test_seed_and_epoch_change_the_examples(corpus):
     made = [Sampler(corpus, "ssp", seed=s, epoch=e).ragged(np.arange(100))[0].ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
     assert made[0] != made[1] != made[2] != made[0]
+
+
+@pytest.mark.parametrize(("objective", "size"), [("ssp", 5), ("psd", 5), ("all", 5), ("dpc", 5), ("nsp", 2), ("sop", 2), ("mspp", 5)])
+def test_shuffled_labels_are_as_many_and_say_nothing(tokenizer, tmp_path, objective, size):
+    corpus = c.build(made_up_documents(150, paragraphs=(3, 6), sentences=(4, 9)), tokenizer, tmp_path / "index")
+    options = {"positives": 2, "negatives": 3} if objective == "mspp" else {}
+    both = [Sampler(corpus, objective, seed=3, labels=labels, **options) for labels in ("true", "shuffled")]
+    every = np.arange(len(both[0]))
+    (ids, true), (same, shuffled) = (sampler.ragged(every) for sampler in both)
+    assert np.array_equal(ids.ids, same.ids) and np.array_equal(ids.offsets, same.offsets)  # the text of the run that it is a control for
+    assert np.array_equal(both[0].spans(every).kinds, both[1].spans(every).kinds)
+    true, shuffled = true.reshape(-1, size), shuffled.reshape(-1, size)
+    positives = 2 if objective == "mspp" else 1
+    assert (shuffled.sum(1) == positives).all() and (true.sum(1) == positives).all()  # in every group
+    groups = len(true)
+    assert groups > 400
+    error = 4.5 * (positives / size * (1 - positives / size) / groups) ** 0.5  # standard errors of a share of groups
+    assert np.abs(shuffled.mean(0) - positives / size).max() < error  # every place of a group is drawn as often
+    right = (shuffled * true).sum() / groups / positives  # how often a positive is still called one: its share, as of any other
+    assert abs(right - positives / size) < error
+    assert abs(metrics.auc(true.ravel(), shuffled.ravel()) - 0.5) < error * size / (size - positives) / 2
+
+
+def test_shuffled_labels_are_functions_of_seed_epoch_and_group(corpus):
+    made = {}
+    for seed, epoch in ((0, 0), (0, 1), (1, 0)):
+        sampler = Sampler(corpus, "ssp", seed, epoch, labels="shuffled")
+        made[seed, epoch] = sampler.batch(np.arange(90)).labels
+        order = np.random.default_rng(0).permutation(90)
+        assert np.array_equal(Sampler(corpus, "ssp", seed, epoch, labels="shuffled").batch(order).labels, made[seed, epoch][order])
+        assert [sampler[int(i)].label for i in order[:9]] == made[seed, epoch][order[:9]].tolist()
+    assert len({labels.tobytes() for labels in made.values()}) == 3
+    with pytest.raises(ValueError, match="labels are true or shuffled, got 'random'"):
+        Sampler(corpus, "ssp", labels="random")
 
 
 def test_placement_is_uniform():
