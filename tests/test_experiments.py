@@ -176,10 +176,10 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     jobs = plan("gpu")
     made = [job.folder for job in jobs]
     assert len(set(made)) == len(made)
-    # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop
-    assert [job.notebook for job in jobs].count("pretrain") == 13
-    # 15 rows and a control on 2 data sets with 5 seeds, and two transfers
-    assert [job.notebook for job in jobs].count("finetune") == 16 * 2 * 5 + 2
+    # ssp, sp, psd and all for two backbones, ssp with shuffled labels, three of mlm, nsp and sop
+    assert [job.notebook for job in jobs].count("pretrain") == 14
+    # 15 rows and two controls on 2 data sets with 5 seeds, and two transfers
+    assert [job.notebook for job in jobs].count("finetune") == 17 * 2 * 5 + 2
     for position, job in enumerate(jobs):
         assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
     one = [job for job in jobs if job.row == "roberta_psd"]
