@@ -178,7 +178,8 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
         if notebook == "verify_claims":
             return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
-            return evidence.COUNTS[dataset]["train"]["questions"], 1
+            asked = evidence.COUNTS[dataset]["train"]["questions"]
+            return min(asked, settings.get("question_limit") or asked), 1
         protocols, protocol = questions.COUNTS[dataset], settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
@@ -187,6 +188,7 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
             asked, candidates = limit, candidates * limit // asked
         if architecture == "triplet":
             candidates = _triplets()[dataset, settings["protocol"]]
+            candidates = min(candidates, asked * (settings.get("triplets_per_question") or candidates))
     except KeyError:
         raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
     if architecture == "joint":

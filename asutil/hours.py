@@ -86,7 +86,8 @@ def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run]
     if tokens is None:
         return Estimate(None, counted, "")
     trained = [one for one in known if one.notebook == notebook and one.figures.get("training_seconds")]
-    besides = statistics.median(one.seconds / one.figures["training_seconds"] for one in trained) if trained else 1.0
+    # A run that was taken up again has the seconds of its last call alone.
+    besides = statistics.median(max(1.0, one.seconds / one.figures["training_seconds"]) for one in trained) if trained else 1.0
     bf16 = settings.get("precision") == "bf16"
     own = [one for one in trained if (one.backbone, one.settings.get("precision") == "bf16") == (backbone, bf16)]
     here = [one for one in own if one.here and one.cores == cores]
