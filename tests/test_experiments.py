@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import disk, experiments, runs
+from asutil import disk, experiments, report, runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -176,7 +176,7 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     jobs = plan("gpu")
     made = [job.folder for job in jobs]
     assert len(set(made)) == len(made)
-    # ssp, sp, psd and all for two backbones, ssp with shuffled labels, three of mlm, nsp and sop
+    # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop, and ssp with shuffled labels
     assert [job.notebook for job in jobs].count("pretrain") == 14
     # 15 rows and two controls on 2 data sets with 5 seeds, and two transfers
     assert [job.notebook for job in jobs].count("finetune") == 17 * 2 * 5 + 2
@@ -280,6 +280,23 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     chains = [[*one.earlier, one.record] for one in found.itertuples()]
     assert experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
     assert not experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
+
+
+@pytest.mark.parametrize(
+    ("paper", "row", "control"),
+    [("sentence_objectives", "roberta_ssp", "roberta_ssp_shuffled"), ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled")],
+)
+def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):
+    data = experiments.read(paper, FOLDER)
+    for rung in ("laptop", "small", "gpu"):
+        made = []
+        for name in (row, control):
+            jobs = experiments.jobs(paper, rung, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
+            made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
+        (_, theirs), (_, ours) = made[0][0], made[1][0]
+        assert ours == {**theirs, "labels": "shuffled"} and made[0][1:] == made[1][1:] != []
+    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
 
 
 def searching(folder):
