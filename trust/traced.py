@@ -24,7 +24,7 @@ NAMES = {
     **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
     **{"iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER"},
     **{"qasper": "QASPER", "hotpotqa": "HotpotQA", "random": "random order", "document_order": "document order", "bm25": "BM25"},
-    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine"},
+    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine", "pydocs_evidence": "pydocs evidence"},
 }
 BY_QUESTION = {
     "verify_claims": ("label_accuracy",),
