@@ -16,7 +16,8 @@ from typing import NamedTuple
 
 from . import costs, disk, experiments, measured, runs
 
-ALIKE = ("objective", "data", "dataset", "architecture", "head", "k", "max_tokens")  # settings that tokens of an example follow from
+SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
+ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
 COUNTED = ("protocol", "train_questions", "question_limit", "triplet_limit", "claim_limit")  # and those that their number follows from
 TEXTS, LENGTH = 32, 64  # what one measured step reads
 SECONDS = 3.0  # that a measurement takes, after a first step
@@ -106,9 +107,11 @@ def _median_speed(some: list[Run]) -> float | None:
 
 def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | None, str]:
     """Tokens that a run reads in training, and where the number comes from: runs like it, else its settings, which give the most."""
-    alike = [one for one in _like(known, notebook, settings, ALIKE) if one.figures.get("examples")]
+    counted_ones = [one for one in known if one.figures.get("examples")]
+    alike = _like(counted_ones, notebook, settings, ALIKE)
     same = [one for one in _like(alike, notebook, settings, COUNTED) if one.settings.get("epochs")]
-    each = statistics.median(one.figures["tokens"] / one.figures["examples"] for one in alike) if alike else None
+    others = alike or _like(counted_ones, notebook, settings, SHAPED)
+    each = statistics.median(one.figures["tokens"] / one.figures["examples"] for one in others) if others else None
     if same:
         examples = statistics.median(one.figures["examples"] / one.settings["epochs"] for one in same)
         return settings["epochs"] * examples * each, "runs like it"
@@ -118,7 +121,9 @@ def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | 
         examples = counted or settings["epochs"] * costs.examples_of(notebook, settings)[0]
     except ValueError:
         return None, "not known"
-    return (examples * each, "runs like it") if alike else (float(most), "settings, at most")
+    if each is None:
+        return float(most), "settings, at most"
+    return examples * each, "runs like it" if alike else "runs on other data"
 
 
 # ------------------------------------------------------------------ tokens a second of this machine

@@ -62,7 +62,13 @@ def test_tokens_without_runs_are_the_most_that_settings_allow():
     assert hours.tokens_of("pretrain", steps, []) == (10 * 40 * 128, "settings, at most")
     like = hours.Run("pretrain", steps | {"steps": 2}, {"tokens": 8_000, "examples": 80}, 1.0, GRANITE, False, 2)
     assert hours.tokens_of("pretrain", steps, [like]) == (10 * 40 * 100, "runs like it")
+    assert hours.tokens_of("pretrain", steps | {"objective": "psd"}, [like]) == (10 * 40 * 100, "runs on other data")
     assert hours.tokens_of("finetune", three | {"dataset": "mine.tsv"}, []) == (None, "not known")
+
+
+def test_seconds_of_a_run_that_was_resumed_are_not_less_than_its_training():
+    found = hours.of_run("finetune", PAIRS, GRANITE, [run(epochs=3, training=100.0, seconds=9.0)], 2, never)
+    assert found.hours == pytest.approx(1_000 * 40 / 400 / 3600)
 
 
 def test_what_trains_nothing_takes_as_long_as_it_took():
