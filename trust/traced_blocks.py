@@ -203,7 +203,10 @@ def evidence_near(root: Path, name: str, dataset: str, *rows: str):
 def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
     for dataset in datasets:
-        for record in paper.of(row, dataset)[:1]:
+        records = paper.of(row, dataset)[:1]
+        if not records:
+            yield [NAMES[dataset], "not run", *[NONE] * 5]
+        for record in records:
             for side, lost in record["figures"]["left_out"].items():
                 counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
                 counts.append(record["settings"]["max_tokens"])
@@ -214,7 +217,10 @@ def evidence_chance(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
     metrics = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
     for dataset in datasets:
-        for record in paper.of(row, dataset)[:1]:
+        records = paper.of(row, dataset)[:1]
+        if not records:
+            yield [NAMES[dataset], "not run", *[NONE] * 4]
+        for record in records:
             cells = [f"{100 * record['baselines'][order][metric]:.1f}" for order, metric in metrics.items()]
             yield [NAMES[dataset], *cells, record["rung"]]
 
