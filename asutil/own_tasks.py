@@ -3,7 +3,9 @@
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import torch
+from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
@@ -111,5 +113,33 @@ def measured(asked: list[tuple[str, str]], source: str, shared, size: int, micro
         options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
         sampler = sampling.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
-        found[f"{Path(name).name}, {objective}"] = training.validate(model, sampler, examples, micro_tokens, seed) | {"examples": examples}
+        measures = training.validate(model, sampler, examples, micro_tokens, seed)
+        found[f"{Path(name).name}, {objective}"] = {**measures, **shared_words(sampler, examples), "examples": examples}
     return found
+
+
+def shared_words(sampler: sampling.Sampler, size: int) -> dict:
+    """What counting shared words reaches on the first `size` examples: the line that a trained model should pass.
+
+    score = cosine of the TF-IDF vectors of the first part and of the second one, of mspp of each candidate.
+    A sampled span can be told by its words alone, more or less easily, in every corpus; the inverse document frequencies are those of
+    the examples' own parts.
+
+    Returns: auc_tfidf and rank_1_tfidf, as `training.order_metrics` has them; nothing where no part has a word.
+    """
+    labels, firsts, others = [], [], []
+    for number in range(size):
+        example = sampler[number]
+        candidates = example.parts[1:] if isinstance(example.label, tuple) else example.parts[1:2]
+        labels.append(example.label)
+        firsts += [example.parts[0]] * len(candidates)
+        others += candidates
+    vectorizer = TfidfVectorizer()
+    try:
+        vectorizer.fit([*firsts, *others])
+    except ValueError:  # an empty vocabulary
+        return {}
+    scores = vectorizer.transform(firsts).multiply(vectorizer.transform(others)).sum(1)
+    labels = np.array(labels)
+    measures = training.order_metrics(sampler, labels, np.asarray(scores).reshape(labels.shape))
+    return {f"{name}_tfidf": measures[name] for name in ("auc", "rank_1") if name in measures}

@@ -20,7 +20,12 @@ EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a l
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
 SEEDS = 3  # that a match asks for
-CHANCE = {"accuracy": "majority", "rank_1": "rank_1_chance"}  # of an own task
+# Below a figure of an own task: what needs no training.
+UNTRAINED = {
+    "accuracy": {"majority": "majority"},
+    "rank_1": {"chance": "rank_1_chance", "TF-IDF": "rank_1_tfidf"},
+    "auc": {"TF-IDF": "auc_tfidf"},
+}
 
 
 def sources(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> list[Path]:
@@ -164,7 +169,8 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
         body += [markup.line([*([] if place else [head]), *cells], kind) for place, (cells, kind) in enumerate(shown)]
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     title += (
-        "; F1 is that of class 1. Under ours: the share of the most frequent class, or what a random order reaches (AUC: one half)."
+        "; F1 is that of class 1. Under ours: the share of the most frequent class, or what a random order "
+        "reaches (AUC: one half), and the cosine of TF-IDF vectors of the two parts."
         if single
         else ", mean ± std over seeds."
     )
@@ -177,8 +183,8 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
 def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
     """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same rung."""
     text, baseline, dataset = spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
-    if metric in CHANCE and (chance := values(lines, CHANCE[metric])):
-        return markup.number(Html(f"{text}<small>{CHANCE[metric].removeprefix('rank_1_')} {spread(chance[:1])}</small>"))
+    if beside := {name: known for name, key in UNTRAINED.get(metric, {}).items() if (known := values(lines, key))}:
+        return markup.number(Html(text + "".join(f"<small>{name} {spread(known[:1])}</small>" for name, known in beside.items())))
     where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
     if not where or testable.of_pair(data, where[0].of(row), where[0].of(baseline), metric):
         return markup.number(text)

@@ -133,7 +133,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Every model reads what it reads in training: text with masks, and ELECTRA's discriminator text with its generator's samples in
     the places of the masks, which `seed` draws; a model without a masked-language-model head text without masks.
 
-    Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`_order`); loss of the objective,
+    Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss of the objective,
         mlm_loss where there are masks, of ELECTRA detection_loss, and of a union the accuracy on the examples of each of its
         objectives, as accuracy_sdc.
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
@@ -162,14 +162,14 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     order = np.concatenate(rows).argsort()
     labels, logits = torch.cat(labels)[order].numpy(), torch.cat(logits)[order].numpy()
     predictions = logits.argmax(-1)
-    found = metrics.classification(labels.ravel(), predictions.ravel()) | _order(sampler, labels, logits[..., 1] - logits[..., 0])
+    found = metrics.classification(labels.ravel(), predictions.ravel()) | order_metrics(sampler, labels, logits[..., 1] - logits[..., 0])
     for number, member in enumerate(sampler.members if members else []):
         if (its := torch.cat(members)[order].numpy() == number).any():
             found[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[its].mean())
     return {**found, "loss": means[1]} | ({"mlm_loss": means[0]} if masks else {}) | dict(zip(["detection_loss"], means[2:]))
 
 
-def _order(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
+def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
     """What the order of examples says of a model, whatever its threshold; nothing of fewer examples than a group has.
 
     A group is the examples of one anchor, of mspp one example with its k candidates; examples of a group that is not whole are left out.

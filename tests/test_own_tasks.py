@@ -1,6 +1,9 @@
 """Released heads for NSP and SOP, read the right way round; runs measured on their own task as they were trained."""
 
 import json
+import math
+import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +164,37 @@ def test_chance_of_two_positives_and_too_few_examples_for_a_group(corpus):
     assert set(found) == {"accuracy", "f1", "majority", "loss"}
 
 
+def cosines_of_words(pairs):
+    """Cosine of the TF-IDF vectors of each pair of texts, word by word: idf_w = ln((1 + n) / (1 + n_w)) + 1, n texts, n_w with the word."""
+    texts = [Counter(re.findall(r"\b\w\w+\b", text.lower())) for pair in pairs for text in pair]
+    held = Counter(word for text in texts for word in text)
+    idf = {word: math.log((1 + len(texts)) / (1 + count)) + 1 for word, count in held.items()}
+    vectors = [{word: count * idf[word] for word, count in text.items()} for text in texts]
+    lengths = [math.sqrt(sum(value**2 for value in vector.values())) for vector in vectors]
+    return [
+        sum(value * second.get(word, 0) for word, value in first.items()) / (length * other or 1)
+        for first, second, length, other in zip(vectors[::2], vectors[1::2], lengths[::2], lengths[1::2])
+    ]
+
+
+@pytest.mark.parametrize(("objective", "each"), [("ssp", 5), ("dpc", 5), ("mspp", 5), ("nsp", 2)])
+def test_shared_words_are_counted_as_a_loop_counts_them(corpus, objective, each):
+    sampler, size = sampling.Sampler(corpus, objective), 60
+    pairs, labels = [], []
+    for number in range(size):
+        example = sampler[number]
+        for part in example.parts[1:] if objective == "mspp" else example.parts[1:2]:
+            pairs.append((example.parts[0], part))
+        labels += example.label if objective == "mspp" else [example.label]
+    scores = np.array(cosines_of_words(pairs))
+    gaps = np.subtract.outer(scores[np.array(labels) == 1], scores[np.array(labels) == 0])
+    found = own_tasks.shared_words(sampler, size)
+    assert found["auc_tfidf"] == pytest.approx(((gaps > 1e-12) + 0.5 * (abs(gaps) <= 1e-12)).mean(), abs=1e-3)
+    groups = zip(np.reshape(labels, (-1, each)), scores.reshape(-1, each))
+    best = [right[known == 1].max() > right[known == 0].max() + 1e-12 for known, right in groups]
+    assert found["rank_1_tfidf"] == pytest.approx(np.mean(best), abs=0.02)
+
+
 @pytest.mark.parametrize(("mlm", "masked"), [(True, True), (False, False)])
 def test_a_model_reads_masks_where_it_learnt_with_them(corpus, tokenizer, monkeypatch, mlm, masked):
     model, seen = encoders.start_from("tiny", tokenizer, 64, 0, mlm=mlm), []
@@ -198,7 +232,8 @@ def pretrained(folder, source, objective, **given):
         shape = joints.shape(True, settings["head"], k, settings["max_tokens"], settings["head_form"], settings["positions"], **pooled)
     forms = {"mlm": settings["mlm_weight"] > 0, "context": held_out.parts == 3, "joint": shape}
     model = encoders.start_from("tiny", tokenizer, settings["max_tokens"], 0, **forms)
-    validation = training.validate(model, held_out, min(60, len(held_out)), 512, 0)
+    size = min(60, len(held_out))
+    validation = training.validate(model, held_out, size, 512, 0) | own_tasks.shared_words(held_out, size)
     model.save(run / "model")
     inputs = {"corpus": sources.fingerprint(source)}
     if settings["exclude_titles"]:

@@ -173,11 +173,12 @@ def test_pretraining_accuracy(tmp_path):
 
 def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tmp_path):
     validation = {"accuracy": 0.8, "f1": 0.4, "majority": 0.8, "auc": 0.912, "rank_1": 0.734, "rank_1_chance": 0.2}
+    validation |= {"auc_tfidf": 0.756, "rank_1_tfidf": 0.607}
     shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
     commit(tmp_path, shown)
     html = report.results_table(PAPER, "order", found(tmp_path), folder=FOLDER)
     assert line(html, "Row")[2:4] == ["AUC", "First in its group"]
-    assert line(html, "RoBERTa + SSP")[1:4] == ["ours", "91.2", "73.4chance 20.0"]
+    assert line(html, "RoBERTa + SSP")[1:4] == ["ours", "91.2TF-IDF 75.6", "73.4chance 20.0TF-IDF 60.7"]
     assert "paper" not in {cell for cells_of_line in cells(html) for cell in cells_of_line}
     printed = cells(report.results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER))[0]
     assert printed == ["Row", "From", "Accuracy", "F1", "Seeds", "Budget", "Verdict"]
