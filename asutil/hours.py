@@ -4,6 +4,7 @@
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -154,7 +155,7 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     import torch
     from transformers import AutoModel
 
-    from . import weights
+    from . import packing, weights
 
     torch.set_num_threads(cores)
     model, _ = weights.with_head(AutoModel, weights.source(backbone), backbone)
@@ -162,7 +163,8 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     ids = torch.randint(5, model.config.vocab_size, (TEXTS, LENGTH), generator=torch.Generator().manual_seed(0))
 
     def step():
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        attention = packing.plain_attention(model) if bf16 else contextlib.nullcontext()  # as in training
+        with attention, torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.float().square().mean().backward()
         optimiser.step()
         optimiser.zero_grad()

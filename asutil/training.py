@@ -8,6 +8,7 @@ Under torchrun every process takes some micro-batches of each optimiser batch, a
 but for the order of the sums. A checkpoint says nothing of the number of processes, and any number goes on from it.
 """
 
+import contextlib
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,8 @@ def train(
         trainer.continue_from(checkpoint)
     try:
         if not trainer.ended():
-            trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
+            with packing.plain_attention(model) if bf16 and not gpu else contextlib.nullcontext():
+                trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
     finally:
         model.compiled = None
     return trainer.finish()

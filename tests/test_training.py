@@ -1,5 +1,6 @@
 """Training: gradients against one whole batch, kills and resumes against a run that was left alone, every option."""
 
+import contextlib
 import json
 import os
 import resource
@@ -15,7 +16,7 @@ from safetensors.torch import load_model
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from transformers import RobertaConfig
 
-from asutil import encoders, trainer, training
+from asutil import electra, encoders, inputs, packing, sampling, trainer, training
 
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
@@ -470,6 +471,39 @@ def test_precision(whole, tmp_path):
     assert not hasattr(half.forward, "__wrapped__")  # autocast is gone after training
     with pytest.raises(ValueError, match="got 'fp16'"):
         run(tmp_path, precision="fp16")
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the fused attention is the fast one")
+@pytest.mark.parametrize(("precision", "expected"), [("bf16", "eager"), ("fp32", "sdpa")])
+def test_a_cpu_trains_in_bf16_with_plain_attention(tmp_path, monkeypatch, precision, expected):
+    model, seen = new_model(), set()
+    forward = model.backbone.forward
+    monkeypatch.setattr(
+        model.backbone, "forward", lambda *args, **given: seen.add(model.backbone.config._attn_implementation) or forward(*args, **given)
+    )
+    run(tmp_path, model, precision=precision)
+    assert seen == {expected} and model.backbone.config._attn_implementation == "sdpa"
+    model.backbone.embeddings.LayerNorm.weight.data[0] = float("nan")
+    with pytest.raises(FloatingPointError):
+        run(tmp_path / "broken", model, precision=precision)
+    assert model.backbone.config._attn_implementation == "sdpa"
+
+
+def test_plain_attention_gives_the_same_gradients_for_every_part_of_a_model(corpus, tokenizer):
+    """An ELECTRA: its generator has a config of its own."""
+    model = electra.tiny(tokenizer, seed=1).eval()
+    batch = inputs.PretrainingBatches(lambda epoch: sampling.Sampler(corpus, "ssp", max_tokens=64), 1, 8, 10**6, 1)[0]
+    counts, found = {name: batch[name] for name in ("masked", "examples", "tokens")}, []
+    for context in (contextlib.nullcontext(), packing.plain_attention(model)):
+        with context:
+            torch.manual_seed(0)
+            loss, _ = trainer.micro_loss(model(batch["micro"][0]), batch["micro"][0], counts)
+            assert model.generator.config._attn_implementation == ("eager" if found else "sdpa")
+        model.zero_grad()
+        loss.backward()
+        found.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
+    torch.testing.assert_close(*found, atol=1e-5, rtol=1e-4)
+    assert found[0].abs().sum() > 0 and model.generator.config._attn_implementation == "sdpa"
 
 
 def test_a_loss_that_is_not_finite_stops_the_run(tmp_path):
