@@ -12,7 +12,7 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from . import corpus, disk, encoders, files, inputs, losses, weights
+from . import corpus, disk, encoders, files, hub, inputs, losses, weights
 from .heads import Siamese
 from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .template import Template
@@ -209,7 +209,7 @@ def settings_of(
 
 
 def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Embedder:
-    """What a run starts from: `tiny` or `tiny_electra` from scratch with this tokenizer, else a backbone from a run, a folder or the hub.
+    """What a run starts from: a model of `encoders.MADE_HERE` with this tokenizer, else a backbone from a run, a folder or the hub.
 
     Args:
         settings: what `settings_of` gave.
@@ -217,8 +217,9 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
     path, fresh = weights.source(name), ("siamese",) if settings["architecture"] == "siamese" else ()
-    if name in encoders.FROM_SCRATCH:
-        backbone, fresh = encoders.FROM_SCRATCH[name](tokenizer, seed, False).backbone, ("backbone", *fresh)
+    if name in encoders.MADE_HERE:
+        backbone = encoders.MADE_HERE[name](tokenizer, seed, False).backbone
+        fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = weights.with_head(AutoModel, path, name)
     _check_length(backbone, tokenizer, settings["max_tokens"])

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import cleaning, disk, electra, heads, joints, packing, runs, sources, weights
+from . import cleaning, disk, electra, embedded, heads, hub, joints, packing, runs, sources, weights
 from .heads import PairEncoder, widen_types
 
 CLASSES = 2
@@ -87,10 +87,10 @@ def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: I
     """The tokenizer of a model; for those from scratch a BPE of 8,192 trained on the first documents of `source`, kept under `folder`.
 
     Args:
-        scratch: names of models from scratch, beside FROM_SCRATCH.
+        scratch: names of models from scratch, next to MADE_HERE.
         form: what `corpus.documents` is told about the source (text_column, paragraph_separator, exclude_titles).
     """
-    if model not in (*FROM_SCRATCH, *scratch):
+    if model in hub.EMBEDDED or model not in (*MADE_HERE, *scratch):
         return load_tokenizer(model)
     if (Path(source) / "corpus.json").is_file():  # an index has its own
         return load_tokenizer(Path(source) / "tokenizer")
@@ -124,19 +124,23 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         >>> model.backbone.config.num_hidden_layers, model.fresh
         (2, ('pair', 'mlm'))
     """
-    config = RobertaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=512,
-        max_position_embeddings=514,
-        type_vocab_size=1,
-        bos_token_id=tokenizer.bos_token_id,
-        pad_token_id=tokenizer.pad_token_id,
-        eos_token_id=tokenizer.eos_token_id,
-    )
-    return from_config(config, tokenizer, seed, mlm)
+    return _roberta(tokenizer, seed, mlm, num_hidden_layers=2, hidden_size=128, max_position_embeddings=514)
+
+
+def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
+    """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, some 3.4 M parameters.
+
+    Example:
+        >>> mini(train_tokenizer(["a few words"], 300)).backbone.config.num_hidden_layers
+        4
+    """
+    return _roberta(tokenizer, seed, mlm, num_hidden_layers=4, hidden_size=192, max_position_embeddings=258)
+
+
+def _roberta(tokenizer, seed: int, mlm: bool, **size) -> PairEncoder:
+    ids = {"bos_token_id": tokenizer.bos_token_id, "pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    wide = {"num_attention_heads": 4, "intermediate_size": 4 * size["hidden_size"], "type_vocab_size": 1}
+    return from_config(RobertaConfig(vocab_size=len(tokenizer), **wide, **size, **ids), tokenizer, seed, mlm)
 
 
 def from_config(config, tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
@@ -220,7 +224,7 @@ def load(
     return model
 
 
-FROM_SCRATCH = {"tiny": tiny, "tiny_electra": electra.tiny}
+MADE_HERE = {"tiny": tiny, "tiny_electra": electra.tiny, "mini": mini, "pydocs_electra": embedded.electra_pair}
 
 
 def start_from(
@@ -235,7 +239,7 @@ def start_from(
     members: int = 1,
     joint: dict | None = None,
 ) -> PairEncoder:
-    """What a run starts from: `tiny` or `tiny_electra` from scratch with this tokenizer, anything else as `load` gives it.
+    """What a run starts from: a model of MADE_HERE with this tokenizer, anything else as `load` gives it.
 
     Args:
         context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
@@ -244,10 +248,10 @@ def start_from(
     Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
         trained.
     """
-    if name in FROM_SCRATCH:
+    if name in MADE_HERE:
         if generator:
             raise ValueError(f"generator: {name} starts from scratch, got {generator}")
-        model = FROM_SCRATCH[name](tokenizer, seed, mlm)
+        model = MADE_HERE[name](tokenizer, seed, mlm)
         model = joints.over(model, joint, seed) if joint else model
         model.give_members(members)
     else:

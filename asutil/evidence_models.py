@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
-from . import disk, encoders, files, losses, weights
+from . import disk, embedded, encoders, files, losses, weights
 from .heads import QuestionTypeProjection
 from .long_inputs import add_markers
 
@@ -229,15 +229,17 @@ def tiny_led(tokenizer) -> nn.Module:
     return AutoModelForSeq2SeqLM.from_config(LEDConfig(vocab_size=len(tokenizer), **size, **wide, **places, **ids))
 
 
-FROM_SCRATCH = {
+MADE_HERE = {
     "tiny": lambda tokenizer: encoders.tiny(tokenizer, mlm=False).backbone,
     "tiny_longformer": tiny_longformer,
     "tiny_led": tiny_led,
+    "pydocs_longformer": embedded.longformer,
+    "pydocs_led": embedded.led,
 }
 
 
 def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False) -> EvidenceFinder:
-    """What a run starts from: a backbone from scratch (`FROM_SCRATCH`), from a run, a folder or the hub, under fresh heads.
+    """What a run starts from: a backbone of MADE_HERE, or one from a run, a folder or the hub, under fresh heads.
 
     The markers of a long input are put into the tokenizer, and their embeddings drawn anew.
     Args:
@@ -246,8 +248,8 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, check
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
     with weights.seeded(seed), weights.quiet():
-        if name in FROM_SCRATCH:
-            backbone = FROM_SCRATCH[name](tokenizer)
+        if name in MADE_HERE:
+            backbone = MADE_HERE[name](tokenizer)
         else:
             backbone = _loaded(name)
             if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:

@@ -11,6 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 MIRROR = "ASUTIL_MIRROR"
+EMBEDDED_FOLDER = Path(__file__).parent / "pydocs_roberta"  # comes with this package, with its tokenizer and record
+EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")  # what is made of it (asutil.embedded)
 PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")  # files that can run any code when they are opened
 
 
@@ -24,9 +26,11 @@ def mirror(hub_id: str) -> Path | None:
 
 
 def model_path(name: str | Path) -> str:
-    """What `from_pretrained` should be given: a folder as it is, a mirrored model's folder, else the hub id itself."""
+    """What `from_pretrained` should be given: a folder as it is, a mirrored or embedded model's folder, else the hub id itself."""
     if Path(name).is_dir():
         return str(name)
+    if name in EMBEDDED:
+        return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)
 
 

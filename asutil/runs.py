@@ -24,7 +24,7 @@ from .parameters import effective, nearest, parameters, root, settings
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
-FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led")  # models that start from random weights
+FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
 NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
@@ -105,8 +105,11 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
         raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
     if Path(name).exists():
         return hub.sha256(Path(name))
-    if "/" not in name and nearest(name, FROM_SCRATCH, 0.7) and name not in FROM_SCRATCH:
-        raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, FROM_SCRATCH, 0.7)}")
+    if name in hub.EMBEDDED:
+        return hub.sha256(hub.EMBEDDED_FOLDER / "model.safetensors")
+    known = (*FROM_SCRATCH, *hub.EMBEDDED)
+    if "/" not in name and nearest(name, known, 0.7) and name not in known:
+        raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
         raise FileNotFoundError(f"{parameter}: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
     held = hub.mirror(name)

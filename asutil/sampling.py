@@ -18,13 +18,17 @@ REDRAWS, WALK = 8, 1000  # fresh draws of a negative, then so many of the next e
 OBJECTIVES = ("ssp", "sp", "psd", "nsp", "sop", "all", "sdc", "dpc", "dslc", "context_all", "mspp")
 
 
-def read_by(objective: str, data: str | None = None) -> str:
+def read_by(objective: str, data: str | None = None, negatives: int | None = None) -> str:
     """Whose examples an objective reads: its own; of `mlm`, masked language modelling alone, those of `data`.
 
+    Args:
+        negatives: of a group; only mlm, which has no labels, can do without.
     Paper: sentence_objectives, section 5.3 (MLM-only ablation).
     """
     if (objective == "mlm") != (data is not None):
         raise ValueError(f"data names the objective whose examples mlm reads, and is for mlm alone: got {data!r} for {objective}")
+    if negatives == 0 and objective != "mlm":
+        raise ValueError(f"negatives: 0 is for mlm alone, {objective} learns from labels")
     return data or objective
 
 

@@ -172,7 +172,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
 
 
 def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
-    """What the order of examples says of a model, whatever its threshold; nothing of fewer examples than a group has.
+    """What the order of examples says of a model, whatever its threshold; nothing of fewer examples than a group has or of positives alone.
 
     A group is the examples of one anchor, of mspp one example with its k candidates; examples of a group that is not whole are left out.
     Returns: auc over examples; rank_1, the share of groups whose best score is a positive's (at a tie a negative's), and rank_1_chance,
@@ -181,7 +181,7 @@ def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
     """
     each = labels.shape[1] if labels.ndim == 2 else 1 + sampler.negatives
     labels, scores, whole = labels.ravel(), scores.ravel(), labels.size // each * each
-    if not whole:
+    if not whole or labels.all():
         return {}
     ranked = metrics.ranking(np.arange(whole) // each, labels[:whole], scores[:whole])
     return {"auc": metrics.auc(labels, scores), "rank_1": ranked.p_at_1, "rank_1_chance": float(labels[:whole].mean())}
