@@ -268,6 +268,8 @@ class PretrainingBatches:
     """
 
     def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15, layout=None):
+        if not 0 <= mlm_share <= 1:
+            raise ValueError(f"mlm_share: 0 to 1 expected, got {mlm_share}")
         self.sampler = lru_cache(maxsize=2)(make_sampler)
         self.steps, self.batch_size, self.micro_tokens = steps, batch_size, micro_tokens
         self.seed, self.mlm_share, self.layout = seed, mlm_share, layout

@@ -355,6 +355,8 @@ def test_the_objective_of_each_example_of_a_union_stands_beside_it(corpus):
 def test_that_share_of_the_tokens_is_masked(corpus, share):
     batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=share)[0]
     assert batch["masked"] / batch["tokens"] == pytest.approx(share, rel=0.15)
+    with pytest.raises(ValueError, match="mlm_share: 0 to 1 expected, got 15"):
+        inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=15)
 
 
 def test_no_masking_leaves_the_mlm_loss_out(corpus):
