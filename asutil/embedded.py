@@ -1,6 +1,7 @@
 """The embedded backbone: a small RoBERTa that this project trained on `pydocs`, and other architectures that begin with its weights.
 
-`python -m asutil.embedded <run>` makes it from a finished run of `pretrain` with the objective `mlm`; book/reproduce.md has the commands.
+`python -m asutil.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone:
+`papermill notebooks/pretrain.ipynb -p objective mlm -p data psd -p hard_negatives 0 -p negatives 0 -p model mini -p max_tokens 256 ...`
 """
 
 import argparse

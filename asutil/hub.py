@@ -30,6 +30,10 @@ def model_path(name: str | Path) -> str:
     if Path(name).is_dir():
         return str(name)
     if name in EMBEDDED:
+        if not EMBEDDED_FOLDER.is_dir():
+            raise FileNotFoundError(
+                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name}: `python -m asutil.embedded` makes it from a run"
+            )
         return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)
 

@@ -106,7 +106,7 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     if Path(name).exists():
         return hub.sha256(Path(name))
     if name in hub.EMBEDDED:
-        return hub.sha256(hub.EMBEDDED_FOLDER / "model.safetensors")
+        return hub.sha256(Path(hub.model_path(name)) / "model.safetensors")
     known = (*FROM_SCRATCH, *hub.EMBEDDED)
     if "/" not in name and nearest(name, known, 0.7) and name not in known:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")

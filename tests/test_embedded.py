@@ -106,6 +106,13 @@ def test_the_same_name_with_other_weights_is_another_run(made, run, tmp_path):
     assert runs.identity("finetune", {"model": "pydocs_roberta"})["hash"] != first["hash"]
 
 
+def test_a_checkout_without_it_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "EMBEDDED_FOLDER", tmp_path / "pydocs_roberta")
+    for name in hub.EMBEDDED:
+        with pytest.raises(FileNotFoundError, match=f"{name}: this checkout comes without pydocs_roberta"):
+            runs.identity("finetune", {"model": name})
+
+
 def test_only_a_finished_run_of_masked_language_modelling_is_taken(run, tmp_path):
     folder = tmp_path / "pretrain-ssp-000000000002"
     (folder / "model").mkdir(parents=True)
