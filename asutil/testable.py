@@ -60,7 +60,10 @@ def of_name(data: dict, row: str, reason: str) -> str:
 
 
 def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
-    """Whether two rows are the same runs, or the same weights with the same figures of every question."""
+    """Whether two rows are the same runs, or the same weights with the same figures of every question.
+
+    An untrained encoder is known by the model that it was made of: two libraries may read it in two forms.
+    """
     pairs = list(zip(lines.sort_values("seed").itertuples(), other.sort_values("seed").itertuples()))
     return bool(pairs) and all(_same(one, two) for one, two in pairs)
 
@@ -68,7 +71,7 @@ def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
 def _same(one, two) -> bool:
     if one.record.get("name") and one.record["name"] == two.record.get("name"):
         return True
-    weights = [record.get("weights_sha256") or record.get("figures", {}).get("encoder") for record in (one.record, two.record)]
+    weights = [record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one.record, two.record)]
     return bool(weights[0]) and weights[0] == weights[1] and per_question(one).equals(per_question(two))
 
 

@@ -46,7 +46,7 @@ def test_without_a_reason_there_is_a_direction(tmp_path):
 # ------------------------------------------------------------------ one encoder under two names
 
 
-@pytest.mark.parametrize("kept", [{"name": "one-run"}, {"weights_sha256": {"a": "b"}}, {"weights_sha256": {}, "figures": {"encoder": "e"}}])
+@pytest.mark.parametrize("kept", [{"name": "one-run"}, {"weights_sha256": {"a": "b"}}, {"weights_sha256": {}, "inputs": {"model": "m"}}])
 def test_one_encoder_under_two_names(tmp_path, kept):
     """The same run, the same weights or the same vectors, with the same figures of every question."""
     for row in ("roberta_base", "roberta_ssp"):
