@@ -118,8 +118,7 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None):
 def plain_attention(model):
     """Attention as plain matrix products, in all parts of a model that would take torch's fused one.
 
-    On a CPU in bf16 the fused backward pass is slow: a RoBERTa of 6 layers of 384 trains 1.6 times as fast without it (1.2 times with
-    dropout), one of 4 layers of 192 twice as fast. In fp32 there is no difference.
+    On a CPU in bf16 the fused backward pass of torch 2.13 is the slower one; in fp32 there is no difference.
     """
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     fused = [config for config in configs.values() if getattr(config, "_attn_implementation", None) == "sdpa"]
