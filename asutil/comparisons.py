@@ -13,7 +13,7 @@ from .measured import columns as columns
 from .measured import figures as figures
 from .measured import reported as reported
 from .measured import side as side
-from .rows import claims
+from .rows import claims, claims_asked
 from .significance import Comparison
 
 LOST = 20  # one question in so many that a better system loses: for the table of what can be seen
@@ -137,10 +137,10 @@ def direction(claim: dict, pair: Comparison | None) -> str:
     return {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
 
 
-def outcome(data: dict, found: pd.DataFrame, claim: dict, draws: int = 10_000) -> Outcome:
-    """A claim on one metric with the best runs of its two rows that there are, see `pairs`."""
+def outcome(data: dict, found: pd.DataFrame, claim: dict, draws: int = 10_000, where: "Pair | None" = None) -> Outcome:
+    """A claim on one metric with the best runs of its two rows that there are, see `pairs`, or with those given."""
     a, b, metric = claim["row_a"], claim["row_b"], claim["metric"]
-    where = next(pairs(found, a, b, claim["dataset"]), None)
+    where = where or next(pairs(found, a, b, claim["dataset"]), None)
     if where is None:
         return Outcome(claim, None, None, None, testable.of_rows(data, (a, b), claim["dataset"]))
     ours = over_questions(where, a, b, metric, draws)
@@ -196,6 +196,22 @@ def _claim_cells(data: dict, one: Outcome, together: bool) -> list:
         markup.said(one.word, one.reason),
         *([_pooled_cell(one)] if together else []),
     ]
+
+
+def laptop_claims_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+    """The claims that the laptop rung asks of its own questions as HTML: the committed runs, and under them those of this machine."""
+    (data, found), body = given(paper, found, folder), []
+    for claim in claims_asked(data, "laptop"):
+        where = list(pairs(found, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",))) or [None]
+        text = Html(f"{html.escape(claim['claim'])} <small>{html.escape(claim['where'])}</small>")
+        head = [markup.cell(cell, rowspan=str(len(where))) for cell in (text, _compared(data, claim), claim["sign"])]
+        for pair in where:
+            one = outcome(data, found, claim, draws, pair) if pair else Outcome(claim, None, None, None, "")
+            origin = ["ours, this machine" if pair.source == HERE else "ours", len(pair.seeds)] if pair else "––"
+            body.append(markup.line([*head, markup.number(markup.points(one.questions)), *origin, markup.said(one.word, one.reason)]))
+            head = []
+    heads = ["The paper's claim", "Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Direction"]
+    return markup.table("Rung laptop, our own questions. Differences in points.", heads, body)
 
 
 def _pooled_cell(one: Outcome) -> Html:

@@ -1,6 +1,7 @@
 """Docstrings in the source files of installed packages, read without importing them and parsed once a machine."""
 
 import ast
+import gc
 import hashlib
 import json
 import logging
@@ -60,12 +61,17 @@ def _fingerprint(files: list[tuple[str, Path]]) -> str:
 
 
 def _in_file(path: Path) -> list[tuple[str, str]]:
+    collected = gc.isenabled()
+    gc.disable()  # a tree is many objects and no cycle: looking for some doubles the time
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
             nodes = [("", ast.parse(path.read_bytes()))]
     except SyntaxError as error:
         log.info("left out %s, line %s: %s", path.name, error.lineno, error.msg)
         return []
+    finally:
+        if collected:
+            gc.enable()
     found = []
     while nodes:
         qualname, node = nodes.pop()

@@ -1,10 +1,11 @@
 """The embedded backbone: a small RoBERTa that this project trained on `pydocs`, and other architectures that begin with its weights.
 
-`python -m asutil.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone:
-`papermill notebooks/pretrain.ipynb -p objective mlm -p data psd -p hard_negatives 0 -p negatives 0 -p model mini -p max_tokens 256 ...`
+`python -m asutil.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone; the command of
+that run is in its record and on the page *The embedded backbone*.
 """
 
 import argparse
+import shutil
 from pathlib import Path
 
 import torch
@@ -154,11 +155,12 @@ def _copy(module: nn.Module, state: dict[str, torch.Tensor], but: tuple[str, ...
 
 
 def export(run: str | Path, folder: str | Path) -> Path:
-    """Write the masked-language model of a finished run in half precision, with tokenizer and record.
+    """Write the masked-language model of a finished run in half precision, with tokenizer, record and log of its losses.
 
     Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
     """
-    path, record = weights.source(run), runs.read_record(runs.find(str(run)) or Path(run))
+    path, made = weights.source(run), runs.find(str(run)) or Path(run)
+    record = runs.read_record(made)
     learnt = record["settings"].get("objective")
     if learnt != "mlm":
         raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")
@@ -171,6 +173,7 @@ def export(run: str | Path, folder: str | Path) -> Path:
     with disk.whole_folder(folder) as part, weights.quiet():
         masked.half().save_pretrained(part)
         weights.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
+        shutil.copyfile(made / "log.jsonl", part / "log.jsonl")
         disk.write_json(part / "record.json", kept | {"model_sha256": hub.sha256(part / "model.safetensors")})
     return Path(folder)
 

@@ -252,7 +252,7 @@ def start_from(
     """
     if name in MADE_HERE:
         if generator:
-            raise ValueError(f"generator: {name} starts from scratch, got {generator}")
+            raise ValueError(f"generator: {name} has its own, got {generator}")
         model = MADE_HERE[name](tokenizer, seed, mlm)
         model = joints.over(model, joint, seed) if joint else model
         model.give_members(members)

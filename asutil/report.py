@@ -238,25 +238,68 @@ def laptop_table(
     gained, kind = ("label_accuracy", "claims") if claims else ("evidence_f1" if evidence else "map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
     for row in rows:
-        own = lines[lines.row == row]
-        head = markup.cell(data["rows"][row]["name"], "th", scope="row")
-        if not len(own):
-            body.append(markup.line([head, markup.word("not run"), *["–"] * (len(metrics) + 4 - tasks)], "as2-from-ours"))
-            continue
-        figures = [_ours(data, row, lines, own.source.iloc[0], "laptop", own, metric) for metric in metrics]
-        other = data["rows"][row].get("baseline")
-        pair = other and next(comparisons.pairs(lines, row, other, dataset, ("laptop",)), None)
-        reason = pair and testable.of_pair(data, pair.of(row), pair.of(other), gained)
-        apart = markup.points(pair and comparisons.over_questions(pair, row, other, gained))
-        gain = [] if tasks else [markup.said(testable.VERDICT, reason) if reason else markup.number(apart)]
-        origin = Html("model" + _linked(own, links or {}))
-        words = [_seeds(data, row, own), "laptop", *gain, markup.word("reduced budget")]
-        body.append(markup.line([head, origin, *figures, *words], "as2-from-ours"))
+        groups = [own for source in (COMMITTED, HERE) if len(own := lines[(lines.row == row) & (lines.source == source)])]
+        head = [markup.cell(data["rows"][row]["name"], "th", scope="row", rowspan=str(max(1, len(groups))))]
+        if not groups:
+            body.append(markup.line([*head, markup.word("not run"), *["–"] * (len(metrics) + 4 - tasks)], "as2-from-ours"))
+        for own in groups:
+            source = own.source.iloc[0]
+            figures = [_ours(data, row, lines, source, "laptop", own, metric) for metric in metrics]
+            origin = Html("ours" if source == COMMITTED else "ours, this machine" + _linked(own, links or {}))
+            gain = [] if tasks else [_gain(data, row, lines, source, gained)]
+            words = [_seeds(data, row, own), "laptop", *gain, markup.word("reduced budget")]
+            body.append(markup.line([*head, origin, *figures, *words], "as2-from-ours"))
+            head = []
     size = f" {_questions(lines):,} test {kind}." if not tasks and _questions(lines) else ""
     task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"
-    title = f"{where}Rung laptop: {task}, and a tiny model from scratch; nothing of the paper.{size} Points, mean ± std over seeds."
+    title = f"{where}Rung laptop: {task}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
     gain = [] if tasks else [f"{NAMES[gained]} against its baseline [95 %]"]
     return markup.table(title, ["Row", "From", *(NAMES[m] for m in metrics), "Seeds", "Budget", *gain, "Verdict"], body)
+
+
+def _gain(data: dict, row: str, lines: pd.DataFrame, source: str, metric: str) -> Html:
+    """The difference of a row of the laptop rung to its baseline, question by question, both from one source."""
+    other, dataset = data["rows"][row].get("baseline"), lines.dataset.iloc[0]
+    same = comparisons.pairs(lines[lines.source == source], row, other, dataset, ("laptop",)) if other else iter(())
+    pair = next(same, None)
+    if reason := pair and testable.of_pair(data, pair.of(row), pair.of(other), metric):
+        return markup.said(testable.VERDICT, reason)
+    return markup.number(markup.points(pair and comparisons.over_questions(pair, row, other, metric)))
+
+
+def _made_on(lines: pd.DataFrame) -> str:
+    """Which machines made the committed runs among some lines."""
+    machines = (line.record.get("hardware", {}) for line in lines[lines.source == COMMITTED].itertuples())
+    named = (f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in machines if one)
+    known = list(dict.fromkeys(named))
+    return f" Ours: {'; '.join(known)}." if known else ""
+
+
+def demo_table(paper: str = "sentence_objectives", found: pd.DataFrame | None = None, folder=None) -> str:
+    """What `make book` made on this machine as HTML: each row's own task beside shared words, its ranking, and what it gains.
+
+    MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with its 95 % bootstrap
+    interval. Nothing of a committed record stands here.
+    Returns: "" where no row of the demonstration has been fine-tuned on this machine.
+    """
+    data, found = given(paper, found, folder)
+    demo = data["demo"]
+    here = found[(found.source == HERE) & (found.rung == demo["rung"])]
+    ranked = here[here.dataset.isin(data["rungs"][demo["rung"]]["datasets"]) & here.row.isin(demo["rows"])]
+    if ranked.empty:
+        return ""
+    body = _baselines(ranked, ["map"], 1)
+    for row in demo["rows"]:
+        own, task = ranked[ranked.row == row], here[(here.dataset == PRETRAINING) & (here.row == row)]
+        name = markup.cell(data["rows"][row]["name"], "th", scope="row")
+        figures = [
+            _ours(data, row, here, HERE, demo["rung"], of, metric) if len(of) else markup.number("–")
+            for of, metric in ((task, "auc"), (own, "map"))
+        ]
+        body.append(markup.line([name, *figures, _gain(data, row, ranked, HERE, "map")], "as2-from-ours"))
+    title = f"Made on this machine: {_questions(ranked):,} test questions of {ranked.dataset.iloc[0]}, one seed. Points."
+    heads = ["Row", "AUC on its own task, held-out documents", NAMES["map"], f"{NAMES['map']} against its baseline [95 %]"]
+    return markup.table(title, heads, body)
 
 
 def verdict_table(found: dict[str, pd.DataFrame] | None = None, links=None, folder=None) -> str:

@@ -1,7 +1,7 @@
 """From runs to `results/`: finished runs of the papers' rows as small records of numbers, without any text.
 
 `python -m asutil.results` (or `make results`) writes `results/<paper>/<row>/<dataset>-<rung>-seed<k>.json` for every finished run of a
-row above the laptop rung.
+row above the laptop rung, and with `--laptop` for those of the laptop rung alone.
 """
 
 import argparse
@@ -16,10 +16,10 @@ from .rows import untrained
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
 
-def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:
-    """Write the records of a paper's finished runs into `results/`, never those of the laptop rung. Returns the files written."""
+def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
+    """Write the records of a paper's finished runs into `results/`, those above the laptop rung or those of it. Returns the files."""
     written, found, data = [], experiments.records(paper, results, runs_dir), experiments.read(paper)
-    found = found[(found.source == experiments.HERE) & (found.rung != "laptop")]
+    found = found[(found.source == experiments.HERE) & ((found.rung == "laptop") == laptop)]
     for line in found.itertuples():
         place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -100,12 +100,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m asutil.results", description=publish.__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
+    parser.add_argument("--laptop", action="store_true", help="the records of the laptop rung, in place of those above it")
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in experiments.papers()]
     if unknown:
         parser.error(f"no paper {unknown[0]!r}{runs.nearest(unknown[0], experiments.papers())} ({', '.join(experiments.papers())})")
     for paper in given.papers or experiments.papers():
-        for path in publish(paper, runs_dir=given.runs_dir):
+        for path in publish(paper, runs_dir=given.runs_dir, laptop=given.laptop):
             print(path.relative_to(runs.root()))
 
 

@@ -40,7 +40,7 @@ KEYS = {
         ("slug", "title", "authors", "unit", "rows", "tables"),
         ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts", "questions"),
     ),
-    "rungs": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours")),
+    "rungs": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of")),
     "demo": (("rung", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
     "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable")),
@@ -136,6 +136,9 @@ def _check(data, paper: str) -> None:
         all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
         all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
         all_of(rung.get("more_seeds", ()), rung["rows"], f"rung {name}: more_seeds")
+        asked_of = rung.get("asked_of", {})
+        all_of(asked_of, datasets, f"rung {name}: asked_of", "data set")
+        all_of(asked_of.values(), (*rung["datasets"], *rung.get("claims", ())), f"rung {name}: asked_of", "data set of the rung")
         verifying = [row for row in rung["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
         if verifying and not rung.get("claims"):
             raise ValueError(f"rung {name}: row {verifying[0]} verifies claims, but the rung has no claims (data sets of claims)")
@@ -229,6 +232,20 @@ def _cell(cell, place: str) -> None:
 def claims(data: dict) -> list[dict]:
     """The claims of a paper, each once for every metric that it is tested on, which is then its `metric`."""
     return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
+
+
+def claims_asked(data: dict, rung: str) -> list[dict]:
+    """The claims whose rows a rung runs, each on the data set that it asks them of in place of the paper's (`asked_of`).
+
+    Of claims that differ in the paper's data set alone, the first stands for all.
+    """
+    budget, known = data["rungs"][rung], {}
+    for claim in claims(data):
+        dataset = budget.get("asked_of", {}).get(claim["dataset"])
+        if dataset and {claim["row_a"], claim["row_b"]} <= set(budget["rows"]):
+            asked = tuple(claim[key] for key in ("row_a", "row_b", "metric", "sign"))
+            known.setdefault((*asked, dataset), claim | {"dataset": dataset})
+    return list(known.values())
 
 
 def _metrics(claim: dict) -> list[str]:

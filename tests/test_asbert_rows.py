@@ -150,7 +150,7 @@ def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
 
 def test_the_rungs_below_the_papers():
     laptop = plan("laptop")
-    assert {job.dataset for job in laptop} == {"pydocs"} and {job.parameters["model"] for job in laptop} == {"tiny"}
+    assert {job.dataset for job in laptop} == {"pydocs"} and {job.parameters["model"] for job in laptop} == {"pydocs_roberta"}
     assert {runs.settings("embed", job.parameters)["protocol"] for job in laptop} == {"clean"}
     for job in plan("small"):
         settings = runs.settings("embed", job.parameters)

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from asutil import comparisons, experiments, questions, significance
+from asutil import comparisons, experiments, questions, rows, significance
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -64,6 +64,35 @@ def test_claims_pair_seeds(tmp_path):
     html = comparisons.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
     row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     assert row[4:] == ["+0.0 [+0.0, +0.0]", "1", "small", "unclear"]
+
+
+def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp_path):
+    """Only the laptop's own records answer, the committed ones and, in a line below, those of this machine."""
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.9), record("roberta_ssp", "wikiqa", "small", 0, 0.1))
+    commit(tmp_path, *[record("roberta_base", "pydocs", "laptop", seed, 0.4) for seed in (0, 1)])
+    commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
+    lines = found(tmp_path)
+    local = lines[(lines.rung == "laptop") & (lines.seed == 0)]
+    local = local.assign(source=experiments.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
+    table = cells(comparisons.laptop_claims_table(PAPER, pd.concat([lines, local]), draws=500, folder=FOLDER))
+    place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
+    ours, here = table[place : place + 2]
+    assert ours[1:3] == ["RoBERTa + SSP − RoBERTa-Base, pydocs, P@1", "+"] and ours[3].startswith("+50.0 [")
+    assert ours[4:] == ["ours", "2", "shows"] and here[1:] == ["ours, this machine", "1", "opposite"] and here[0].startswith("-50.0 [")
+    data = experiments.read(PAPER, FOLDER)
+    asked = rows.claims_asked(data, "laptop")
+    assert {claim["dataset"] for claim in asked} == {"pydocs"} and not {"psd_trecqa", "sp_tanda", "sp_asnq"} & {one["id"] for one in asked}
+    assert len(asked) == len({(one["row_a"], one["row_b"], one["metric"], one["sign"]) for one in asked}) == 2 * 9
+    assert next(row for row in table if row[0].startswith("On WikiQA the PSD"))[3:] == ["–", "–", "–", "not run"]
+
+
+def test_claims_that_differ_in_the_papers_data_set_alone_are_asked_once():
+    asked = [claim["id"] for claim in rows.claims_asked(experiments.read("joint_inference", FOLDER), "laptop")]
+    assert "joint_alone_ie_k_wikiqa" in asked and "mspp_joint_fever_dev" in asked
+    assert not [name for name in asked if name.endswith(("_trecqa", "_asnq", "_fever_test", "climate_fever"))]
+    data = {"claims": [{"id": name, "dataset": name, "row_a": "a", "row_b": "b", "metric": "map", "sign": "+"} for name in ("x", "y", "z")]}
+    data["rungs"] = {"laptop": {"rows": ["a", "b"], "asked_of": {"x": "own", "y": "own", "z": "other"}}}
+    assert [(claim["id"], claim["dataset"]) for claim in rows.claims_asked(data, "laptop")] == [("x", "own"), ("z", "other")]
 
 
 def test_a_paper_without_claims(results, tmp_path):

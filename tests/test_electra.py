@@ -270,7 +270,7 @@ def test_tiny_electra_is_small_and_a_function_of_its_seed(tokenizer):
     assert shared(model) == [True] * 4
     at_8192 = sum(p.numel() for p in model.parameters()) + (8192 - len(tokenizer)) * 129  # an embedding and a bias a token
     assert 1.5e6 < at_8192 < 2e6
-    with pytest.raises(ValueError, match="starts from scratch, got own"):
+    with pytest.raises(ValueError, match="tiny_electra has its own, got own"):
         encoders.start_from("tiny_electra", tokenizer, 128, mlm=True, generator="own")
 
 

@@ -16,8 +16,8 @@ from .test_notebooks import papermill, questions_file  # noqa: F401
 def made(tmp_path_factory, questions_file):  # noqa: F811
     """A triplet and a siamese network from scratch, and averaged word vectors of the same questions."""
     folder = tmp_path_factory.mktemp("runs")
-    papermill("embed", folder, dataset=questions_file, epochs=2, max_tokens=24, triplets_per_question=2)
-    papermill("embed", folder, dataset=questions_file, architecture="siamese", epochs=1, max_tokens=24)
+    papermill("embed", folder, model="tiny", dataset=questions_file, epochs=2, max_tokens=24, triplets_per_question=2)
+    papermill("embed", folder, model="tiny", dataset=questions_file, architecture="siamese", epochs=1, max_tokens=24)
     draw = np.random.default_rng(0)
     lines = (f"{word} {' '.join(f'{x:.3f}' for x in draw.normal(size=8))}\n" for word in ("where", "stands", *WORDS))
     vectors = tmp_path_factory.mktemp("vectors") / "made_up.txt"

@@ -20,6 +20,7 @@ def run(tmp_path_factory, tokenizer):
     model.save(folder / "model", untrained=("pair",))
     record = {"notebook": "pretrain", "settings": {"objective": "mlm", "data": "psd"}, "metrics": {"validation": {"mlm_loss": 3.25}}}
     disk.write_json(folder / "record.json", record | runs.hashes(folder))
+    (folder / "log.jsonl").write_text('{"step": 1, "loss": 9.0}\n', encoding="utf-8")
     return folder
 
 
@@ -49,6 +50,7 @@ def test_it_is_the_run_in_half_precision(run, made, tokenizer):
     assert len(names) > 60 and loaded.fresh == ("pair",) and loaded.tokenizer.get_vocab() == tokenizer.get_vocab()
     record = disk.read_json(made / "record.json")
     assert record["metrics"]["validation"] == {"mlm_loss": 3.25} and record["model_sha256"] == hub.sha256(made / "model.safetensors")
+    assert (made / "log.jsonl").read_bytes() == (run / "log.jsonl").read_bytes()
 
 
 def test_an_electra_pair_begins_with_its_hidden_states_and_its_guesses(made, tokenizer):

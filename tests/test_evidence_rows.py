@@ -92,7 +92,7 @@ def test_what_a_rung_runs(rung):
     column = (lambda row: "pydocs_evidence") if rung == "laptop" else dataset_of
     wanted = [(row, column(row), seed) for row in runs_now for seed in budget["seeds"]]
     assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
-    assert len(budget["seeds"]) == {"laptop": 1, "small": 3, "gpu": 5, "paper": 5}[rung]
+    assert len(budget["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[rung]
     assert set(budget["rows"]) == set(RUNNABLE) if rung == "paper" else set(budget["rows"]) < set(RUNNABLE)
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
@@ -393,11 +393,13 @@ def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
 def test_published_runs_are_read_back(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}
     made(tmp_path, "small", levels, [0, 1])
-    made(tmp_path, "laptop", {"longformer_base": 0.5}, [0])  # never published
+    made(tmp_path, "laptop", {"longformer_base": 0.5}, [0])  # published where that is asked for
     before = found(tmp_path)
     places = results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     names = [f"{path.parent.name}/{path.name}" for path in places]
     assert sorted(names) == sorted(f"{row}/{dataset_of(row)}-small-seed{seed}.json" for row in levels for seed in (0, 1))
+    (asked,) = results.publish(PAPER, tmp_path / "other", tmp_path / "runs", laptop=True)
+    assert f"{asked.parent.name}/{asked.name}" == "longformer_base/pydocs_evidence-laptop-seed0.json"
     held = {name: json.loads(path.read_text()) for name, path in zip(names, places)}
     for name, record in held.items():
         row, seed = name.split("/")[0], record["seed"]
@@ -505,7 +507,7 @@ def test_the_laptop_shows_its_own_questions(tmp_path):
     table = {row[0]: row for row in cells(html)}
     assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]
     row = table["Longformer-base + contrastive loss"]
-    assert row[1] == "model" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
+    assert row[1] == "ours, this machine" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
     gain = [comparisons.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
     assert row[6].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4:6] == ["1", "laptop"] and row[7] == "reduced budget"
     assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table

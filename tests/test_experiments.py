@@ -214,7 +214,7 @@ def test_transfer_is_two_calls_of_finetune():
 
 
 def test_mlm_only_runs_start_the_head_anew():
-    pre, fine = plan("laptop", rows=["roberta_mlm_only_sp_data"])
+    pre, fine = plan("laptop", rows=["roberta_mlm_only_sp_data"], seeds=[0])
     assert (pre.parameters["objective"], pre.parameters["data"], fine.parameters["keep_head"]) == ("mlm", "sp", False)
 
 
@@ -339,7 +339,7 @@ def test_searches_are_named_and_hold_their_tries():
 
 
 def test_parameters_for_every_run_reach_those_that_have_them():
-    jobs = plan("laptop", rows=["roberta_psd"], more={"workers": 2, "precision": "bf16"})
+    jobs = plan("laptop", rows=["roberta_psd"], seeds=[0], more={"workers": 2, "precision": "bf16"})
     assert ["workers" in job.parameters for job in jobs] == [True, False]
     assert all(job.command.endswith("-p precision bf16") for job in jobs)
     with pytest.raises(ValueError, match="more: unknown parameter 'precison'; did you mean 'precision'"):
@@ -353,6 +353,8 @@ def test_the_demo():
         ("finetune", "roberta_base", 0),
         ("pretrain", "roberta_psd", 0),
         ("finetune", "roberta_psd", 0),
+        ("pretrain", "roberta_ssp", 0),
+        ("finetune", "roberta_ssp", 0),
     ]
 
 
@@ -529,12 +531,12 @@ def plain_settings(monkeypatch):
 
 
 def test_local_runs_find_their_rows(tmp_path, plain_settings):
-    tiny = {"rung": "laptop", "model": "tiny", "steps": 10}
-    pre = local_run(tmp_path, "pretrain", tiny | {"objective": "psd", "corpus": "pydocs", "seed": 0})
+    start = {"rung": "laptop", "model": "pydocs_roberta", "steps": 10}
+    pre = local_run(tmp_path, "pretrain", start | {"objective": "psd", "corpus": "pydocs", "seed": 0})
     fine = {"rung": "laptop", "dataset": "pydocs", "steps": 10}
     one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 0})
-    base = local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0})
-    local_run(tmp_path, "finetune", fine | {"model": "tiny", "seed": 0, "steps": 999})  # not the row's own parameters
+    base = local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0})
+    local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
     (tmp_path / "finetune-111111111111").mkdir()  # not finished
     found = experiments.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)

@@ -321,7 +321,7 @@ def test_records_of_claims(tmp_path):
     assert "81.2" in fever and not any(figure in climate for figure in ("81.2", "79.25", "74.39", "80.01"))
     laptop = cells(report.laptop_table(PAPER, lines, table="table_3"))
     assert laptop[0][2] == "Label accuracy" and laptop[0][-2] == "Label accuracy against its baseline [95 %]"
-    assert next(row for row in laptop if row[0] == "Joint Pre IEk + FT IE1")[1:5] == ["model", "40.0", "1", "laptop"]
+    assert next(row for row in laptop if row[0] == "Joint Pre IEk + FT IE1")[1:5] == ["ours, this machine", "40.0", "1", "laptop"]
 
 
 def test_public_labels_of_both_sides_are_two_columns(tmp_path):

@@ -316,15 +316,23 @@ def test_laptop_table(machine):
     html = report.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
-    assert table[3] == ["RoBERTa-Base", "model", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
+    assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
     assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 7]
     psd = line(html, "RoBERTa + PSD")
-    assert [text.rstrip("†‡") for text in psd[:7]] == ["RoBERTa + PSD", "model (seed 0)", "70.0", "72.0", "82.0", "1", "laptop"]
+    assert [text.rstrip("†‡") for text in psd[:7]] == [
+        "RoBERTa + PSD",
+        "ours, this machine (seed 0)",
+        "70.0",
+        "72.0",
+        "82.0",
+        "1",
+        "laptop",
+    ]
     assert psd[7].startswith("+12.0 [") and psd[8] == "reduced budget"
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html
     own_task = report.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
-    assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "model"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
+    assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "ours, this machine"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
     assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
     only = cells(report.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
     assert [row[0] for row in only[3:]] == [
@@ -332,6 +340,32 @@ def test_laptop_table(machine):
     ]
     empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
     assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(experiments.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
+
+
+def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_path):
+    commit(tmp_path / "kept", *[record("roberta_base", "pydocs", "laptop", seed, 0.2) for seed in (0, 1, 2)])
+    commit(
+        tmp_path / "kept",
+        record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
+    )
+    html = report.laptop_table(PAPER, experiments.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
+    table = cells(html)
+    place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
+    assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:7] == ["3", "laptop"]
+    assert table[place + 1][:2] == ["ours, this machine", "50.0"]
+    place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa + PSD")
+    assert table[place][7].startswith("-6.0 [") and table[place + 1][6].startswith("+12.0 [")  # each against its own kind
+    assert "Ours: 2 x86_64 cores, Linux." in html
+
+
+def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
+    commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
+    both = experiments.records(PAPER, tmp_path / "kept", machine, FOLDER)
+    table = cells(report.demo_table(PAPER, both, FOLDER))
+    assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
+    assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
+    assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
+    assert report.demo_table(PAPER, both[both.source != experiments.HERE], FOLDER) == ""
 
 
 @pytest.mark.parametrize("paper", experiments.papers()[1:])

@@ -1,7 +1,7 @@
 """The book's own Sphinx extension: notebooks and runs in, pages out, nothing asked of another host.
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, takes out what
-would load scripts from elsewhere, and gives the pages their directives (`as2_code`, `as2_results`, `as2_figures`,
+would load scripts from elsewhere, and gives the pages their directives (`as2_backbone`, `as2_code`, `as2_results`, `as2_figures`,
 `as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`, `as2_costs`, `as2_trust`).
 """
 
@@ -9,6 +9,7 @@ import json
 import sys
 from pathlib import Path
 
+import as2_backbone
 import as2_benchmarks
 import as2_code
 import as2_contexts
@@ -101,8 +102,8 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    pages = as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks, as2_costs, as2_trust
-    for module in pages:
+    pages = as2_backbone, as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks
+    for module in (*pages, as2_costs, as2_trust):
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

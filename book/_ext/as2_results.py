@@ -36,6 +36,22 @@ class Laptop(Shown):
         return boxed(report.laptop_table(paper, links=self.links, table=table))
 
 
+class Demo(Shown):
+    """What `make book` made on this machine."""
+
+    required_arguments = 0
+
+    def show(self):
+        return boxed(report.demo_table()) or note("Nothing has run on this machine yet: `make book` fills this table.")
+
+
+class LaptopClaims(Shown):
+    """The paper's claims, asked of the laptop rung's own questions."""
+
+    def show(self, paper):
+        return boxed(comparisons.laptop_claims_table(paper))
+
+
 class Claims(Shown):
     def show(self, paper):
         return boxed(comparisons.claims_table(paper)) if experiments.read(paper).get("claims") else []
@@ -120,7 +136,9 @@ DIRECTIVES = {
     "claims": Claims,
     "commands": Commands,
     "datasets": Datasets,
+    "demo": Demo,
     "laptop": Laptop,
+    "laptop-claims": LaptopClaims,
     "limits": Limits,
     "results": Results,
     "runs": Runs,

@@ -1,0 +1,64 @@
+"""Directives of the page on the embedded backbone: how it was made and what it is, from the record in its folder."""
+
+from as2_figures import drawn
+from as2_pages import SOURCES, Shown, boxed
+from docutils import nodes
+
+from asutil import disk, hub, markup, report
+
+SOURCES["backbone"] = lambda _: sorted(hub.EMBEDDED_FOLDER.glob("*"))
+
+
+def record() -> dict:
+    return disk.read_json(hub.EMBEDDED_FOLDER / "record.json")
+
+
+class Backbone(Shown):
+    """Its record as a table."""
+
+    kind = "backbone"
+    required_arguments = 0
+
+    def show(self):
+        made, size = record(), (hub.EMBEDDED_FOLDER / "model.safetensors").stat().st_size / 1e6
+        settings, figures = made["settings"], made["figures"]
+        hours = figures["training_seconds"] / 3600
+        lines = {
+            "Size": f"{figures['parameters']:,} parameters with heads for training; {size:.1f} MB in half precision",
+            "Text": f"pydocs: {figures['corpus']['documents']:,} documents, {figures['corpus']['tokens']:,} tokens",
+            "Read": f"{figures['tokens']:,} tokens in {settings['steps']:,} steps, {settings['mlm_share'] or 0.15:.0%} of them masked",
+            "Loss on held-out documents": f"{made['metrics']['validation']['mlm_loss']:.2f} nats a masked token",
+            "Time": f"{hours:.1f} hours of one core, shared with other work, precision {settings['precision']}",
+            "Fingerprint of the text": made["inputs"]["corpus"],
+            "SHA-256 of the weights": made["model_sha256"],
+            "Commit": made["commit"],
+            "Versions": ", ".join(f"{name} {version}" for name, version in made["versions"].items()),
+        }
+        body = [markup.line([markup.cell(name, "th", scope="row"), text]) for name, text in lines.items()]
+        return boxed(markup.table("The record of the embedded backbone.", ["What", "Value"], body))
+
+
+class BackboneCommand(Shown):
+    """The command that makes it again."""
+
+    kind = "backbone"
+    required_arguments = 0
+
+    def show(self):
+        given = " ".join(f"-p {name} {value}" for name, value in record()["given"].items())
+        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.embedded {record()['name']}"
+        return [nodes.literal_block(text, text, language="bash")]
+
+
+class BackboneLoss(Shown):
+    """Its training loss by step."""
+
+    kind = "backbone"
+    required_arguments = 0
+
+    def show(self):
+        figure = report.training_curves({"masked language modelling": hub.EMBEDDED_FOLDER / "log.jsonl"})
+        return drawn(figure, "The loss stays near that of token frequencies, and then falls: attention has found what to copy.")
+
+
+DIRECTIVES = {"backbone": Backbone, "backbone-command": BackboneCommand, "backbone-loss": BackboneLoss}
