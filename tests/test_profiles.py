@@ -50,7 +50,7 @@ def project(tmp_path, monkeypatch):
         data = yaml.safe_load(path.read_text("utf-8"))
         data["rungs"] = {name: rung for name, rung in data["rungs"].items() if (path.stem, name) == ("sentence_objectives", "laptop")}
         if data["rungs"]:
-            data["rungs"]["laptop"]["rows"] = ["roberta_ssp", "roberta_psd"]
+            data["rungs"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
             data["demo"] = {"rung": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
         path.write_text(yaml.safe_dump(data))
     plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in experiments.jobs("sentence_objectives", "laptop")}

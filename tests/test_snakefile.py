@@ -80,7 +80,7 @@ def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
     (tmp_path / "book").mkdir()
     path = tmp_path / "experiments" / "sentence_objectives.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
-    laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
+    laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
     data["rungs"] = {"laptop": data["rungs"]["laptop"] | laptop}
     data["demo"] = {"rung": "laptop", "rows": ["roberta_base"], "seeds": [0]}
     path.write_text(yaml.safe_dump(data))

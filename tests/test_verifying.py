@@ -469,7 +469,7 @@ def run_notebook(given):
     return names
 
 
-SMALL = {"max_tokens": 96, "epochs": 1, "batch_size": 8, "warmup_steps": 1}
+SMALL = {"model": "tiny", "max_tokens": 96, "epochs": 1, "batch_size": 8, "warmup_steps": 1}
 
 
 @pytest.fixture
