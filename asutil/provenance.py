@@ -22,8 +22,8 @@ def of_project(folder: Path) -> dict:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     sources = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        sources.update(f"{path.name}\0{hub.sha256(path)}\n".encode())
+    for name, path in source_files(Path(__file__).parent):
+        sources.update(f"{name}\0{hub.sha256(path)}\n".encode())
     return {
         "versions": versions,
         "hardware": _hardware(),
@@ -32,6 +32,11 @@ def of_project(folder: Path) -> dict:
         "peak_memory_bytes": _peak_memory(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def source_files(package: Path) -> list[tuple[str, Path]]:
+    """The sources of a package with their names in it, those of its folders included, in the order of the names."""
+    return sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py"))
 
 
 def _hardware() -> dict:

@@ -242,7 +242,7 @@ def test_deviations_are_numbered_and_found():
     assert re.findall(r"^\((D-\d+)\)=\n\*\*(D-\d+) ·", text, re.MULTILINE) == [(name, name) for name in entries]
     assert set(re.findall(r"\(#(D-\d+)\)", text)) <= {*entries}
     # wherever something depends on one of them
-    folders = ("asutil/*", "book/papers/*.md", "book/_ext/*.py", "data_cards/*.md", "notebooks/*.ipynb", "experiments/*.yml", "trust/*.py")
+    folders = ("asutil/**/*.py", "asutil/**/*.yml", "book/papers/*.md", "book/_ext/*.py", "data_cards/*.md", "notebooks/*.ipynb", "experiments/*.yml", "trust/*.py")
     sources = [path for folder in folders for path in ROOT.glob(folder) if path.is_file()]
     named = {(path.name, name) for path in sources for name in re.findall(r"\bD-\d\d+", path.read_text("utf-8"))}
     assert len(named) > 50 and not [(path, name) for path, name in named if name not in {*entries, *rows}]

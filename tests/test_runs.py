@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil import disk, parameters, runs
+from asutil import disk, parameters, provenance, runs
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
@@ -194,3 +194,10 @@ def test_a_long_value_is_not_shown_whole():
     with pytest.raises(ValueError, match=r"peak_lr of finetune is float, got 'x{299}… \(100,002 characters\)") as refused:
         runs.check("finetune", {"peak_lr": "x" * 100_000})
     assert len(str(refused.value)) < 600
+
+
+def test_the_sources_are_named_by_their_place_in_the_package(tmp_path):
+    for name in ("b.py", "a/c.py", "a/__init__.py", "a/notes.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert [name for name, _ in provenance.source_files(tmp_path)] == ["a/__init__.py", "a/c.py", "b.py"]

@@ -59,7 +59,7 @@ def compare(name: str, fast, expected, tensors: list) -> None:
 
 def modules() -> list:
     """All modules of asutil that can be imported here."""
-    return [importlib.import_module(f"asutil.{found.name}") for found in pkgutil.iter_modules(asutil.__path__)]
+    return [importlib.import_module(found.name) for found in pkgutil.walk_packages(asutil.__path__, "asutil.")]
 
 
 def known_losses() -> set[str]:

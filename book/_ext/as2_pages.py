@@ -19,7 +19,7 @@ def card_files(_: str) -> list[Path]:
 
 
 def module_files(_: str) -> list[Path]:
-    return sorted((ROOT / "asutil").glob("*.py"))
+    return sorted((ROOT / "asutil").rglob("*.py"))
 
 
 def run_files(_: str) -> list[Path]:
