@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cleaning, disk, docstrings, files, hub, runs, sources
+from . import cleaning, disk, docstrings, files, hub, sources, spelling
 from .metrics import VERDICTS
 
 LABELS = VERDICTS  # a label is a number: 0, 1, 2
@@ -138,7 +138,7 @@ def _paths(name) -> dict[str, Path | None]:
         folder, needed = files.expanded(name), ("train", "dev")
         if not folder.is_dir():
             known = ", ".join(NAMES)
-            raise FileNotFoundError(f"{name}: expected one of {known} or a folder with claims{runs.nearest(name, NAMES)}")
+            raise FileNotFoundError(f"{name}: expected one of {known} or a folder with claims{spelling.nearest(name, NAMES)}")
     paths = {}
     for side in SIDES:
         found = [path for form in FILES if (path := folder / form.format(side)).is_file()]

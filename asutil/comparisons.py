@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, measured, questions, significance, testable
+from . import experiments, markup, measured, questions, rundir, significance, testable
 from .experiments import COMMITTED, HERE
 from .markup import LEGEND, NAMES, Html
 from .measured import PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
@@ -55,7 +55,7 @@ class Pair(NamedTuple):
         return lines if no_spread(lines) else lines[lines.seed.isin(self.seeds)]
 
 
-def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, rungs=experiments.RUNGS[1:]):
+def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, rungs=rundir.RUNGS[1:]):
     """Where two rows can be compared: the committed results first, of each source the largest rung first."""
     known = found[found.dataset == dataset]
     if not {row, other} <= set(known.row):

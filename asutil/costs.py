@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import claims, evidence, experiments, questions, runs
+from . import claims, evidence, experiments, questions, rundir, runs
 from .disk import read_json
 from .rows import papers, read, seeds
 
@@ -243,7 +243,7 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
     Columns: notebook, kind, dataset, longest, runs, tokens (an example), speed (tokens a second), hours (of a whole run); medians.
     """
     found = {}
-    for path in sorted((runs.root() / folder).glob("*/*/*.json")):
+    for path in sorted((rundir.root() / folder).glob("*/*/*.json")):
         record = read_json(path)
         if record.get("figures", {}).get("examples"):
             try:

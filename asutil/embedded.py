@@ -23,7 +23,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from . import disk, electra, heads, hub, runs, weights
+from . import disk, electra, heads, hub, rundir, weights
 
 WINDOW = 64  # tokens on both sides together that a token of a Longformer reads
 LONG = 1024  # positions of a Longformer and of an LED
@@ -159,8 +159,8 @@ def export(run: str | Path, folder: str | Path) -> Path:
 
     Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
     """
-    path, made = weights.source(run), runs.find(str(run)) or Path(run)
-    record = runs.read_record(made)
+    path, made = weights.source(run), rundir.find(str(run)) or Path(run)
+    record = rundir.read_record(made)
     learnt = record["settings"].get("objective")
     if learnt != "mlm":
         raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")

@@ -14,7 +14,7 @@ from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, 
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, AutoTokenizer, PreTrainedTokenizerFast, RobertaConfig
 
-from . import cleaning, disk, electra, embedded, heads, hub, joints, packing, runs, sources, weights
+from . import cleaning, disk, electra, embedded, heads, hub, joints, packing, rundir, sources, weights
 from .heads import PairEncoder, widen_types
 
 CLASSES = 2
@@ -316,7 +316,7 @@ def load_ranker(name: str | Path, device: str | None = None):
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     folder = Path(path).parent
-    record = runs.read_record(folder) if (folder / "record.json").is_file() else {}
+    record = rundir.read_record(folder) if (folder / "record.json").is_file() else {}
     settings = record.get("settings", {})
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})")

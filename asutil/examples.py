@@ -12,7 +12,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, hub, markup, metrics, questions, runs
+from . import comparisons, experiments, hub, markup, metrics, questions, rundir, spelling
 from .experiments import HERE
 from .markup import NAMES, Html
 from .rows import SIDES
@@ -203,13 +203,13 @@ def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list
     """
     for row in (before, after):
         if row not in data["rows"]:
-            raise ValueError(f"{data['slug']} has no row {row!r}{runs.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})")
+            raise ValueError(f"{data['slug']} has no row {row!r}{spelling.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})")
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *found.dataset]):
         if dataset not in (experiments.TRANSFER, experiments.NOTEBOOKS["pretrain"], *SIDES):
-            known = list(comparisons.pairs(found, after, before, dataset, experiments.RUNGS))
-            best += sorted(known, key=lambda p: (experiments.RUNGS.index(p.rung), len(p.seeds), p.source == HERE))[-1:]
+            known = list(comparisons.pairs(found, after, before, dataset, rundir.RUNGS))
+            best += sorted(known, key=lambda p: (rundir.RUNGS.index(p.rung), len(p.seeds), p.source == HERE))[-1:]
     return best
 
 
@@ -269,7 +269,7 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
 def _lists(sides, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[list, list]]:
     """question -> both ranked lists: some rescued questions and one lost one, else what the records share."""
     if all(one.folder is not None for one in sides):
-        tables = [runs.read_table(one.folder) for one in sides]
+        tables = [rundir.read_table(one.folder) for one in sides]
         known = {name: tuple(best_of(table, name) for table in tables) for name in _chosen(fate, fate.index, limit)}
     else:
         first, last = ({entry["question_id"]: entry for entry in one.record.get("chosen", ())} for one in sides)

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import disk, runs
+from . import disk, rundir, runs
 from .evidence import KINDS
 from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
 from .rows import PAPERS as PAPERS
-from .rows import RUNGS as RUNGS
 from .rows import papers as papers
 from .rows import read as read
 from .rows import seeds as seeds_of
 from .rows import stages as stages
+from .rundir import RUNGS as RUNGS
 
 COMMITTED, HERE = "committed", "this machine"
 # settings that a comparison does not ask for
@@ -189,7 +189,7 @@ def _searched(search: dict) -> list[str]:
 
 def _best(tries: list[Job], search: dict) -> dict | None:
     """The settings that do best on dev, the first of equals; None while a try has no record."""
-    if not all((runs.root() / job.folder / "record.json").is_file() for job in tries):
+    if not all((rundir.root() / job.folder / "record.json").is_file() for job in tries):
         return None
     best = max(tries, key=dev_figure)
     return {name: best.parameters[name] for name in _searched(search)}
@@ -197,7 +197,7 @@ def _best(tries: list[Job], search: dict) -> dict | None:
 
 def dev_figure(job: Job) -> float:
     """What a search goes by: MAP on dev of a finished run, of evidence in a long context its F1."""
-    return runs.read_record(runs.root() / job.folder)["metrics"]["dev"]["evidence_f1" if job.notebook == "find_evidence" else "map"]
+    return rundir.read_record(rundir.root() / job.folder)["metrics"]["dev"]["evidence_f1" if job.notebook == "find_evidence" else "map"]
 
 
 def gpu_hours(job: Job) -> int:
@@ -211,7 +211,7 @@ def _planned(notebook: str, parameters: dict) -> Path:
 
 def _named(folder: Path) -> str:
     """How a command names a run: from the project's folder where it lies in it."""
-    root = runs.root()
+    root = rundir.root()
     return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
@@ -294,7 +294,7 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
     """
     data = read(paper, folder)
-    found = [*_committed(data, runs.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
+    found = [*_committed(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
     return pd.DataFrame(found, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
 
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from . import costs, disk, experiments, measured, runs
+from . import costs, disk, experiments, measured, rundir, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
@@ -133,7 +133,7 @@ def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | 
 def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
     """Tokens a second of training steps of a backbone, measured once in a process of its own and kept; None where it is not at hand."""
     key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
-    kept = runs.runs_folder() / "shared" / f"speed-{key}.json"
+    kept = rundir.runs_folder() / "shared" / f"speed-{key}.json"
     if not kept.is_file():
         command = [sys.executable, "-m", "asutil.hours", backbone, str(cores), *["--bf16"] * bf16]
         environment = {**os.environ, "OMP_NUM_THREADS": str(cores)}

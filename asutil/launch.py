@@ -18,10 +18,10 @@ def is_ours(notebook: str) -> bool:
     path = Path(notebook).resolve()
     if path.parent.name != "notebooks" or path.suffix != ".ipynb" or not path.is_file():
         return False
-    from asutil import runs
+    from . import rundir
 
     try:
-        return path.parent.parent == runs.root().resolve()
+        return path.parent.parent == rundir.root().resolve()
     except FileNotFoundError:  # no project of ours anywhere near
         return False
 
@@ -81,7 +81,7 @@ def prepare(options: dict) -> None:
 
     Raises: click.UsageError (exit code 2) for a parameter that the notebook does not take; click.exceptions.Exit(0) for a finished run.
     """
-    from asutil import runs
+    from . import rundir, runs
 
     given = given_parameters(options)
     try:
@@ -91,7 +91,7 @@ def prepare(options: dict) -> None:
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
-            click.echo(announce(folder, runs.read_record(folder)))
+            click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
         folder.mkdir(parents=True, exist_ok=True)
         options["output_path"] = str(folder / "notebook.ipynb")

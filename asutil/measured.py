@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from . import metrics, runs
+from . import metrics, rundir
 from .rows import FOUND, SIDES
 
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
@@ -69,7 +69,7 @@ def per_question(one) -> pd.DataFrame:
     """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
     if one.folder is not None:
         name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
-        return runs.read_table(one.folder, name).set_index("question_id")
+        return rundir.read_table(one.folder, name).set_index("question_id")
     return _committed(one, "per_question")
 
 
@@ -99,7 +99,7 @@ def dev_questions(data: dict, one) -> pd.DataFrame | None:
         return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None
     if "scores_dev.parquet" not in one.record.get("tables_sha256", {}):
         return None
-    return metrics.of(runs.read_table(one.folder, "scores_dev.parquet")).per_question.set_index("question_id")
+    return metrics.of(rundir.read_table(one.folder, "scores_dev.parquet")).per_question.set_index("question_id")
 
 
 def pooled(data: dict, one) -> pd.DataFrame | None:

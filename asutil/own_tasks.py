@@ -9,7 +9,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
-from . import corpus, disk, encoders, hub, objectives, runs, sampling, sources, training, weights
+from . import corpus, disk, encoders, hub, objectives, rundir, runs, sampling, sources, training, weights
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
@@ -50,10 +50,10 @@ def tasks(models: list[str], asked: str | None = None) -> list[tuple[str, str]]:
 
 
 def _objective(model: str, asked: str | None) -> str:
-    folder = runs.find(model)
+    folder = rundir.find(model)
     known = RELEASED
     if folder is not None:
-        own = runs.read_record(folder)["settings"].get("objective")
+        own = rundir.read_record(folder)["settings"].get("objective")
         known = [own, *objectives.UNIONS.get(own, ())]
         asked = asked or own
     if asked not in known or asked not in sampling.OBJECTIVES:
@@ -67,7 +67,7 @@ def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
     Args:
         mlm: whether the run learnt masked language modelling.
     """
-    return encoders.load(model, mlm=mlm) if runs.find(model) is not None else OwnTask(model, objective)
+    return encoders.load(model, mlm=mlm) if rundir.find(model) is not None else OwnTask(model, objective)
 
 
 def settings(model: str, objective: str, source: str) -> SimpleNamespace:
@@ -76,10 +76,10 @@ def settings(model: str, objective: str, source: str) -> SimpleNamespace:
     The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
     Raises: ValueError where the titles that the run left out are not those of the file any more.
     """
-    folder = runs.find(model)
+    folder = rundir.find(model)
     if folder is None:
         return SimpleNamespace(**runs.settings("pretrain", {"objective": objective}))
-    record = runs.read_record(folder)
+    record = rundir.read_record(folder)
     inputs, chosen = record.get("inputs", {}), runs.settings("pretrain", {}) | record["settings"]
     if inputs.get("corpus") != sources.fingerprint(source):
         chosen |= {"text_column": None, "paragraph_separator": None}

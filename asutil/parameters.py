@@ -1,11 +1,9 @@
 """What a notebook takes: its parameters, what each may be, and what a rung sets where none is given."""
 
 import ast
-import difflib
 import io
 import json
 import math
-import os
 import re
 import tokenize
 from dataclasses import dataclass
@@ -13,6 +11,9 @@ from functools import cache
 from pathlib import Path
 
 import yaml
+
+from .rundir import root
+from .spelling import nearest
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
@@ -27,21 +28,6 @@ class Parameter:
     help: str
     choices: tuple[str, ...] = ()
     at_least: float | None = None
-
-
-def root() -> Path:
-    """The project's folder: `ASUTIL_PROJECT`, else the checkout that the package lies in, else the working folder or one above it."""
-    return _root(os.environ.get("ASUTIL_PROJECT"), Path.cwd())
-
-
-@cache  # a plan of all rows asks some 50,000 times
-def _root(named: str | None, working: Path) -> Path:
-    if named:
-        return Path(named).resolve()
-    for folder in (Path(__file__).resolve().parents[1], working, *working.parents):
-        if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
-            return folder
-    raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")
 
 
 def parameters(notebook: str) -> dict[str, Parameter]:
@@ -77,12 +63,6 @@ def _read_parameters(source: str) -> dict[str, Parameter]:
             name = node.target.id
             found[name] = Parameter(name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices, at_least)
     return found
-
-
-def nearest(word: str, known, cutoff: float = 0.6) -> str:
-    """`; did you mean 'psd'?` or nothing."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1, cutoff)
-    return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def check(notebook: str, given: dict) -> None:

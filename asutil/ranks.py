@@ -166,7 +166,7 @@ def run(path: Path, given: dict) -> None:
 
 
 def main() -> None:
-    from . import disk, runs
+    from . import disk, rundir, runs
 
     parser = argparse.ArgumentParser(prog="torchrun ... -m asutil.ranks", description=run.__doc__.splitlines()[0])
     parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
@@ -184,7 +184,7 @@ def main() -> None:
         parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {PLAN})")
     else:
         notebook, given = itemgetter("notebook", "given")(disk.read_json(path / PLAN))
-    run(runs.root() / "notebooks" / f"{notebook}.ipynb", given)
+    run(rundir.root() / "notebooks" / f"{notebook}.ipynb", given)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, files, markup, measured, runs, testable
+from . import comparisons, experiments, files, markup, measured, rundir, spelling, testable
 from .comparisons import PER_CLAIM, PER_CONTEXT, PER_QUESTION, given, printed_points, values
 from .experiments import COMMITTED, HERE, records
 from .markup import LEGEND, NAMES, Html
@@ -30,10 +30,10 @@ UNTRAINED = {
 
 def sources(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> list[Path]:
     """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this machine."""
-    rows = (Path(folder) if folder else runs.root() / "experiments") / f"{paper}.yml"
+    rows = (Path(folder) if folder else rundir.root() / "experiments") / f"{paper}.yml"
     found = records(paper, results, runs_dir, folder)
     local = [path / "record.json" for path in found.loc[found.source == HERE, "folder"]]
-    return [rows, *sorted((runs.root() / results / paper).glob("*/*.json")), *sorted(local)]
+    return [rows, *sorted((rundir.root() / results / paper).glob("*/*.json")), *sorted(local)]
 
 
 def logs(found: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
@@ -42,7 +42,7 @@ def logs(found: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
     return {(data["rows"][run.row]["name"], run.seed): run.folder / "log.jsonl" for run in logged}
 
 
-def _groups(found: pd.DataFrame, row: str, dataset: str, rungs=experiments.RUNGS[1:]):
+def _groups(found: pd.DataFrame, row: str, dataset: str, rungs=rundir.RUNGS[1:]):
     """(source, rung, records) of a row on a data set: of each source its largest rung."""
     for source in (COMMITTED, HERE):
         lines = found[(found.row == row) & (found.dataset == dataset) & (found.source == source)]
@@ -133,7 +133,7 @@ def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, 
     """
     data, found = given(paper, found, folder)
     if table_id not in data["tables"]:
-        raise ValueError(f"{paper} has no table {table_id!r}{runs.nearest(table_id, data['tables'])} (it has: {', '.join(data['tables'])})")
+        raise ValueError(f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {', '.join(data['tables'])})")
     table = data["tables"][table_id]
     if dataset is not None and dataset not in table["datasets"]:
         raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")

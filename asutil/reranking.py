@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import examples, metrics, questions, runs
+from . import examples, metrics, questions, rundir
 from .questions import Question
-from .rows import RUNGS
+from .rundir import RUNGS
 
 ROW = ["question_id", "candidate_id", "label"]
 SAME = ("dataset", "protocol", "question_limit")  # settings that decide which questions a run ranks
@@ -35,7 +35,7 @@ def records(first_run: str | Path, joint_run: str | Path, rung: str) -> tuple[di
         rung: the lower one of the two runs' rungs: what is made of both has no larger budget.
     Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another rung.
     """
-    first, joint = runs.read_record(first_run), runs.read_record(joint_run)
+    first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
     if (architecture := joint["settings"].get("architecture")) != "joint":
         raise ValueError(f"joint_run: a run with architecture joint expected, {joint['name']} has {architecture}")
     again = _asked(joint)
@@ -62,7 +62,7 @@ def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
     """
     tables = []
     for folder in map(Path, (first_run, joint_run)):
-        tables.append(_checked(runs.read_table(folder), f"{folder.name}/scores.parquet"))
+        tables.append(_checked(rundir.read_table(folder), f"{folder.name}/scores.parquet"))
     _same(*tables, Path(first_run).name, Path(joint_run).name)
     return tables[0]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import comparisons, disk, examples, experiments, measured, metrics, runs
+from . import comparisons, disk, examples, experiments, measured, metrics, rundir, spelling
 from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
@@ -21,7 +21,7 @@ def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     written, found, data = [], experiments.records(paper, results, runs_dir), experiments.read(paper)
     found = found[(found.source == experiments.HERE) & ((found.rung == "laptop") == laptop)]
     for line in found.itertuples():
-        place = runs.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
+        place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         entries = disk.sealed(_published(data, line, _baseline(data, line, found))).items()
         # One line an entry: a change of a figure is a change of its line.
@@ -54,7 +54,7 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
-        table = runs.read_table(line.folder, scores.name)
+        table = rundir.read_table(line.folder, scores.name)
         per_question = metrics.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
@@ -73,7 +73,7 @@ def _earlier(before: dict) -> dict:
 
 def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:
     """A run's scores; of evidence in a long context how near each sentence is to its question, as the loss compares them."""
-    table = runs.read_table(folder, name)
+    table = rundir.read_table(folder, name)
     return table.assign(score=table["gold"]) if "gold" in table else table
 
 
@@ -104,10 +104,10 @@ def main() -> None:
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in experiments.papers()]
     if unknown:
-        parser.error(f"no paper {unknown[0]!r}{runs.nearest(unknown[0], experiments.papers())} ({', '.join(experiments.papers())})")
+        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], experiments.papers())} ({', '.join(experiments.papers())})")
     for paper in given.papers or experiments.papers():
         for path in publish(paper, runs_dir=given.runs_dir, laptop=given.laptop):
-            print(path.relative_to(runs.root()))
+            print(path.relative_to(rundir.root()))
 
 
 if __name__ == "__main__":

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from . import files, runs
+from . import files, rundir, runs, spelling
+from .rundir import RUNGS
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
-RUNGS = ("laptop", "small", "gpu", "paper")
 FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")  # of evidence in a long context
 METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *FOUND)
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
@@ -80,7 +80,7 @@ def _read(path: Path, changed: int) -> dict:
 def _folder(folder) -> Path:
     if folder is not None:
         return Path(folder)
-    return runs.root() / "experiments"
+    return rundir.root() / "experiments"
 
 
 class _Strict(yaml.SafeLoader):
@@ -212,7 +212,7 @@ def _embedding(rows: dict, name: str) -> None:
 
 def one_of(value, known, place: str, what: str = "value") -> None:
     if value not in known:
-        raise ValueError(f"{place}: unknown {what} {value!r}{runs.nearest(value, known)} (expected: {', '.join(map(str, known))})")
+        raise ValueError(f"{place}: unknown {what} {value!r}{spelling.nearest(value, known)} (expected: {', '.join(map(str, known))})")
 
 
 def all_of(values, known, place: str, what: str = "value") -> None:

@@ -20,14 +20,15 @@ from filelock import FileLock
 from . import disk, files, hub
 from .parameters import Parameter as Parameter
 from .parameters import check as check
-from .parameters import effective, nearest, parameters, root, settings
+from .parameters import effective, parameters, settings
 from .provenance import of_project
+from .rundir import NAME, find, no_link, read_record, root, runs_folder
+from .spelling import nearest
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
-NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
 
 
 # ------------------------------------------------------------------ identity
@@ -69,30 +70,6 @@ def models(names: str, rung: str, runs_dir: str | None = None) -> list[str]:
     if not found:
         raise ValueError(f"models: no pre-training run of rung {rung} is finished; name runs or hub ids, joined by commas")
     return found
-
-
-def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
-    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run.
-
-    Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
-    """
-    if not NAME.fullmatch(Path(name).name):
-        return None
-    if Path(name).is_dir():
-        return Path(name)
-    kept = _no_link(runs_folder(runs_dir) / Path(name).name)
-    return next((folder for folder in (kept, root() / name) if folder.is_dir()), kept)
-
-
-def _no_link(folder: Path) -> Path:
-    if folder.is_symlink():
-        raise ValueError(f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to")
-    return folder
-
-
-def runs_folder(runs_dir: str | Path | None = None) -> Path:
-    """Where runs are kept: relative names are below the project, not below the working folder."""
-    return root() / (runs_dir or "runs")
 
 
 def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "model") -> str:
@@ -227,7 +204,7 @@ def start(notebook: str, values: dict) -> Run:
     """
     given = {name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default}
     who = identity(notebook, given)
-    folder = _no_link(runs_folder(given.get("runs_dir")) / who["name"])
+    folder = no_link(runs_folder(given.get("runs_dir")) / who["name"])
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.own(folder)  # the processes of one training share its run
     disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
@@ -249,30 +226,6 @@ def provenance() -> dict:
 def hashes(folder: Path) -> dict:
     """What a record says of the files beside it: those of its model's weights and of its tables."""
     return {"weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"), "tables_sha256": disk.hashes(folder, "*.parquet")}
-
-
-def read_record(folder: str | Path) -> dict:
-    """The record of a finished run.
-
-    Raises: ValueError for a run that is not finished or whose record is damaged, naming the file.
-    """
-    folder = Path(folder)
-    path = folder / "record.json"
-    if not path.is_file():
-        named = folder.name if folder.is_absolute() else folder  # a path of this machine is nothing to pass on
-        raise ValueError(f"{named} is not a finished run: {path.name} is missing")
-    return disk.read_json(path)
-
-
-def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:
-    """A table of a finished run, as it was when the run was finished; `ids` and `numbers` are columns that it must have.
-
-    Raises: ValueError for a run that made no such table, and, with both hashes, for one that is damaged.
-    """
-    path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
-    if name not in known:
-        raise ValueError(f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet")
-    return files.frame(disk.check(path, known[name]), ids, numbers)
 
 
 def folders(folder: str | Path = "runs") -> list[Path]:

@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from . import disk, files, hub, runs, weights
+from . import disk, files, hub, spelling, weights
 from .embedding import pooled
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -55,7 +55,7 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
         "sentence_transformer": lambda: SentenceTransformerEncoder(model, max_tokens),
     }
     if encoder not in kinds:
-        raise ValueError(f"encoder: one of {', '.join(kinds)} expected, got {encoder!r}{runs.nearest(encoder, kinds)}")
+        raise ValueError(f"encoder: one of {', '.join(kinds)} expected, got {encoder!r}{spelling.nearest(encoder, kinds)}")
     return kinds[encoder]()
 
 

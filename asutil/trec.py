@@ -6,7 +6,7 @@
 import argparse
 from pathlib import Path
 
-from . import disk, metrics, runs
+from . import disk, metrics, rundir
 
 
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
@@ -19,9 +19,9 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     Raises: ValueError for a run that is not finished or has no scores, and for what the format cannot hold: an id that is empty or has
         white space, a candidate that stands twice in a question.
     """
-    folder, out = runs.find(str(run)) or Path(run), Path(out)
-    name = runs.read_record(folder).get("name", folder.name)
-    scores, tag = runs.read_table(folder, numbers=("label", "score")), "_".join(name.split())
+    folder, out = rundir.find(str(run)) or Path(run), Path(out)
+    name = rundir.read_record(folder).get("name", folder.name)
+    scores, tag = rundir.read_table(folder, numbers=("label", "score")), "_".join(name.split())
     out.mkdir(parents=True, exist_ok=True)
     found = out / "run.txt", out / "qrels.txt"
     try:

@@ -17,7 +17,7 @@ from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from . import disk, hub, runs
+from . import disk, hub, rundir
 
 HEAD = "head.safetensors"
 
@@ -27,7 +27,7 @@ def source(name: str | Path) -> str:
 
     Raises: ValueError for a run that is not finished, or whose weights are no longer those of its record.
     """
-    found = runs.find(str(name))
+    found = rundir.find(str(name))
     run = found or Path(name)
     if found is None and ((run / "config.json").is_file() or not (run / "model").is_dir()):
         if not run.is_dir() and str(name).startswith(("/", ".", "~")):
@@ -35,7 +35,7 @@ def source(name: str | Path) -> str:
         return hub.model_path(name)
     if not (run / "record.json").is_file():
         raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
-    for file, sha256 in runs.read_record(run)["weights_sha256"].items():
+    for file, sha256 in rundir.read_record(run)["weights_sha256"].items():
         disk.check(run / "model" / file, sha256)
     return str(run / "model")
 

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asutil import disk, runs
+from asutil import disk, rundir, runs
 
 HERE = Path(__file__).parent
 VERSIONS = (
@@ -96,8 +96,8 @@ def main():
         parser.error(f"no benchmark {absent[0]!r}: {', '.join(sorted(path.stem for path in HERE.glob('*.py')))}")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     for name in given.names:
-        place = record(last_line(run(name)), runs.root() / "results" / "benchmarks", gpu)
-        print(place.relative_to(runs.root()))
+        place = record(last_line(run(name)), rundir.root() / "results" / "benchmarks", gpu)
+        print(place.relative_to(rundir.root()))
 
 
 if __name__ == "__main__":

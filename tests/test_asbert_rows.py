@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, report, results, rows, runs
+from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, report, results, rows, rundir, runs
 
 from .made_up import cells
 
@@ -128,7 +128,7 @@ def test_encoders_follow_the_names_of_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", experiments.RUNGS)
+@pytest.mark.parametrize("rung", rundir.RUNGS)
 def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(rung):
     budget, jobs = DATA["rungs"][rung], plan(rung)
     for row in budget["rows"]:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import encoders, metrics, nearest, runs
+from asutil import encoders, metrics, nearest, rundir
 
 from .conftest import WORDS
 from .test_notebooks import papermill, questions_file  # noqa: F401
@@ -23,13 +23,13 @@ def made(tmp_path_factory, questions_file):  # noqa: F811
     vectors = tmp_path_factory.mktemp("vectors") / "made_up.txt"
     vectors.write_text("".join(lines))
     papermill("embed", folder, dataset=questions_file, architecture="untrained", encoder="word_vectors", model=vectors)
-    return {runs.read_record(path)["settings"]["architecture"]: path for path in folder.glob("embed-*")}
+    return {rundir.read_record(path)["settings"]["architecture"]: path for path in folder.glob("embed-*")}
 
 
 @pytest.mark.parametrize("architecture", ["triplet", "siamese", "untrained"])
 def test_a_record_follows_from_the_scores(made, architecture):
     run = made[architecture]
-    record, scores = runs.read_record(run), pd.read_parquet(run / "scores.parquet")
+    record, scores = rundir.read_record(run), pd.read_parquet(run / "scores.parquet")
     assert scores["score"].dtype == "float32"
     assert metrics.of(scores).record() == record["metrics"]["test"]
     assert metrics.of(pd.read_parquet(run / "scores_dev.parquet")).record() == record["metrics"]["dev"]
@@ -44,7 +44,7 @@ def test_a_record_follows_from_the_scores(made, architecture):
 
 @pytest.mark.parametrize(("architecture", "ranks"), [("triplet", "distance"), ("siamese", "distance"), ("untrained", "cosine")])
 def test_a_record_has_the_metrics_of_every_readout(made, architecture, ranks):
-    record = runs.read_record(made[architecture])
+    record = rundir.read_record(made[architecture])
     expected = ["distance", "cosine", "dot", *["probability"] * (architecture == "siamese")]
     assert list(record["readouts"]) == expected and record["settings"]["rank_by"] == ranks
     assert record["readouts"][ranks] == record["metrics"]
@@ -60,7 +60,7 @@ def test_a_run_keeps_so_many_triplets_of_a_question(made, questions_file):  # no
     from asutil import questions
 
     train = questions.load(str(questions_file))["train"]  # one right and three wrong candidates each
-    record = runs.read_record(made["triplet"])
+    record = rundir.read_record(made["triplet"])
     assert record["settings"]["triplets_per_question"] == 2 and record["figures"]["examples"] == 2 * 2 * len(train)
 
 
@@ -77,7 +77,7 @@ def test_the_ranker_of_a_run_gives_its_scores(made, questions_file):  # noqa: F8
 
 def test_a_run_says_what_it_is(made):
     assert all(f"-{architecture}" in path.name for architecture, path in made.items())
-    record = runs.read_record(made["untrained"])
+    record = rundir.read_record(made["untrained"])
     assert record["settings"]["model"] == "own:made_up.txt" and record["settings"]["epochs"] is None
     with pytest.raises(ValueError, match="untrained"):
         encoders.load_ranker(made["untrained"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from asutil import disk, embedding, encoders, heads, metrics, nearest, questions, runs, weights
+from asutil import disk, embedding, encoders, heads, metrics, nearest, questions, rundir, weights
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS
@@ -269,7 +269,7 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     run = tmp_path / "pretrain-ssp-0123456789ab"
     run.mkdir()
     disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": "ssp", "model": str(folder)}})
-    cells = json.loads((runs.root() / "notebooks" / "finetune.ipynb").read_text("utf-8"))["cells"]
+    cells = json.loads((rundir.root() / "notebooks" / "finetune.ipynb").read_text("utf-8"))["cells"]
     (cell,) = ["".join(one["source"]) for one in cells if one["cell_type"] == "code" and "baseline_scores" in "".join(one["source"])]
     rows = [{"question_id": q.id, "question": q.text, "answer": c.text, "label": c.label} for q in asked() for c in q.candidates]
     pd.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)

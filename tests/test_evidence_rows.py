@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import comparisons, disk, experiments, finding, markup, pca, report, results, runs, significance
+from asutil import comparisons, disk, experiments, finding, markup, pca, report, results, rundir, runs, significance
 from asutil.evidence import KINDS, Answer, LongQuestion, Passage
 from asutil.evidence_models import contrast_of
 
@@ -85,7 +85,7 @@ def test_claims_follow_from_the_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", experiments.RUNGS)
+@pytest.mark.parametrize("rung", rundir.RUNGS)
 def test_what_a_rung_runs(rung):
     budget, jobs = DATA["rungs"][rung], plan(rung)
     runs_now = [row for row in budget["rows"] if rung != "paper" or row in ALONE]  # the others search first
@@ -105,7 +105,7 @@ def test_what_a_rung_runs(rung):
         assert len(made["temperatures"]) == len(KINDS[job.dataset])
 
 
-@pytest.mark.parametrize("rung", experiments.RUNGS)
+@pytest.mark.parametrize("rung", rundir.RUNGS)
 def test_a_row_differs_from_the_full_method_where_its_name_says(rung):
     made = {job.row: settings_of(job) for job in reversed(plan(rung))}
     searched = {"loss_weight", "temperatures"} if rung == "paper" else set()

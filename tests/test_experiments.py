@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import disk, experiments, report, runs
+from asutil import disk, experiments, report, rundir, runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -62,7 +62,7 @@ def test_all_rows_of_the_first_paper():
         "released": 8,
     }
     assert all(row.get("stages") for row in data["rows"].values())
-    assert set(data["rungs"]) == set(experiments.RUNGS)
+    assert set(data["rungs"]) == set(rundir.RUNGS)
     printed = {name for table in ("table_1", "table_2", "table_3", "table_5") for name in data["tables"][table]["rows"]}
     for rung in ("laptop", "gpu", "paper"):
         assert printed <= set(data["rungs"][rung]["rows"])
@@ -398,7 +398,7 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     for rule in data["settings"]:
         if rule["notebook"] == notebook:
             assert set(rule["are"]) | set(rule.get("when", {})) <= set(known)
-    for rung in experiments.RUNGS:
+    for rung in rundir.RUNGS:
         for job in plan(rung):
             if job.notebook == notebook:
                 runs.check(notebook, job.parameters)

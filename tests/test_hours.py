@@ -11,7 +11,7 @@ import pytest
 import yaml
 from transformers import AutoModel, RobertaConfig
 
-from asutil import costs, experiments, hours, runs
+from asutil import costs, experiments, hours, rundir, runs
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -83,7 +83,7 @@ def test_a_speed_is_measured_once_in_a_process_of_its_own(tmp_path, monkeypatch)
     monkeypatch.setattr(hours, "SECONDS", 0.1)
     assert hours.measure(str(tmp_path / "model"), cores=1, seconds=0.1) > hours.TEXTS * hours.LENGTH
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
-    monkeypatch.setattr(runs, "runs_folder", lambda: tmp_path / "runs")
+    monkeypatch.setattr(rundir, "runs_folder", lambda: tmp_path / "runs")
     started = []
     monkeypatch.setattr(
         subprocess, "run", lambda *one, **_: started.append(one) or subprocess.CompletedProcess(one, 0, "log\n1234.5\n", "")

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import comparisons, disk, experiments, report, results, runs
+from asutil import comparisons, disk, experiments, report, results, rundir, runs
 
 from .made_up import cells
 
@@ -133,7 +133,7 @@ def test_heads_follow_the_names_of_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", experiments.RUNGS)
+@pytest.mark.parametrize("rung", rundir.RUNGS)
 def test_every_run_comes_after_those_that_it_needs(rung):
     jobs = plan(rung)
     made = [job.folder for job in jobs]

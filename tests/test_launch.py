@@ -15,7 +15,7 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from asutil import launch, runs
+from asutil import launch, rundir
 
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
@@ -203,7 +203,7 @@ def test_a_notebook_is_another_projects_where_there_is_no_project(project, monke
     monkeypatch.setenv("ASUTIL_PROJECT", str(project))
     assert launch.is_ours(project / "notebooks" / "demo.ipynb")
     assert not launch.is_ours(project / "notebooks" / "absent.ipynb")
-    monkeypatch.setattr(runs, "root", nowhere)
+    monkeypatch.setattr(rundir, "root", nowhere)
     assert not launch.is_ours(project / "notebooks" / "demo.ipynb")
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from asutil import parameters, runs
+from asutil import parameters, rundir, runs
 from trust import matrix
 
 ROOT = Path(__file__).parents[1]
@@ -105,9 +105,9 @@ def test_the_line_from_documents_to_a_ranking(line):
     folder, pretrained, finetuned = line
     table = runs.read_all(folder)
     assert table.finished.all() and len(table) == 2
-    validation = runs.read_record(pretrained)["metrics"]["validation"]
+    validation = rundir.read_record(pretrained)["metrics"]["validation"]
     assert 0 <= validation["accuracy"] <= 1 and validation["majority"] == pytest.approx(0.8) and validation["mlm_loss"] > 0
-    record = runs.read_record(finetuned)
+    record = rundir.read_record(finetuned)
     assert record["metrics"]["test"]["questions"] > 0 and record["inputs"]["model"] == pretrained.name[-12:]
     text = (finetuned / "record.json").read_text() + (pretrained / "record.json").read_text()
     assert str(folder) not in text and "mine.tsv" in text
@@ -130,7 +130,7 @@ def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpu
     before = indexes()
     papermill("task_difficulty", folder, models=pretrained.name, corpus=corpus_file, validation_examples=40)
     (made,) = folder.glob("task_difficulty-*")
-    own, found = (runs.read_record(run)["metrics"]["validation"] for run in (pretrained, made))
+    own, found = (rundir.read_record(run)["metrics"]["validation"] for run in (pretrained, made))
     assert found == own and {"auc", "rank_1", "rank_1_chance", "examples"} < set(own)
     assert len(before) == 1 and indexes() == before
     shutil.rmtree(made)
@@ -143,9 +143,9 @@ def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_fil
     (folder / "control").mkdir()
     papermill("pretrain", folder / "control", corpus=corpus_file, labels="shuffled", **TINY)
     (control,) = (folder / "control").glob("pretrain-*")
-    record = runs.read_record(control)
+    record = rundir.read_record(control)
     assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
-    assert runs.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
+    assert rundir.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
     (found,) = own_tasks.measured([(str(control), "psd")], str(corpus_file), folder / "control" / "shared", 40, 512).values()
     assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone
     logs = [[json.loads(row) for row in (run / "log.jsonl").read_text().splitlines()] for run in (pretrained, control)]
@@ -169,7 +169,7 @@ def test_scores_give_the_record_and_trec_evals_values(line):
     scores = pd.read_parquet(line[2] / "scores.parquet")
     assert scores["score"].dtype == "float32"
     ours = metrics.of(scores).record()
-    assert ours == runs.read_record(line[2])["metrics"]["test"]
+    assert ours == rundir.read_record(line[2])["metrics"]["test"]
     assert peers.by_trec_eval(scores) == pytest.approx({name: ours[name] for name in ("p@1", "map", "mrr")}, abs=1e-6)
 
 

@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import disk, encoders, metrics, questions, reranking, runs
+from asutil import disk, encoders, metrics, questions, reranking, rundir, runs
 from asutil.questions import Candidate, Question
 
 from .made_up import cells
@@ -384,7 +384,7 @@ class Knowing:
 
 def run_notebook(given):
     """The cells of the notebook, one after the other."""
-    notebook, names = json.loads((runs.root() / "notebooks" / "rerank.ipynb").read_text(encoding="utf-8")), {}
+    notebook, names = json.loads((rundir.root() / "notebooks" / "rerank.ipynb").read_text(encoding="utf-8")), {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
@@ -398,7 +398,7 @@ def test_the_notebook_from_two_runs_to_a_record(two, monkeypatch, k):
     given = {"first_run": str(two.first), "joint_run": two.joint.name, "k": k, "dataset": str(two.data), "runs_dir": str(two.folder)}
     names = run_notebook(given)
     run, k = names["run"].folder, k or 5
-    record = runs.read_record(run)
+    record = rundir.read_record(run)
     assert [len(question.candidates) for question in names["ranker"].seen] == [k] * 20
     tables = [pd.read_parquet(run / name) for name in ("scores.parquet", "scores_top_k.parquet")]
     assert list(tables[0]) == [*reranking.ROW, "score"] and list(tables[1]) == [*reranking.ROW, "score", "first_score", "first_rank"]
@@ -431,7 +431,7 @@ def test_questions_side_by_side(two):
 
 
 def test_every_parameter_is_explained_and_used():
-    notebook = json.loads((runs.root() / "notebooks" / "rerank.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((rundir.root() / "notebooks" / "rerank.ipynb").read_text(encoding="utf-8"))
     code = "\n".join(
         "".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code" and not cell["metadata"].get("tags")
     )

@@ -6,14 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import disk, examples, experiments, report, results, runs
+from asutil import disk, examples, experiments, report, results, rundir, runs
 
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The project with runs and results of its own."""
     for name in ("book", "notebooks", "experiments", "asutil"):
-        (tmp_path / name).symlink_to(runs.root() / name)
+        (tmp_path / name).symlink_to(rundir.root() / name)
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
     return tmp_path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil import disk, parameters, provenance, runs
+from asutil import disk, parameters, provenance, rundir, runs
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
@@ -130,7 +130,7 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert run.options.steps == 3 and run.options.model == "tiny" and not run.finished
     run.write("scores.parquet", pd.DataFrame({"score": [1.0]}))
     record = run.finish(metrics={"validation": {"accuracy": 0.5}}, figures={"examples": 1})
-    assert run.finished and record == runs.read_record(run.folder)
+    assert run.finished and record == rundir.read_record(run.folder)
     assert record["given"] == {"objective": "ssp", "steps": 3} and record["settings"]["peak_lr"] == 0.1
     assert {"versions", "hardware", "commit", "sources_sha256", "seconds", "peak_memory_bytes", "created"} <= set(record)
     text = (run.folder / "record.json").read_text()
@@ -167,8 +167,8 @@ def test_a_link_in_the_folder_of_runs_is_no_run(project):
     (project / "runs").mkdir()
     (project / "runs" / name).symlink_to(project / "elsewhere" / name)
     with pytest.raises(ValueError, match=rf"{name} is a link, which may lead out of runs/"):
-        runs.find(name)
-    assert not len(runs.read_all()) and runs.find(str(project / "elsewhere" / name)) == project / "elsewhere" / name
+        rundir.find(name)
+    assert not len(runs.read_all()) and rundir.find(str(project / "elsewhere" / name)) == project / "elsewhere" / name
     mine = runs.folder_for("pretrain", {})
     mine.symlink_to(project / "elsewhere")
     with pytest.raises(ValueError, match="is a link"):
@@ -178,7 +178,7 @@ def test_a_link_in_the_folder_of_runs_is_no_run(project):
 
 @pytest.mark.parametrize("name", ["<img src=x>", 'a"b', "a\n", "n" * 300, "a'b", "a&b", "%2e%2e"])
 def test_a_name_that_no_run_can_have_is_no_run(project, name):
-    assert runs.find(f"{name}-0123456789ab") is None and runs.find(f"{name}-0123456789ab\n") is None
+    assert rundir.find(f"{name}-0123456789ab") is None and rundir.find(f"{name}-0123456789ab\n") is None
     if len(name) < 100:
         finished(project / "runs" / f"{name}-0123456789ab")
     assert not len(runs.read_all())

@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertConfig, RobertaConfig
 
-from asutil import disk, encoders, inputs, joints, runs, slots
+from asutil import disk, encoders, inputs, joints, rundir, slots
 
 from .test_groups import bert  # noqa: F401
 from .test_packing import joint_examples, joint_model
@@ -136,7 +136,7 @@ def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
 
 @pytest.mark.parametrize("name", ["pretrain", "finetune", "verify_claims"])
 def test_notebooks_look_before_they_train_and_record_it(name):
-    notebook = json.loads((runs.root() / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((rundir.root() / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     steps = ("slots.measured(model,", "training.train(", "**slots.figures(model, cosines)")
     places = [next(n for n, cell in enumerate(code) if step in cell) for step in steps]

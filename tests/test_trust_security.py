@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from papermill.translators import PythonTranslator
 
-from asutil import hub, launch, markup, runs
+from asutil import hub, launch, markup, rundir
 from trust import Broken, browser, hostile_book, pickled, published, security
 from trust.payloads import PAYLOADS
 
@@ -110,7 +110,7 @@ def test_a_name_that_is_taken_for_a_parameter_is_noticed(tmp_path, root, monkeyp
 
 def test_names_of_runs_stay_inside_and_one_that_does_not_is_noticed(tmp_path, root, monkeypatch):
     assert security.run_names(tmp_path / "a", root) > 70
-    monkeypatch.setattr(runs, "_no_link", lambda folder: folder)
+    monkeypatch.setattr(rundir, "no_link", lambda folder: folder)
     with pytest.raises(Broken, match="'link-0123456789ab' should lead nowhere"):
         security.run_names(tmp_path / "b", root)
 

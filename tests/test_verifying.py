@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from asutil import claims, encoders, heads, joints, metrics, parameters, questions, runs, training, verifying
+from asutil import claims, encoders, heads, joints, metrics, parameters, questions, rundir, runs, training, verifying
 from asutil.claims import LABELS, Claim, Claims, Evidence
 
 from .conftest import WORDS, Stopping
@@ -461,7 +461,7 @@ def write_data(folder, blind=False, test=True):
 
 def run_notebook(given):
     """The cells of the notebook, one after the other."""
-    notebook, names = json.loads((runs.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8")), {}
+    notebook, names = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8")), {}
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
@@ -482,7 +482,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
     data = write_data(tmp_path / "mine", blind, test)
     names = run_notebook({**SMALL, "dataset": str(data), "runs_dir": str(tmp_path / "runs"), "patience": 3})
     folder, reported = names["run"].folder, "test" if test and not blind else "dev"
-    record = runs.read_record(folder)
+    record = rundir.read_record(folder)
     scores = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("scores", "scores_dev", "per_question")}
     assert list(scores["scores"]) == ["claim_id", "label", "supports", "not_enough_info", "refutes"]
     assert len(scores["scores"]) == (9 if test else 12) and set(scores["scores"].label) <= {-1, 0, 1, 2}
@@ -588,7 +588,7 @@ def test_every_option_changes_what_it_should(opened, option):
 
 
 def test_every_parameter_is_explained_used_and_set_by_its_rung():
-    notebook = json.loads((runs.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
+    notebook = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
     given, budget = runs.parameters("verify_claims"), parameters._rungs()["verify_claims"]
     for parameter in given.values():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
-from asutil import corpus, disk, encoders, runs, trainer, vectors, weights
+from asutil import corpus, disk, encoders, rundir, runs, trainer, vectors, weights
 from trust import must, saves
 
 BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
@@ -68,6 +68,6 @@ def _all_of(folder: Path):
     encoders.tiny(tokenizer, seed=1).save(run / "model")
     pd.DataFrame({"question_id": ["a"] * 9, "score": range(9)}).to_parquet(run / "scores.parquet")
     disk.write_json(run / "record.json", {"name": run.name, "metrics": {"test": {"map": 0.5}}, **runs.hashes(run)})
-    yield "record", lambda: runs.read_record(run), [run / "record.json"]
-    yield "scores", lambda: runs.read_table(run), [run / "scores.parquet"]
+    yield "record", lambda: rundir.read_record(run), [run / "record.json"]
+    yield "scores", lambda: rundir.read_table(run), [run / "scores.parquet"]
     yield "weights", lambda: weights.source(run), sorted((run / "model").glob("*.safetensors"))

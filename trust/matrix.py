@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from asutil import runs
+from asutil import rundir
 from trust import must
 from trust.loaders import DOCUMENTS
 
@@ -58,7 +58,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
 def project_in(folder: Path) -> Path:
     """A project with the notebooks and rows of this one, and small documents and questions of its own."""
     for name in ("notebooks", "experiments", "profiles"):
-        shutil.copytree(runs.root() / name, folder / name, ignore=shutil.ignore_patterns(".*"))
+        shutil.copytree(rundir.root() / name, folder / name, ignore=shutil.ignore_patterns(".*"))
     (folder / "book").mkdir()
     rows = ({**row, "text": "\n\n".join([row["text"]] * 4).replace("winter", f"winter of {n}")} for n, row in enumerate(DOCUMENTS * 6))
     candidates = itertools.product(range(100), NAMES)
@@ -78,7 +78,7 @@ def project_in(folder: Path) -> Path:
 def started(snakemake: Path, project: Path, target: str = "demo", settings=SMALL) -> subprocess.Popen:
     """The matrix of a project, in a session of its own; what it says is in `output.txt`."""
     command = [str(snakemake), "-s", "experiments/Snakefile", "-c2", "--config", *settings, "--", target]
-    environment = {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(runs.root()), "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(rundir.root()), "OMP_NUM_THREADS": "1"}
     environment["PATH"] = f"{snakemake.parent}:{environment['PATH']}"
     output = (project / "output.txt").open("a")
     return subprocess.Popen(command, cwd=project, env=environment, stdout=output, stderr=output, start_new_session=True)
@@ -105,5 +105,5 @@ def _called(snakemake: Path, project: Path, moment: float | None, everything: bo
 
 def _records(project: Path) -> dict:
     """What the finished runs' records say, but for times."""
-    found = {path.parent.name: runs.read_record(path.parent) for path in sorted((project / "runs").glob("*/record.json"))}
+    found = {path.parent.name: rundir.read_record(path.parent) for path in sorted((project / "runs").glob("*/record.json"))}
     return {name: {key: record.get(key) for key in SAME} for name, record in found.items()}

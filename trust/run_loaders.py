@@ -23,6 +23,7 @@ from asutil import (
     questions,
     report,
     reranking,
+    rundir,
     runs,
     sources,
     trainer,
@@ -59,7 +60,7 @@ NOTEBOOK = {"cells": [{"cell_type": "code", "source": ["1/0"], "metadata": {}, "
 
 
 def record(path: Path) -> None:
-    same(disk.sealed(runs.read_record(path.parent)), json.loads(path.read_bytes()), "the record")
+    same(disk.sealed(rundir.read_record(path.parent)), json.loads(path.read_bytes()), "the record")
 
 
 def all_records(path: Path) -> None:
@@ -142,7 +143,7 @@ def ranker(path: Path) -> None:
 
 def in_the_runs_folder(name: str) -> None:
     folder = runs.folder_for("finetune", {"dataset": name, "model": "tiny"})
-    must(folder.parent == runs.runs_folder(), f"the run of {name[:99]!r} lies in {folder.parent}")
+    must(folder.parent == rundir.runs_folder(), f"the run of {name[:99]!r} lies in {folder.parent}")
     must(re.fullmatch(r"finetune[\w.+-]*-[0-9a-f]{12}", folder.name) is not None, f"the run of {name[:99]!r} is called {folder.name!r}")
 
 
@@ -155,7 +156,7 @@ READERS = {
     "vectors.read": lambda name: list(vectors.read(name, ("text",))),
     "vectors.Vectors.open": vectors.Vectors.open,
     "corpus.Corpus.open": corpus.Corpus.open,
-    "runs.read_record": lambda name: runs.read_record(runs.find(name) or name),
+    "runs.read_record": lambda name: rundir.read_record(rundir.find(name) or name),
     "trec.export": lambda name: trec.export(name, Path("out")),
     "runs.folder_for": in_the_runs_folder,
     "experiments.read": experiments.read,
@@ -191,7 +192,7 @@ LOADERS = [
     Loader("comparisons.per_question", f"{RUN}/per_question.parquet", VALUES, values, beside={f"{RUN}/record.json": RECORD}),
     Loader("experiments.records", f"results/{PAPER}/roberta_base/wikiqa-small-seed0.json", RESULT, committed),
     Loader("costs.trained", f"results/{PAPER}/roberta_base/wikiqa-small-seed0.json", RESULT, cost),
-    Loader("experiments.read", f"{PAPER}.yml", (runs.root() / "experiments" / f"{PAPER}.yml").read_bytes(), paper),
+    Loader("experiments.read", f"{PAPER}.yml", (rundir.root() / "experiments" / f"{PAPER}.yml").read_bytes(), paper),
     Loader("report.training_curves", "log.jsonl", LOG, curves, "line {}"),
     Loader("matrix.last_error", "notebook.ipynb", NOTEBOOK, last_error),
     Loader("launch.given_parameters", "parameters.yml", {"dataset": "wikiqa", "epochs": 2, "peak_lr": 1e-5}, parameters),

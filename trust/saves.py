@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from asutil import corpus, disk, encoders, runs, trainer, training, vectors
+from asutil import corpus, disk, encoders, rundir, trainer, training, vectors
 from trust.loaders import DOCUMENTS
 
 STEPS = 6
@@ -113,7 +113,7 @@ def record() -> Save:
         disk.write_json(folder / "run" / "record.json", {"metrics": {"test": {"map": 0.5}}, "per_question": list(range(5000))})
 
     def read(folder: Path):
-        return runs.read_record(folder / "run")["metrics"]["test"]["map"] if (folder / "run" / "record.json").is_file() else None
+        return rundir.read_record(folder / "run")["metrics"]["test"]["map"] if (folder / "run" / "record.json").is_file() else None
 
     return Save("record", before, save, read, None, 0.5)
 

@@ -289,7 +289,7 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
 
 def run_names(folder: Path, root: Path) -> int:
     """Names that would lead out of `runs/`: nothing is read or written there; the number of names."""
-    from asutil import disk, runs, trec, weights
+    from asutil import disk, rundir, runs, trec, weights
 
     ending = "-0123456789ab"
     outside = folder / f"outside{ending}"
@@ -315,8 +315,8 @@ def run_names(folder: Path, root: Path) -> int:
     with _inside(root):
         for name in names:
             for read in (
-                runs.read_record,
-                lambda name: runs.read_record(runs.find(name) or name),
+                rundir.read_record,
+                lambda name: rundir.read_record(rundir.find(name) or name),
                 weights.source,
                 lambda n: trec.export(n, "out"),
             ):

@@ -5,7 +5,7 @@ import json
 import as2_benchmarks
 from as2_pages import ROOT, SOURCES, Shown, boxed
 
-from asutil import costs, experiments, markup, runs
+from asutil import costs, experiments, markup, rundir, runs
 
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["costs"] = lambda _: sorted(
@@ -73,11 +73,11 @@ def rungs() -> str:
     known = {(line.paper, line.rung): line for line in costs.rungs().itertuples()}
     body = []
     for paper in costs.papers():
-        lines = [known.get((paper, rung)) for rung in experiments.RUNGS]
+        lines = [known.get((paper, rung)) for rung in rundir.RUNGS]
         numbers = [f"{line.runs:,}" if line else "–" for line in lines]
         numbers += [f"{line.gpu_hours:,}" if line else "–" for line in lines[2:]]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), *map(markup.number, numbers)]))
-    heads = ["", *(f"Runs: {rung}" for rung in experiments.RUNGS), "GPU-hours: gpu", "GPU-hours: paper"]
+    heads = ["", *(f"Runs: {rung}" for rung in rundir.RUNGS), "GPU-hours: gpu", "GPU-hours: paper"]
     caption = (
         "Notebook runs of every row with every seed, tries of a search included; GPU-hours as expected in each paper's file, of an H200."
     )

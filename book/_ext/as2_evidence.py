@@ -7,7 +7,7 @@ from as2_vectors import arrow, box, panel, text
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, evidence, examples, experiments, hub, markup, report, runs
+from asutil import comparisons, evidence, examples, hub, markup, report, rundir
 from asutil.comparisons import HERE
 from asutil.markup import NAMES
 from asutil.rows import one_of
@@ -124,8 +124,8 @@ def best(found, row: str, dataset: str):
     lines = found[(found.row == row) & (found.dataset == dataset)]
     if not len(lines):
         return None
-    order = max(((experiments.RUNGS.index(rung), source != HERE) for rung, source in zip(lines.rung, lines.source)))
-    return lines[(lines.rung == experiments.RUNGS[order[0]]) & ((lines.source != HERE) == order[1])]
+    order = max(((rundir.RUNGS.index(rung), source != HERE) for rung, source in zip(lines.rung, lines.source)))
+    return lines[(lines.rung == rundir.RUNGS[order[0]]) & ((lines.source != HERE) == order[1])]
 
 
 # ------------------------------------------------------------------ what was read
@@ -226,7 +226,7 @@ def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
 def lists(side) -> dict[str, list]:
     """The nearest sentences of a record's questions."""
     if side.folder is not None:
-        table = runs.read_table(side.folder).assign(score=lambda rows: rows["gold"])
+        table = rundir.read_table(side.folder).assign(score=lambda rows: rows["gold"])
         return {name: examples.best_of(table, name) for name in examples.choose(set(table.question_id), 3)}
     return {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
 

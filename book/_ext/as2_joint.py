@@ -10,7 +10,7 @@ from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, disk, docstrings, experiments, markup, metrics, runs
+from asutil import comparisons, disk, docstrings, experiments, markup, metrics, rundir
 from asutil.groups import Groups
 from asutil.questions import Candidate, Question
 
@@ -181,7 +181,7 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
 def confusion(one) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
     side = comparisons.side(one)
-    scores = runs.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",))
+    scores = rundir.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",))
     columns = [verdict.lower().replace(" ", "_") for verdict in metrics.VERDICTS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
     body = []

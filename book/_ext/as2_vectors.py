@@ -12,9 +12,10 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, runs, testable
-from asutil.experiments import COMMITTED, RUNGS
+from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, rundir, testable
+from asutil.experiments import COMMITTED
 from asutil.markup import NAMES, Html
+from asutil.rundir import RUNGS
 
 MARGIN = 5.0
 DIRECTIONS = {"shows": "show"} | {word: f"are {word}" for word in ("unclear", "opposite", testable.VERDICT, "not run")}
@@ -333,7 +334,7 @@ def asked(data: dict, found, before: str, after: str) -> str:
 def ranked(side, question_id: str) -> list:
     """The best candidates of a question by one run, from its folder or from what was committed of it; none where it does not hold it."""
     if side.folder is not None:
-        return examples.best_of(runs.read_table(side.folder), question_id)
+        return examples.best_of(rundir.read_table(side.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
     return chosen.get(question_id, [])
 

@@ -1,0 +1,77 @@
+"""Finished runs as inputs: the project's folder, the folder that a run's name means, and what a finished run left in it."""
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+import pandas as pd
+
+from . import disk, files
+
+NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
+RUNGS = ("laptop", "small", "gpu", "paper")  # budgets of a run, the smallest first
+
+
+def root() -> Path:
+    """The project's folder: `ASUTIL_PROJECT`, else the checkout that the package lies in, else the working folder or one above it."""
+    return _root(os.environ.get("ASUTIL_PROJECT"), Path.cwd())
+
+
+@cache  # a plan of all rows asks some 50,000 times
+def _root(named: str | None, working: Path) -> Path:
+    if named:
+        return Path(named).resolve()
+    for folder in (Path(__file__).resolve().parents[1], working, *working.parents):
+        if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
+            return folder
+    raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")
+
+
+def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
+    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run.
+
+    Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
+    """
+    if not NAME.fullmatch(Path(name).name):
+        return None
+    if Path(name).is_dir():
+        return Path(name)
+    kept = no_link(runs_folder(runs_dir) / Path(name).name)
+    return next((folder for folder in (kept, root() / name) if folder.is_dir()), kept)
+
+
+def no_link(folder: Path) -> Path:
+    """The folder itself. Raises: ValueError for a link, which may lead out of the folder of runs."""
+    if folder.is_symlink():
+        raise ValueError(f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to")
+    return folder
+
+
+def runs_folder(runs_dir: str | Path | None = None) -> Path:
+    """Where runs are kept: relative names are below the project, not below the working folder."""
+    return root() / (runs_dir or "runs")
+
+
+def read_record(folder: str | Path) -> dict:
+    """The record of a finished run.
+
+    Raises: ValueError for a run that is not finished or whose record is damaged, naming the file.
+    """
+    folder = Path(folder)
+    path = folder / "record.json"
+    if not path.is_file():
+        named = folder.name if folder.is_absolute() else folder  # a path of this machine is nothing to pass on
+        raise ValueError(f"{named} is not a finished run: {path.name} is missing")
+    return disk.read_json(path)
+
+
+def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:
+    """A table of a finished run, as it was when the run was finished; `ids` and `numbers` are columns that it must have.
+
+    Raises: ValueError for a run that made no such table, and, with both hashes, for one that is damaged.
+    """
+    path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
+    if name not in known:
+        raise ValueError(f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet")
+    return files.frame(disk.check(path, known[name]), ids, numbers)

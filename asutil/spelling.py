@@ -1,0 +1,9 @@
+"""Names that somebody typed: which known one is meant."""
+
+import difflib
+
+
+def nearest(word: str, known, cutoff: float = 0.6) -> str:
+    """`; did you mean 'psd'?` or nothing."""
+    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1, cutoff)
+    return f"; did you mean {close[0]!r}?" if close else ""
