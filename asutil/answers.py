@@ -245,36 +245,3 @@ def evidence_map(question_ids, labels, scores) -> metrics.Ranking:
         (0.8333, 1, 1)
     """
     return metrics.ranking(question_ids, labels, scores, empty="skip")
-
-
-def evidence_at(question_ids, labels, scores, threshold: float) -> Measured:
-    """F1, precision and recall of the sentences whose score is the threshold or more, as evidence.
-
-    evidence_* is the mean over questions, the papers' evidence F1; micro_* is that of all questions' sentences taken together.
-    Paper: evidence_contrast, tables 2 and 3, on one set of evidence a question.
-    Args: question_ids, labels, scores: one a sentence, as in `metrics.ranking`.
-    Returns: a Measured; a question without evidence of which no sentence is chosen counts 1, as in `paragraph_f1` (HotpotQA, whose
-        script would count 0, has no such question); `counts`: questions, empty_questions (without evidence); `per_question` has
-        question_id, evidence_f1, evidence_prec, evidence_recall.
-    Raises: ValueError as `metrics.ranking`, and for a threshold that is NaN.
-
-    Example:
-        >>> found = evidence_at(["q", "q", "q", "r", "r"], [1, 1, 0, 1, 0], [0.9, 0.2, 0.1, 0.8, 0.5], 0.5)
-        >>> round(found.means["evidence_f1"], 4), round(found.means["micro_recall"], 4)
-        (0.6667, 0.6667)
-    """
-    if np.isnan(threshold):
-        raise ValueError("threshold: a number expected, got nan")
-    empty = metrics.ranking(question_ids, labels, scores, empty="zero").empty_questions  # it also says which row is wrong
-    right, chosen = np.asarray(labels).astype(bool), np.asarray(scores) >= threshold
-    rows = pd.DataFrame({"question_id": pd.Series(question_ids), "hit": right & chosen, "chosen": chosen, "right": right})
-    found = rows.groupby("question_id", sort=False)[["hit", "chosen", "right"]].sum()
-    names = [f"evidence_{name}" for name in ("f1", "prec", "recall")]
-    table = pd.DataFrame([_evidence_figures(*one) for one in found.itertuples(index=False)], columns=names)
-    table.insert(0, "question_id", found.index)
-    micro = dict(zip(("micro_f1", "micro_prec", "micro_recall"), _evidence_figures(*found.sum())))
-    return Measured({**_means(table, names), **micro}, {"questions": len(table), "empty_questions": empty}, table)
-
-
-def _evidence_figures(hit, chosen, right) -> tuple[float, float, float]:
-    return _overlap(int(hit), int(chosen), int(right)) if chosen or right else (1.0, 1.0, 1.0)

@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, measured, questions, rundir, significance, testable
-from .experiments import COMMITTED, HERE
+from . import experiments, markup, questions, records, rundir, significance, testable
 from .markup import LEGEND, NAMES, Html
-from .measured import PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
-from .measured import columns as columns
-from .measured import figures as figures
-from .measured import reported as reported
-from .measured import side as side
+from .records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
+from .records import columns as columns
+from .records import figures as figures
+from .records import reported as reported
+from .records import side as side
 from .rows import claims, claims_asked
 from .significance import Comparison
 
@@ -76,7 +75,7 @@ def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
 
 def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.DataFrame]:
     """A paper's rows and its records, read anew where they are not given."""
-    return experiments.read(paper, folder), experiments.records(paper, folder=folder) if found is None else found
+    return experiments.read(paper, folder), records.records(paper, folder=folder) if found is None else found
 
 
 # ------------------------------------------------------------------ the two tests
@@ -144,7 +143,7 @@ def outcome(data: dict, found: pd.DataFrame, claim: dict, draws: int = 10_000, w
     if where is None:
         return Outcome(claim, None, None, None, testable.of_rows(data, (a, b), claim["dataset"]))
     ours = over_questions(where, a, b, metric, draws)
-    together = over_questions(where, a, b, metric, draws, of=lambda one: measured.pooled(data, one))
+    together = over_questions(where, a, b, metric, draws, of=lambda one: records.pooled(data, one))
     return Outcome(claim, where, ours, together, testable.of_pair(data, where.of(a), where.of(b), metric))
 
 

@@ -54,7 +54,7 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
 
     Args:
         documents: iterable of documents as `clean` takes them.
-        tokenizer: a fast tokenizer; byte-level ones with a prefix space (`encoders.load_tokenizer` sees to it).
+        tokenizer: a fast tokenizer; byte-level ones with a prefix space (`tokenizers.load_tokenizer` sees to it).
         splitter: `blingfire`, or `nltk` (contextual_as2), whose data are installed apart.
         min_sentence_chars: shorter sentences are left out (contextual_as2 takes 20).
         workers: processes that clean, split and tokenise.
@@ -273,7 +273,7 @@ def _check_joins(backend, sentences, apart):
     if joined != apart:
         raise ValueError(
             "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
-            f"(load it with asutil.encoders.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
+            f"(load it with asutil.tokenizers.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
         )
 
 
@@ -374,9 +374,9 @@ class Corpus:
     @cached_property
     def tokenizer(self):
         """The tokenizer that the index was made with, from its own files."""
-        from . import encoders
+        from . import tokenizers
 
-        tokenizer = encoders.load_tokenizer(self.folder / "tokenizer")
+        tokenizer = tokenizers.load_tokenizer(self.folder / "tokenizer")
         if tokenizer_hash(tokenizer) != self.info["tokenizer_sha256"]:
             raise ValueError(f"{self.folder / 'tokenizer'} is not the tokenizer that the index was made with")
         return tokenizer

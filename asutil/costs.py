@@ -3,18 +3,17 @@
 Tokens are the most there can be: every example as long as it may be, every epoch done. So the papers count, too.
 """
 
-import ast
 import hashlib
 import json
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
 
-from . import claims, evidence, experiments, questions, rundir, runs
+from . import experiments, rundir, runs
 from .disk import read_json
-from .rows import papers, read, seeds
+from .hours import work
+from .rows import papers, read
 
 # What is assumed; the page of the book shows each.
 PEAK = 989e12  # operations a second of an H200 in bf16, dense, by its data sheet
@@ -23,7 +22,6 @@ MASKED = 0.15  # tokens that the language-model head sees
 KEPT = 2  # checkpoints of a run, besides the best one
 NUMBERS = 3  # of each parameter in a checkpoint: itself and AdamW's two moments
 BYTES = 4  # of each number
-READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
 
 
 @dataclass(frozen=True)
@@ -92,20 +90,13 @@ def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
 # ------------------------------------------------------------------ the runs of a paper
 
 
-def after(tries: list) -> list:
-    """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
-    first = tries[0]
-    wanted = seeds(read(first.paper), first.row, first.rung)
-    return [replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed]
-
-
 def planned(paper: str, rung: str = "paper", folder=None) -> list:
     """Every run of a paper's rung: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
     jobs, tried = experiments.jobs(paper, rung, folder_for=_place, folder=folder), {}
     for job in jobs:
         if job.search:
             tried.setdefault(job.search, []).append(job)
-    return jobs + [job for tries in tried.values() for job in after(tries)]
+    return jobs + [job for tries in tried.values() for job in experiments.after(tries)]
 
 
 def _place(notebook: str, parameters: dict) -> Path:
@@ -152,55 +143,6 @@ def backbone_of(model: str) -> Backbone:
 def disk(backbone: Backbone, patient: bool) -> int:
     """Bytes of a finished run's weights: the checkpoints that are kept, the best one where a run may stop early, and the model."""
     return BYTES * backbone.kept * (KEPT * NUMBERS + patient + 1)
-
-
-def work(notebook: str, settings: dict) -> tuple[int, int, int]:
-    """Steps, tokens at most, and how many tokens are read together, of one run; 0 steps where nothing is trained.
-
-    Example:
-        >>> work("pretrain", {"steps": 100, "batch_size": 8, "max_tokens": 128})
-        (100, 102400, 128)
-    """
-    length = settings.get("max_tokens") or 0
-    if notebook == "pretrain":
-        return settings["steps"], settings["steps"] * settings["batch_size"] * length, length
-    if notebook in ("task_difficulty", "rerank") or settings.get("architecture") == "untrained":
-        return 0, 0, length
-    examples, texts = examples_of(notebook, settings)
-    steps = settings["epochs"] * -(-examples // settings["batch_size"])
-    return steps, settings["epochs"] * examples * texts * length, length
-
-
-def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
-    """Training examples of one epoch, and the texts of each; of groups of k candidates with half of a question's last group empty."""
-    dataset, architecture = settings["dataset"], settings.get("architecture")
-    try:
-        if notebook == "verify_claims":
-            return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
-        if notebook == "find_evidence":
-            asked = evidence.COUNTS[dataset]["train"]["questions"]
-            return min(asked, settings.get("question_limit") or asked), 1
-        protocols, protocol = questions.COUNTS[dataset], settings["protocol"]
-        if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
-            protocol = "asbert"  # the same questions
-        asked, candidates = protocols[protocol]["train"]
-        if (limit := settings.get("question_limit")) and limit < asked:
-            asked, candidates = limit, candidates * limit // asked
-        if architecture == "triplet":
-            candidates = _triplets()[dataset, settings["protocol"]]
-            candidates = min(candidates, asked * (settings.get("triplets_per_question") or candidates))
-    except KeyError:
-        raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
-    if architecture == "joint":
-        return round((candidates + asked * (settings["k"] - 1) / 2) / settings["k"]), 1
-    return candidates, READ_TOGETHER.get(architecture, 1)
-
-
-@cache
-def _triplets() -> dict:
-    """`triplets.COUNTS`, read without torch."""
-    tree = ast.parse((Path(__file__).parent / "triplets.py").read_text(encoding="utf-8"))
-    return next(ast.literal_eval(one.value) for one in tree.body if isinstance(one, ast.Assign) and one.targets[0].id == "COUNTS")
 
 
 def by_notebook(paper: str, rung: str = "paper") -> pd.DataFrame:

@@ -12,7 +12,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 from . import docstrings
-from .claims import ALIKE, TYPE, _fact
+from .pydocs_claims import ALIKE, TYPE, _fact
 
 SIZES = {"train": 96, "dev": 32, "test": 32}  # questions of a wording that asks yes or no, with each answer
 PAGES = {160: 1, 320: 2}  # words and signs of a page -> sentences of each entry: what some 256 and 512 tokens of BERT hold; drawn by hash

@@ -3,6 +3,7 @@
 A key is built from (seed, epoch, group, draw ...) by `keyed`; there is no state and no order. The mixer is splitmix64's.
 """
 
+import hashlib
 import itertools
 
 import numpy as np
@@ -85,3 +86,8 @@ def permuted(numbers: np.ndarray, size: int, key) -> np.ndarray:
         found[outside] = (left << half) | right
         outside = outside[found[outside] >= size]
     return found.astype(np.int64)
+
+
+def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
+    """At most `limit` of the ids: those with the lowest hash, keyed by the seed. Nobody picks, and the order of the ids has no say."""
+    return sorted(map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest())[:limit]

@@ -121,7 +121,7 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         mlm: with the generator and the token-detection head; the discriminator does not depend on it.
 
     Example:
-        >>> from asutil.encoders import train_tokenizer
+        >>> from asutil.tokenizers import train_tokenizer
         >>> model = tiny(train_tokenizer(["a few words"], 300))
         >>> model.generator.config.hidden_size, model.backbone.config.hidden_size, model.fresh
         (32, 128, ('pair', 'mlm', 'detection'))

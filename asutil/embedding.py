@@ -12,9 +12,9 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from . import corpus, disk, encoders, files, hub, inputs, losses, weights
+from . import corpus, disk, encoders, files, hub, inputs, losses, tokenizers, weights
 from .heads import Siamese
-from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
+from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .template import Template
 from .tokenizing import tokenized
 
@@ -240,7 +240,7 @@ def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
 
     Deviation: D-115.
     """
-    model = start_from(name, encoders.load_tokenizer(name), settings_of("untrained", "mean", max_tokens))
+    model = start_from(name, tokenizers.load_tokenizer(name), settings_of("untrained", "mean", max_tokens))
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
 
@@ -253,7 +253,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
     settings = saved_settings(path)
     if settings is None:
         raise ValueError(f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that")
-    model = start_from(name, encoders.load_tokenizer(name), settings)
+    model = start_from(name, tokenizers.load_tokenizer(name), settings)
     return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
 
 

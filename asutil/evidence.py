@@ -241,7 +241,8 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     """Whose release a folder holds, None for questions of one's own, and the file of each side; None for a test set that is not there."""
     folder = files.expanded(name)
     if not folder.is_dir():
-        raise FileNotFoundError(f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{spelling.nearest(name, tuple(KINDS))}")
+        known = ", ".join(KINDS)
+        raise FileNotFoundError(f"{name}: expected one of {known} or a folder with questions{spelling.nearest(name, tuple(KINDS))}")
     own = {side: path for side in SIDES if (path := folder / f"{side}.jsonl").is_file()}
     released, paths = next(((one, paths) for one in RELEASES if (paths := _release(folder, one))), (None, own))
     if missing := [side for side in ("train", "dev") if side not in paths]:

@@ -11,7 +11,7 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
-from . import disk, embedded, encoders, files, losses, weights
+from . import disk, embedded, encoders, files, losses, tokenizers, weights
 from .heads import QuestionTypeProjection
 from .long_inputs import add_markers
 
@@ -282,7 +282,7 @@ def load(name: str | Path) -> EvidenceFinder:
     settings = files.json_object(config, finding=dict).get("finding") if config.is_file() else None
     if settings is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
-    model = start_from(name, encoders.load_tokenizer(name), settings)
+    model = start_from(name, tokenizers.load_tokenizer(name), settings)
     saved = weights.saved_heads(path)
     heads = {head: getattr(model, head) for head in model.HEADS}
     named = {f"{head}.{key}": p for head, module in heads.items() if module is not None for key, p in module.named_parameters()}

@@ -4,120 +4,21 @@ Everything here is a function of scores; text is joined where the data set is at
 `as2-wrong`, its table `as2-ranking`.
 """
 
-import hashlib
 import shlex
 from functools import lru_cache
 from html import escape
 
-import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, hub, markup, metrics, questions, rundir, spelling
-from .experiments import HERE
+from . import comparisons, experiments, hub, markup, plots, questions, records, rundir, spelling
+from .changes import FATES, best_of, move_counts, rank_moves
+from .changes import fates as changes
+from .draws import choose
 from .markup import NAMES, Html
+from .records import HERE
 from .rows import SIDES
 
-FATES = ("rescued", "lost", "right by both", "wrong by both")
-TOP = 5
-PLACES = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6 to 10": 10, "11 on": np.inf}  # ranks in the plot, by their last one
-
-
-# ------------------------------------------------------------------ questions
-
-
-def _first_right(table: pd.DataFrame) -> pd.Series:
-    """Reciprocal rank by question, from scores (question_id, label, score) or from values by question."""
-    if "score" in table:
-        table = metrics.of(table, empty="skip").per_question
-    if "question_id" in table:
-        table = table.set_index("question_id")
-    return table["reciprocal_rank"]
-
-
-def _both(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """Reciprocal ranks of the same questions under both systems."""
-    before, after = _first_right(before), _first_right(after)
-    if not before.index.is_unique or not after.index.is_unique or set(before.index) != set(after.index):
-        raise ValueError(f"the two sides are not the same questions, each once ({len(before)} and {len(after)})")
-    return pd.DataFrame({"before": before, "after": after.reindex(before.index)})
-
-
-def fates(before: pd.DataFrame, after: pd.DataFrame) -> pd.Series:
-    """What became of each question's first place: "rescued", "lost", "right by both" or "wrong by both", by question_id.
-
-    Args:
-        before, after: scores (question_id, label, score) of two runs, or their values by question (`per_question`), in any order.
-    Raises: ValueError where the two are not the same questions.
-    """
-    right = _both(before, after) == 1
-    names = np.select([~right.before & right.after, right.before & ~right.after, right.before & right.after], FATES[:3], FATES[3])
-    return pd.Series(names, right.index, dtype=object)
-
-
-def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
-    """At most `limit` of the ids: those with the lowest hash, keyed by the seed. Nobody picks, and the order of the ids has no say."""
-    return sorted(map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest())[:limit]
-
-
-def rescued(before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int = 0) -> tuple[list[str], dict[str, int]]:
-    """Questions whose best candidate is wrong before and right after, chosen by a keyed hash; and how many have which fate.
-
-    Paper: sentence_objectives, table 6.
-    Returns: question ids, and the number of questions of each fate: rescued ones alone would flatter.
-    Example:
-        >>> before = pd.DataFrame({"question_id": list("aabb"), "label": [1, 0, 0, 1], "score": [0.1, 0.9, 0.2, 0.8]})
-        >>> rescued(before, before.assign(score=[0.9, 0.1, 0.2, 0.8]))
-        (['a'], {'rescued': 1, 'lost': 0, 'right by both': 1, 'wrong by both': 0})
-    """
-    found = fates(before, after)
-    return choose(found.index[found == "rescued"], limit, seed), {fate: int((found == fate).sum()) for fate in FATES}
-
-
-def best_of(scores: pd.DataFrame, question_id: str, count: int = TOP) -> list[list]:
-    """The best candidates of one question: [candidate_id, label, score, rank], the wrong one first among equals, as in the metrics."""
-    ranked = scores[scores.question_id == question_id].sort_values(["score", "label"], ascending=[False, True], kind="stable")
-    best = ranked.head(count).itertuples()
-    return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
-
-
-def sampled(sampler) -> pd.DataFrame:
-    """The first group of a `sampling.Sampler`: a line an example, of mspp, where the group is one example, a line a sentence."""
-    first = sampler[0]
-    if isinstance(first.kind, tuple):
-        kinds, labels = ("s0", *first.kind), ("", *first.label)
-        return pd.DataFrame({"slot": range(len(first.parts)), "label": labels, "kind": kinds, "text": [text[:200] for text in first.parts]})
-    group, parts = [first, *(sampler[i] for i in range(1, 1 + sampler.negatives))], ("first", "second", "context")
-    return pd.DataFrame([{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group])
-
-
 # ------------------------------------------------------------------ ranked lists
-
-
-def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:
-    """One question with its best candidates as HTML, best first; at one score the wrong candidate stands first, as in the metrics."""
-    return compare_rankings(question, candidates, labels, {"score": scores}, top)
-
-
-def compare_rankings(question: str, candidates: list[str], labels, scores: dict, top: int = TOP) -> str:
-    """One question ranked by several models as HTML: rank (score) by each, in the order of the first; texts are escaped.
-
-    Args:
-        scores: name of a model -> one score a candidate.
-        top: candidates that some model ranks this high are shown.
-    """
-    for name, values in {"labels": labels, **scores}.items():
-        if len(values) != len(candidates):
-            raise ValueError(f"one value a candidate: got {len(values)} of {name} for {len(candidates)} candidates")
-    orders = {name: sorted(range(len(candidates)), key=lambda i: (-values[i], labels[i])) for name, values in scores.items()}
-    shown = [i for i in next(iter(orders.values())) if any(i in order[:top] for order in orders.values())]
-    body = []
-    for i in shown:
-        ranks = [markup.number(f"{order.index(i) + 1} ({scores[name][i]:.3f})") for name, order in orders.items()]
-        kind, said = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
-        body.append(markup.line([*ranks, said, candidates[i]], kind))
-    heads = [*("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders), "Label", "Candidate"]
-    more = f" ({len(candidates) - len(shown)} more candidates)" if len(candidates) > len(shown) else ""
-    return markup.table(f"{question}{more}", heads, body).replace("as2-table", "as2-table as2-ranking", 1)
 
 
 def side_by_side(question: str, lists: dict[str, list], texts: dict[str, str] | None = None) -> str:
@@ -144,55 +45,6 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
 # ------------------------------------------------------------------ where ranks moved
 
 
-def rank_moves(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """The rank of each question's first right candidate under both systems: columns before, after; question_id as index.
-
-    Args: as of `fates`. A question without a right candidate has no such rank and is left out.
-    Example:
-        >>> before = pd.DataFrame({"question_id": ["a", "b"], "reciprocal_rank": [0.5, 1.0]})
-        >>> rank_moves(before, before.assign(reciprocal_rank=[1.0, 0.25])).values.tolist()
-        [[2, 1], [1, 4]]
-    """
-    both = _both(before, after)
-    return (1 / both[(both > 0).all(axis=1)]).round().astype(int)
-
-
-def move_counts(moves: pd.DataFrame) -> dict[str, int]:
-    """How many questions have their first right candidate higher, as high, and lower than before."""
-    signs = np.sign(moves.before - moves.after)
-    return {"higher": int((signs > 0).sum()), "as before": int((signs == 0).sum()), "lower": int((signs < 0).sum())}
-
-
-def moves_plot(moves: pd.DataFrame, before: str, after: str):
-    """Where ranks moved, as a matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
-    import seaborn
-    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-    from matplotlib.figure import Figure
-    from matplotlib.patches import Rectangle
-
-    figure = Figure(figsize=(8, 3.9), layout="constrained")
-    grid, bars = figure.subplots(1, 2, width_ratios=(3, 2))
-    binned = moves.apply(lambda ranks: pd.cut(ranks, [0, *PLACES.values()], labels=list(PLACES)))
-    counts = pd.crosstab(binned.before, binned.after, dropna=False).reindex(index=list(PLACES), columns=list(PLACES), fill_value=0)
-    blue = seaborn.color_palette("colorblind")[0]
-    shades = LinearSegmentedColormap.from_list("shades", [(*blue, 0), (*blue, 0.65)])  # clear to half clear, on any page
-    texts = counts.map(lambda count: str(count) if count else "")
-    looks = {"norm": PowerNorm(0.5, vmin=0), "cmap": shades, "cbar": False, "annot_kws": {"color": "black"}}
-    seaborn.heatmap(counts, annot=texts, fmt="", linewidths=0.5, linecolor="#8888", ax=grid, **looks)
-    for place in range(len(PLACES)):
-        grid.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor="black"))
-    grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title="questions; left of the outlined: higher")
-    grid.tick_params(axis="x", rotation=0)
-    counted = move_counts(moves)
-    seaborn.barplot(x=list(counted.values()), y=list(counted), hue=list(counted), palette="colorblind", legend=False, ax=bars)
-    for bar in bars.containers:
-        bars.bar_label(bar, padding=3)
-    bars.set(xlabel="questions", ylabel="", title="first right candidate")
-    bars.margins(x=0.15)
-    bars.spines[["top", "right"]].set_visible(False)
-    return figure
-
-
 # ------------------------------------------------------------------ two rows of a paper
 
 
@@ -216,7 +68,7 @@ def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list
 def _sides(pair: comparisons.Pair, before: str, after: str, seed: int):
     """The records of both rows with one seed, of an untrained encoder its only one."""
     lines = [pair.of(row) for row in (before, after)]
-    return [next(one[(one.seed == seed) | comparisons.no_spread(one)].itertuples()) for one in lines]
+    return [next(one[(one.seed == seed) | records.no_spread(one)].itertuples()) for one in lines]
 
 
 def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | None = None, folder=None) -> list[tuple]:
@@ -225,7 +77,7 @@ def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | Non
     known_pairs, shown = best_pairs(data, found, before, after), []
     names = [data["rows"][row]["name"] for row in (before, after)]
     for pair in known_pairs:
-        each = [rank_moves(*map(comparisons.per_question, _sides(pair, before, after, seed))) for seed in pair.seeds]
+        each = [rank_moves(*map(records.per_question, _sides(pair, before, after, seed))) for seed in pair.seeds]
         moves = pd.concat(each)
         counted = move_counts(moves)
         seeds = f"seed {pair.seeds[0]}" if len(each) == 1 else f"{len(each)} seeds put together"
@@ -235,7 +87,7 @@ def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | Non
             f"stands higher after {names[1]} than after {names[0]} for {counted['higher']:,}, as before for {counted['as before']:,}, "
             f"lower for {counted['lower']:,}."
         )
-        shown.append((pair.dataset, said, moves_plot(moves, *names)))
+        shown.append((pair.dataset, said, plots.moves_plot(moves, *names)))
     return shown
 
 
@@ -250,7 +102,7 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
     names = [data["rows"][row]["name"] for row in (before, after)]
     for pair in known_pairs:
         sides = _sides(pair, before, after, pair.seeds[0])
-        fate = fates(*map(comparisons.per_question, sides))
+        fate = changes(*map(records.per_question, sides))
         lists = _lists(sides, before, fate, limit)
         known, shown = at_hand(sides[1].record, pair.dataset, lists), []
         for question, two in lists.items():

@@ -4,12 +4,10 @@ import hashlib
 import itertools
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pandas as pd
-
-from . import disk, rundir, runs
+from . import rundir, runs
 from .evidence import KINDS
 from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
 from .rows import PAPERS as PAPERS
@@ -19,7 +17,6 @@ from .rows import seeds as seeds_of
 from .rows import stages as stages
 from .rundir import RUNGS as RUNGS
 
-COMMITTED, HERE = "committed", "this machine"
 # settings that a comparison does not ask for
 FREE = ("seed", "workers", "micro_tokens", "precision", "gradient_checkpointing", "validation_examples", "runs_dir")
 TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
@@ -111,6 +108,13 @@ def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Jo
         if job.search:
             found.setdefault(job.search, []).append(job)
     return found
+
+
+def after(tries: list[Job]) -> list[Job]:
+    """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
+    first = tries[0]
+    wanted = seeds_of(read(first.paper), first.row, first.rung)
+    return [replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed]
 
 
 def _every(paper, rung, rows, seeds, folder_for, folder, more):
@@ -242,7 +246,7 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     for stage, record in zip(chain, records):
         wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
         allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted) | searched
-        found = _completed(record["notebook"], record["settings"])
+        found = completed(record["notebook"], record["settings"])
         if record["notebook"] != stage["notebook"] or any(
             not _among(found.get(n), of, dataset) for n, of in allowed.items() if n not in FREE
         ):
@@ -279,72 +283,7 @@ def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:
     return found
 
 
-# ------------------------------------------------------------------ what was run
-
-
-def records(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> pd.DataFrame:
-    """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
-
-    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some rung.
-
-    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), rung, seed, source ("committed" | "this machine"),
-        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
-        those of the row that ranked first as well). Where sides of a data set are columns of the paper's tables, as FEVER's are, or the
-        dev questions of ASBERT, a run is a row for each that has labels.
-    Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
-    """
-    data = read(paper, folder)
-    found = [*_committed(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
-    return pd.DataFrame(found, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
-
-
-def _committed(data: dict, folder: Path):
-    for path in sorted(folder.glob("*/*.json")):
-        try:
-            record = disk.read_json(path)
-            row, dataset, rung, seed = (record[key] for key in ("row", "dataset", "rung", "seed"))
-        except (ValueError, KeyError) as error:
-            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
-        place = f"{row}/{dataset}-{rung}-seed{seed}.json"
-        if path != folder / place or row not in data["rows"]:
-            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks")
-        yield row, dataset, rung, seed, COMMITTED, record.get("name", path.stem), None, record, record.get("earlier", [])
-
-
-def _local(data: dict, made: pd.DataFrame, folder):
-    made = made[made["finished"].astype(bool)]
-    in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))  # of runs on changed data the newest counts
-    known = {_key(run.notebook, _completed(run.notebook, run.record["settings"])): run for run in in_time}
-
-    def find(notebook: str, parameters: dict) -> Path:
-        key = _key(notebook, runs.settings(notebook, parameters))
-        return known[key].folder if key in known else Path("not run") / str(abs(hash(key)))
-
-    by_folder = {run.folder: run for run in made.itertuples()}
-    for rung in (name for name in data.get("rungs", {}) if name in set(made["rung"])):
-        plan = {job.folder: job for job in jobs(data["slug"], rung, folder_for=find, folder=folder)}
-        for job in plan.values():
-            if job.folder in by_folder and not job.search:
-                run = by_folder[job.folder]
-                earlier = [by_folder[need].record for need in _ancestors(job, plan)]
-                for dataset in _columns(data, job.dataset, run.record):
-                    yield job.row, dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
-
-
-def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
-    """The folders of the runs that a job goes back to, each after those that it needs."""
-    return [folder for need in job.needs for folder in (*_ancestors(plan[need], plan), need)]
-
-
-def _columns(data: dict, dataset: str, record: dict) -> list[str]:
-    """The columns of the paper's tables that a run has figures for: the sides of its data set that are some, those with labels."""
-    printed = {name for table in data["tables"].values() for name in table["datasets"]}
-    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset and column in printed}
-    named = [column for column, side in sides.items() if side in record["metrics"]]
-    return named if "test" in sides.values() else [*named, dataset]
-
-
-def _completed(notebook: str, settings: dict) -> dict:
+def completed(notebook: str, settings: dict) -> dict:
     """The settings of a record with what a parameter that came later would have been."""
     names = runs.parameters(notebook)
     try:
@@ -353,7 +292,7 @@ def _completed(notebook: str, settings: dict) -> dict:
         return settings
 
 
-def _key(notebook: str, settings: dict) -> str:
+def settings_key(notebook: str, settings: dict) -> str:
     """The effective settings as a record shows them, without those that cannot change a result."""
     kept = {name: value for name, value in runs.shown(settings).items() if name not in ("workers", "micro_tokens", "precision")}
     return json.dumps([notebook, kept], sort_keys=True, default=str)

@@ -8,7 +8,7 @@ import torch
 from torch.nn.functional import normalize
 from tqdm.auto import tqdm
 
-from . import answers, examples, inputs
+from . import answers, draws, inputs
 from .evidence import KINDS
 from .evidence_models import EvidenceFinder
 from .long_inputs import Contexts
@@ -330,7 +330,7 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
         with torch.no_grad():
             said = model({key: tensor.to(device) for key, tensor in micro.items()})
         sentences = dict(enumerate(normalize(said["sentences"][0], dim=-1).cpu().numpy()))
-        picked = [int(examples.choose(np.flatnonzero(read.evidence == wanted), 1, seed)[0]) for wanted in (True, False)]
+        picked = [int(draws.choose(np.flatnonzero(read.evidence == wanted), 1, seed)[0]) for wanted in (True, False)]
         found["vectors"] += [normalize(said["questions"][0], dim=-1).cpu().numpy(), *(sentences[number] for number in picked)]
         found["roles"] += ["question", "positive", "negative"]
         found["questions"] += [place] * 3
@@ -343,4 +343,4 @@ def _of_each_type(contexts: Contexts, count: int, seed: int) -> list[int]:
     """The numbers of some questions that have both evidence and other sentences, type by type."""
     both = [n for n, read in enumerate(contexts.read) if read.evidence.any() and not read.evidence.all()]
     of_type = {kind: {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind} for kind in range(len(contexts.kinds))}
-    return [known[name] for known in of_type.values() for name in examples.choose(known, count, seed)]
+    return [known[name] for known in of_type.values() for name in draws.choose(known, count, seed)]

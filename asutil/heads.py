@@ -208,7 +208,8 @@ def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | N
     Raises: ValueError for a backbone without token types.
 
     Example:
-        >>> from asutil.encoders import tiny, train_tokenizer
+        >>> from asutil.encoders import tiny
+        >>> from asutil.tokenizers import train_tokenizer
         >>> model = tiny(train_tokenizer(["a few words"], 300))
         >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
         (True, False, 3, ('pair', 'mlm', 'types'))

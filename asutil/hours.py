@@ -15,13 +15,14 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from . import costs, disk, experiments, measured, rundir, runs
+from . import claims, disk, evidence, experiments, questions, records, rundir, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
 COUNTED = ("protocol", "train_questions", "question_limit", "triplet_limit", "claim_limit")  # and those that their number follows from
 TEXTS, LENGTH = 32, 64  # what one measured step reads
 SECONDS = 3.0  # that a measurement takes, after a first step
+READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
 WAIT = 300  # seconds after which a measurement is given up
 
 
@@ -54,8 +55,8 @@ def finished(papers, runs_dir: str = "runs") -> list[Run]:
     for one in runs.read_all(runs_dir).query("finished").itertuples():
         known.append(_run(one.record, runs.started_from(one.record["settings"].get("model"), runs_dir), here=True))
     for paper in papers:
-        found = experiments.records(paper, runs_dir=Path(runs_dir) / "none")
-        known += [_run(one.record, measured.backbone(one), here=False) for one in found.itertuples()]
+        found = records.records(paper, runs_dir=Path(runs_dir) / "none")
+        known += [_run(one.record, records.backbone(one), here=False) for one in found.itertuples()]
     return [one for one in known if one is not None]
 
 
@@ -117,14 +118,59 @@ def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | 
         examples = statistics.median(one.figures["examples"] / one.settings["epochs"] for one in same)
         return settings["epochs"] * examples * each, "runs like it"
     try:
-        most = costs.work(notebook, settings)[1]
+        most = work(notebook, settings)[1]
         counted = settings["steps"] * settings["batch_size"] if notebook == "pretrain" else None
-        examples = counted or settings["epochs"] * costs.examples_of(notebook, settings)[0]
+        examples = counted or settings["epochs"] * examples_of(notebook, settings)[0]
     except ValueError:
         return None, "not known"
     if each is None:
         return float(most), "settings, at most"
     return examples * each, "runs like it" if alike else "runs on other data"
+
+
+# ------------------------------------------------------------------ what settings say
+
+
+def work(notebook: str, settings: dict) -> tuple[int, int, int]:
+    """Steps, tokens at most, and how many tokens are read together, of one run; 0 steps where nothing is trained.
+
+    Example:
+        >>> work("pretrain", {"steps": 100, "batch_size": 8, "max_tokens": 128})
+        (100, 102400, 128)
+    """
+    length = settings.get("max_tokens") or 0
+    if notebook == "pretrain":
+        return settings["steps"], settings["steps"] * settings["batch_size"] * length, length
+    if notebook in ("task_difficulty", "rerank") or settings.get("architecture") == "untrained":
+        return 0, 0, length
+    examples, texts = examples_of(notebook, settings)
+    steps = settings["epochs"] * -(-examples // settings["batch_size"])
+    return steps, settings["epochs"] * examples * texts * length, length
+
+
+def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
+    """Training examples of one epoch, and the texts of each; of groups of k candidates with half of a question's last group empty."""
+    dataset, architecture = settings["dataset"], settings.get("architecture")
+    try:
+        if notebook == "verify_claims":
+            return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
+        if notebook == "find_evidence":
+            asked = evidence.COUNTS[dataset]["train"]["questions"]
+            return min(asked, settings.get("question_limit") or asked), 1
+        protocols, protocol = questions.COUNTS[dataset], settings["protocol"]
+        if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
+            protocol = "asbert"  # the same questions
+        asked, candidates = protocols[protocol]["train"]
+        if (limit := settings.get("question_limit")) and limit < asked:
+            asked, candidates = limit, candidates * limit // asked
+        if architecture == "triplet":
+            candidates = questions.TRIPLETS[dataset, settings["protocol"]]
+            candidates = min(candidates, asked * (settings.get("triplets_per_question") or candidates))
+    except KeyError:
+        raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
+    if architecture == "joint":
+        return round((candidates + asked * (settings["k"] - 1) / 2) / settings["k"]), 1
+    return candidates, READ_TOGETHER.get(architecture, 1)
 
 
 # ------------------------------------------------------------------ tokens a second of this machine

@@ -21,6 +21,7 @@ from .tokenizing import gathered as gathered
 from .tokenizing import last_first, longest_first, tokenized
 
 IGNORED = -100
+TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
 WINDOW = 1 << 16  # different texts that are tokenised together
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 import torch
 from torch import nn
 
-from . import heads, rows, weights
+from . import heads, weights
 from .heads import EVIDENCE, POOLED, PairEncoder
 
 LATER = {"pooling": "first", "init": None}  # what saved models have that are older than these choices
@@ -161,10 +161,12 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
     return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)
 
 
-def parameters(model: PairEncoder) -> pd.DataFrame:
+def parameters(model: PairEncoder, printed: dict[str, int]) -> pd.DataFrame:
     """Parameters of a model by part, above those that the paper prints; its RoBERTa-Base is the backbone without a pooler and a head.
 
     Paper: joint_inference, appendix C.3.
+    Args:
+        printed: name of a part -> the paper's count.
     Deviation: D-80.
     """
     types, scorer = getattr(getattr(model.backbone, "embeddings", None), "token_type_embeddings", None), model.HEADS[0]
@@ -172,6 +174,6 @@ def parameters(model: PairEncoder) -> pd.DataFrame:
         ("backbone", "this run"): sum(p.numel() for p in model.backbone.parameters()),
         ("of these token types", "this run"): 0 if types is None else types.weight.numel(),
         (f"head {scorer}", "this run"): sum(p.numel() for p in model.head_parameters(scorer).values()),
-        **{(name, "the paper, appendix C.3"): count for name, count in rows.read("joint_inference")["parameters"].items()},
+        **{(name, "the paper, appendix C.3"): count for name, count in printed.items()},
     }
     return pd.Series(counts, name="parameters").rename_axis(["part", "of"]).reset_index()

@@ -75,9 +75,9 @@ def expected(jobs, searches=()) -> str:
     Args:
         searches: the tries of each search that is not done: the seeds that follow it are no jobs yet.
     """
-    from . import costs, experiments
+    from . import experiments
 
-    counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in costs.after(tries)]
+    counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in experiments.after(tries)]
     for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
         place = (job.paper, job.rung, job.notebook, when)
         counted[place] += 1

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from .claims import LABELS
+
 TIES = ("pessimistic", "trec_eval")
 EMPTY = ("raise", "skip", "zero")
-VERDICTS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # classes 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -196,7 +197,7 @@ def verification(labels, predictions) -> dict:
 
     LA = mean over claims of [label = prediction],  F1_c = 2 |label c and predicted c| / (|label c| + |predicted c|)
     Paper: joint_inference, appendix B.3, the accuracy alone.
-    Shapes: labels, predictions (N,), classes 0, 1, 2 as in `VERDICTS`.
+    Shapes: labels, predictions (N,), classes 0, 1, 2 as in `LABELS`.
     Example:
         >>> verification([0, 0, 1, 2], [0, 1, 1, 0])["label_accuracy"]
         0.5
@@ -209,7 +210,7 @@ def verification(labels, predictions) -> dict:
     return {"label_accuracy": float(right.sum() / total), **f1, "majority": float(counts.sum(1).max() / total), "claims": total}
 
 
-def confusion(labels, predictions, names=VERDICTS) -> pd.DataFrame:
+def confusion(labels, predictions, names=LABELS) -> pd.DataFrame:
     """How often each class was predicted as each: rows are the labels, columns the predictions.
 
     Shapes: labels, predictions (N,) -> (C, C); `names` are those of the classes 0 to C - 1.

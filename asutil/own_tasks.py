@@ -1,7 +1,6 @@
 """Models on the task that they were pre-trained on: runs of `pretrain`, BERT's next-sentence head, ALBERT's sentence-order head."""
 
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import torch
@@ -9,7 +8,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
-from . import corpus, disk, encoders, hub, objectives, rundir, runs, sampling, sources, training, weights
+from . import corpus, encoders, objectives, rundir, sampling, sources, tokenizers, training, weights
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
@@ -28,7 +27,7 @@ class OwnTask(nn.Module):
         self.model, fresh = weights.with_head(RELEASED[objective], weights.source(name), name)
         if fresh:
             raise ValueError(f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected")
-        self.tokenizer = encoders.load_tokenizer(name)
+        self.tokenizer = tokenizers.load_tokenizer(name)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, None]:
         names = ("input_ids", "attention_mask", "token_type_ids")
@@ -70,31 +69,15 @@ def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
     return encoders.load(model, mlm=mlm) if rundir.find(model) is not None else OwnTask(model, objective)
 
 
-def settings(model: str, objective: str, source: str) -> SimpleNamespace:
-    """What a run was pre-trained with; of a released model what `pretrain` does where nothing is given.
-
-    The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
-    Raises: ValueError where the titles that the run left out are not those of the file any more.
-    """
-    folder = rundir.find(model)
-    if folder is None:
-        return SimpleNamespace(**runs.settings("pretrain", {"objective": objective}))
-    record = rundir.read_record(folder)
-    inputs, chosen = record.get("inputs", {}), runs.settings("pretrain", {}) | record["settings"]
-    if inputs.get("corpus") != sources.fingerprint(source):
-        chosen |= {"text_column": None, "paragraph_separator": None}
-    if chosen["exclude_titles"]:  # a record has its name alone
-        chosen["exclude_titles"] = path = disk.read_json(folder / "run.json")["given"]["exclude_titles"]
-        if hub.sha256(Path(path)) != inputs["exclude_titles"]:
-            raise ValueError(f"{Path(path).name} has changed since {folder.name} left its titles out")
-    return SimpleNamespace(**chosen)
-
-
-def measured(asked: list[tuple[str, str]], source: str, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1) -> dict:
+def measured(
+    asked: list[tuple[str, str]], settings, source: str, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1
+) -> dict:
     """Every model on its objective, on documents that were held out, read and sampled as the run's own were.
 
     Args:
-        asked: what `tasks` gave. source: of the documents. shared: folder of the index, one for each tokenizer and form of sentences:
+        asked: what `tasks` gave.
+        settings: (model, objective, source) -> what the model was pre-trained with.
+        source: of the documents. shared: folder of the index, one for each tokenizer and form of sentences:
             that of a run on the same documents is used again.
         size: examples, fewer where the documents do not give them. longest: tokens of an example; None: what the model was trained with.
     Returns: "name of the model, objective" -> what `training.validate` gives, and the number of examples.

@@ -6,7 +6,7 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from . import examples
+from . import draws
 from .questions import Question
 
 ROLES = {"question": "o", "positive": "^", "negative": "X"}  # each with a mark of its own: a colour is never the only sign
@@ -22,9 +22,9 @@ def chosen(questions: Iterable[Question], count: int = 40, seed: int = 0) -> lis
     """
     both = {question.id: question for question in questions if {one.label for one in question.candidates} >= {0, 1}}
     found = []
-    for name in examples.choose(both, count, seed):
+    for name in draws.choose(both, count, seed):
         texts = {label: {one.id: one.text for one in both[name].candidates if one.label == label} for label in (1, 0)}
-        found.append((both[name].text, *(known[examples.choose(known, 1, seed)[0]] for known in texts.values())))
+        found.append((both[name].text, *(known[draws.choose(known, 1, seed)[0]] for known in texts.values())))
     return found
 
 

@@ -94,7 +94,7 @@ class Index(PipelineStep):
         if folder.is_dir():
             return
         backend = Tokenizer.from_file(str(self.out / TOKENIZER / "tokenizer.json"))
-        backend.encode_special_tokens = True  # as encoders.load_tokenizer has it; no task needs transformers and torch
+        backend.encode_special_tokens = True  # as tokenizers.load_tokenizer has it; no task needs transformers and torch
         files = partial(shutil.copytree, self.out / TOKENIZER, dirs_exist_ok=True)
         tokenizer = SimpleNamespace(backend_tokenizer=backend, name_or_path=planned["tokenizer"], save_pretrained=files)
         texts, form = _documents(self.source, planned, rank), (planned["splitter"], planned["min_sentence_chars"])
@@ -149,10 +149,10 @@ def build(source, tokenizer, out, executor="local", tasks=8, workers=None, parti
         raise ValueError(f"tasks and workers must be 1 or more, got {tasks} and {workers}")
     if executor == "slurm" and not (partition and (dry_run or shutil.which("sbatch"))):
         raise ValueError("executor slurm needs a partition, and sbatch where this is no dry run")
-    from . import encoders
+    from . import tokenizers
 
     cleaning.splitter_function(options.get("splitter", "blingfire"))
-    out, opened = Path(out).resolve(), encoders.load_tokenizer(tokenizer)
+    out, opened = Path(out).resolve(), tokenizers.load_tokenizer(tokenizer)
     planned = plan(source, opened, tasks, **options)
     _check(out, planned)
     if dry_run and executor == "local":

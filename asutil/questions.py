@@ -15,8 +15,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from . import docstrings, document_order, files, hub, tables
-from .claims import load_claims as load_claims
-from .evidence import load_evidence as load_evidence
 
 SIDES = ("train", "dev", "test")
 # data set -> hub id, protocol -> side -> (file, which questions stay). TREC-QA's files are filtered already.
@@ -55,6 +53,7 @@ COUNTS = {
 }
 # contextual_as2, appendix A.2, in per cent of "sentences per query"; as released likelier a question (data_cards/newsas2.md)
 POSITIVES = {"newsas2": {"train": 1.69, "dev": 1.66, "test": 1.68}}
+TRIPLETS = {("wikiqa", "asbert"): 8_995, ("trecqa", "asbert"): 83_923}  # (data set, protocol) -> triplets of its whole training side
 UNORDERED = {
     "trecqa": "a question's candidates come from many documents and the right ones stand first: the rows around one would tell its label"
 }

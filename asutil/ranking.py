@@ -13,9 +13,9 @@ from tqdm.auto import tqdm
 
 from . import corpus, disk, groups, hub, inputs, weights
 from .encoders import PairEncoder, check_length, usual_length
+from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .questions import Candidate, Question
 
-TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
 log = logging.getLogger(__name__)
 

@@ -1,26 +1,19 @@
-"""Several processes that train together: who takes which micro-batches, and how a notebook starts them.
+"""Several processes that train together: which one this is, who takes which micro-batches, and how a run under way starts them.
 
-`torchrun --nproc_per_node 4 -m asutil.ranks notebooks/pretrain.ipynb -p objective psd` runs a notebook's cells up to its training in
-every process, on one machine or, with torchrun's own options, on several. A notebook that finds more than one GPU does that by itself;
-the number of processes is that of the GPUs, or what ASUTIL_PROCESSES says. Its own process trains nothing: it shows the first one's
-output, and goes on from the checkpoint that they leave.
+A training that finds more than one GPU starts the processes by itself; the number is that of the GPUs, or what ASUTIL_PROCESSES says. Its
+own process trains nothing: it shows the first one's output, and goes on from the checkpoint that they leave.
 """
 
-import argparse
 import codecs
-import contextlib
 import heapq
-import json
 import math
 import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from operator import itemgetter
 from pathlib import Path
 
 PLAN = "run.json"  # in a run folder: what is needed to run its cells again
-TRAINING = "training.train("
 PROCESSES = "ASUTIL_PROCESSES"
 
 
@@ -47,7 +40,7 @@ def check() -> None:
     if alone and {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys():
         raise RuntimeError(
             "several processes were asked for and one was started (accelerate launch --cpu does that, whatever --num_processes says): "
-            "use torchrun --nproc_per_node <processes> -m asutil.ranks notebooks/<notebook>.ipynb -p <name> <value>"
+            "use torchrun --nproc_per_node <processes> -m asutil.processes notebooks/<notebook>.ipynb -p <name> <value>"
         )
     if alone and count() > 1:
         raise RuntimeError(f"WORLD_SIZE is {count()} but RANK is not set: start the processes with torchrun")
@@ -111,9 +104,8 @@ def launch(folder: str | Path) -> None:
 
     processes = os.environ.get(PROCESSES, str(torch.cuda.device_count()))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}", "--local-ranks-filter=0"]
-    started = subprocess.Popen(
-        [*command, "-m", "asutil.ranks", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"}
-    )
+    command += ["-m", "asutil.processes", str(folder)]
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"})
     try:
         _shown(started.stdout)
     except BaseException:  # an interrupted cell leaves no process behind
@@ -133,61 +125,3 @@ def _shown(stream) -> None:
     while chunk := stream.read1(4096):
         sys.stdout.write(decoder.decode(chunk))
         sys.stdout.flush()
-
-
-# ------------------------------------------------------------------ one of the processes
-
-
-def cells(path: Path) -> list[tuple[str, bool]]:
-    """The source of a notebook's code cells up to its training, and whether each has the parameters.
-
-    Raises: ValueError for a notebook that does not train.
-    """
-    found = []
-    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
-        if cell["cell_type"] == "code":
-            source = "".join(cell["source"])
-            found.append((source, "parameters" in cell["metadata"].get("tags", [])))
-            if TRAINING in source:
-                return found
-    raise ValueError(f"{path.name} does not train: it has no cell with {TRAINING}...)")
-
-
-def run(path: Path, given: dict) -> None:
-    """Run a notebook's cells up to and with its training, with some parameters; only the first process shows what they print."""
-    names = {"__name__": "__main__"}
-    with contextlib.ExitStack() as stack:
-        if not first():
-            stack.enter_context(contextlib.redirect_stdout(stack.enter_context(Path(os.devnull).open("w"))))
-        for number, (source, has_parameters) in enumerate(cells(path)):
-            exec(compile(source, f"{path.name}, code cell {number + 1}", "exec"), names)
-            if has_parameters:
-                names.update(given)
-
-
-def main() -> None:
-    from . import disk, rundir, runs
-
-    parser = argparse.ArgumentParser(prog="torchrun ... -m asutil.ranks", description=run.__doc__.splitlines()[0])
-    parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
-    parser.add_argument("-p", "--parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="as papermill has them")
-    asked = parser.parse_args()
-    path = Path(asked.run)
-    if path.suffix == ".ipynb":
-        from papermill.cli import _resolve_type
-
-        notebook, given = path.stem, {name: _resolve_type(value) for name, value in asked.parameters}
-        runs.check(notebook, given)
-    elif asked.parameters:
-        parser.error("a run that was begun has its parameters already")
-    elif not (path / PLAN).is_file():
-        parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {PLAN})")
-    else:
-        notebook, given = itemgetter("notebook", "given")(disk.read_json(path / PLAN))
-    run(rundir.root() / "notebooks" / f"{notebook}.ipynb", given)
-
-
-if __name__ == "__main__":
-    from torch.distributed.elastic.multiprocessing.errors import record
-
-    record(main)()

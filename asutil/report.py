@@ -1,24 +1,21 @@
 """Records in, display out: the papers' tables beside ours, verdicts, training curves. No number here is typed by hand."""
 
-import json
 from html import escape
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, files, markup, measured, rundir, spelling, testable
-from .comparisons import PER_CLAIM, PER_CONTEXT, PER_QUESTION, given, printed_points, values
-from .experiments import COMMITTED, HERE, records
+from . import comparisons, experiments, markup, rundir, spelling, testable
+from . import records as measured
+from .comparisons import given, printed_points
 from .markup import LEGEND, NAMES, Html
+from .records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, records, values
 from .rows import untrained
 
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = ("differs", "close", "matches", "reduced budget", testable.VERDICT, "private data", "not run", "not published")
 PRETRAINING = experiments.NOTEBOOKS["pretrain"]
-EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
-DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
-LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
 SEEDS = 3  # that a match asks for
 # Below a figure of an own task: what needs no training.
 UNTRAINED = {
@@ -103,7 +100,7 @@ def _verdicts(*line) -> list[str]:
 
 def _questions(lines: pd.DataFrame) -> int | None:
     """How many test questions or claims stand behind a line; None for a pre-training run."""
-    measured = next((comparisons.figures(one) for one in lines.itertuples()), {})
+    measured = next((measured.figures(one) for one in lines.itertuples()), {})
     return measured.get("questions") or measured.get("claims")
 
 
@@ -133,7 +130,8 @@ def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, 
     """
     data, found = given(paper, found, folder)
     if table_id not in data["tables"]:
-        raise ValueError(f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {', '.join(data['tables'])})")
+        known = ", ".join(data["tables"])
+        raise ValueError(f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {known})")
     table = data["tables"][table_id]
     if dataset is not None and dataset not in table["datasets"]:
         raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")
@@ -198,7 +196,7 @@ def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
 
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each backbone."""
-    same = (one for one in lines.itertuples() if comparisons.side(one) == comparisons.reported(one))
+    same = (one for one in lines.itertuples() if measured.side(one) == measured.reported(one))
     same = (one for one in same if one.record.get("notebook") != "find_evidence")  # its baseline is each model before its own training
     known = {}
     for one in same:
@@ -354,76 +352,3 @@ def spread(values: list[float]) -> str:
         return "–"
     points = 100 * np.asarray(values)
     return f"{points.mean():.1f}" + (f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else "")
-
-
-def accuracy_bars(table: pd.DataFrame):
-    """Accuracy of models on their own tasks as bars, each with a line at the share of its majority class, as a matplotlib Figure.
-
-    Args:
-        table: one row a model, with `accuracy` and `majority` from 0 to 1.
-    """
-    import seaborn
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8, 0.8 + 0.45 * len(table)), layout="constrained")
-    axis = figure.subplots()
-    points = 100 * table[["accuracy", "majority"]].astype(float)
-    seaborn.barplot(x=points.accuracy, y=points.index, ax=axis, color="C0", width=0.6, errorbar=None)
-    for place, (accuracy, majority) in enumerate(points.to_numpy()):
-        axis.plot([majority] * 2, [place - 0.4, place + 0.4], color="black", linestyle="--", label="" if place else "majority class")
-        axis.text(accuracy + 0.5, place, f"{accuracy:.1f}", va="center", fontsize="small")
-    axis.set(xlabel="accuracy on held-out documents, points", ylabel="", xlim=(0, 109))
-    figure.legend(loc="outside upper right", fontsize="small", frameon=False)
-    return figure
-
-
-def training_curves(logs: dict):
-    """Loss and validation metric by step of some runs, as a matplotlib Figure; a colour and a dash a name, a line a seed.
-
-    Args:
-        logs: name, or (name, seed) -> path of a `log.jsonl`, or its lines as dicts.
-    Raises: ValueError naming file and line of a log that is not one JSON object a line.
-    """
-    import seaborn
-    from matplotlib.figure import Figure
-
-    named = [(*key, log) if isinstance(key, tuple) else (key, None, log) for key, log in logs.items()]
-    seeds = {name: [str(seed) for other, seed, _ in named if other == name and seed is not None] for name, *_ in named}
-    titles = {name: f"{name}, seed{'s' * (len(of) > 1)} {', '.join(of)}" if of else name for name, of in seeds.items()}
-    steps, seen = [], set()
-    for run, (name, _, log) in enumerate(named):
-        lines = log if isinstance(log, list) else _read_log(Path(log))
-        metric = next((m for m in EVALUATED if any(f"eval_{m}" in line for line in lines)), None)
-        seen |= {NAMES[metric]} if metric else set()
-        for line in lines:
-            reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None
-            steps.append({"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]})
-    frame = pd.DataFrame(steps, columns=["step", "loss", "reached", "run", "name"])
-    figure, drawn = Figure(figsize=(8, 3.2), layout="constrained"), [("loss", "training loss")]
-    if seen:
-        drawn.append(("reached", f"validation {' or '.join(sorted(seen))}, points"))
-    looks = {"hue": "name", "style": "name", "units": "run", "estimator": None, "palette": "colorblind"}
-    looks |= {f"{look}_order": list(titles.values()) for look in ("hue", "style")}
-    for axis, (column, label) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
-        known, legend = frame.dropna(subset=column), {"legend": column == "loss"}
-        if len(known):
-            seaborn.lineplot(known, x="step", y=column, ax=axis, **looks, **legend, **({"marker": "o"} if column == "reached" else {}))
-        axis.set(xlabel="optimiser step", ylabel=label)
-        axis.grid(alpha=0.3)
-        if axis.get_legend():
-            seaborn.move_legend(axis, "best", title=None, fontsize="x-small")
-    return figure
-
-
-def _read_log(path: Path) -> list[dict]:
-    found = []
-    for number, (_, text) in enumerate(files.lines(path), 1):
-        try:
-            row = dict(json.loads(text))
-            drawn = [row[name] for name in row if name in DRAWN]
-            if "step" not in row or not all(isinstance(value, int | float) and abs(value) < LARGEST for value in drawn):
-                raise ValueError(f"expected a number below {LARGEST:.0e} as step, and as whatever is drawn")
-        except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})") from error
-        found.append(row)
-    return found

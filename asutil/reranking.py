@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import examples, metrics, questions, rundir
+from . import metrics, questions, rundir
 from .questions import Question
 from .rundir import RUNGS
 
@@ -231,19 +231,3 @@ def table(found: dict[str, metrics.Ranking]) -> pd.DataFrame:
     lines = pd.DataFrame({words: found[name].record() for name, words in NAMES.items()}).T
     shown = lines[["p@1", "map", "mrr"]].mul(100).round(2)
     return shown.join(lines[["questions", "tied_questions", "empty_questions"]].astype(int))
-
-
-def side_by_side(split: questions.Split, top: pd.DataFrame, chosen: dict[str, list[str]]) -> str:
-    """The k candidates of some questions as HTML, with rank and score by both stages, in the second one's order.
-
-    Args:
-        top: what `joined` gives. chosen: what is said before a question, such as "rescued" -> ids of questions.
-    """
-    parts, places = [], {name: place for place, name in enumerate(split.ids)}
-    for caption, name in [(caption, name) for caption, names in chosen.items() for name in names]:
-        question, rows = split[places[name]], top[top.question_id == name]
-        texts = {candidate.id: candidate.text for candidate in question.candidates}
-        scores = {"the joint model": rows.score.tolist(), "the first stage": rows.first_score.tolist()}
-        candidates = [texts[candidate] for candidate in rows.candidate_id]
-        parts.append(examples.compare_rankings(f"{caption}: {question.text}", candidates, rows.label.tolist(), scores, len(rows)))
-    return "".join(parts)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import comparisons, disk, examples, experiments, measured, metrics, rundir, spelling
+from . import changes, disk, draws, experiments, metrics, records, rundir, spelling
 from .rows import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
@@ -18,8 +18,8 @@ SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the sam
 
 def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
     """Write the records of a paper's finished runs into `results/`, those above the laptop rung or those of it. Returns the files."""
-    written, found, data = [], experiments.records(paper, results, runs_dir), experiments.read(paper)
-    found = found[(found.source == experiments.HERE) & ((found.rung == "laptop") == laptop)]
+    written, found, data = [], records.records(paper, results, runs_dir), experiments.read(paper)
+    found = found[(found.source == records.HERE) & ((found.rung == "laptop") == laptop)]
     for line in found.itertuples():
         place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -43,14 +43,14 @@ def _baseline(data: dict, line, found: pd.DataFrame):
 def _published(data: dict, line, baseline) -> dict:
     record = dict(line.record) | {"paper": data["slug"], "row": line.row, "dataset": line.dataset}
     record["earlier"] = [_earlier(before) for before in line.earlier]
-    dev = comparisons.side(line) != comparisons.reported(line)
+    dev = records.side(line) != records.reported(line)
     if dev or line.seed != data["rungs"][line.rung]["seeds"][0]:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
-        record["per_question"] = [[claim, int(right)] for claim, right in comparisons.per_question(line)["label_accuracy"].items()]
+        record["per_question"] = [[claim, int(right)] for claim, right in records.per_question(line)["label_accuracy"].items()]
     elif record.get("notebook") == "find_evidence":
-        known = comparisons.per_question(line)[list(comparisons.columns(record).values())].round(6)
+        known = records.per_question(line)[list(records.columns(record).values())].round(6)
         record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
@@ -59,7 +59,7 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
-            if (of_dev := measured.dev_questions(data, line)) is not None:
+            if (of_dev := records.dev_questions(data, line)) is not None:
                 record["per_question_dev"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in of_dev.itertuples()]
     return record
 
@@ -83,16 +83,16 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
     Where the baseline's run is on this machine, also some that the row rescues and one that it loses, with the baseline's ranking.
     """
     asked = set(table.question_id)
-    names = dict.fromkeys([*(name for name in printed if name in asked), *examples.choose(asked, SHARED)])
-    chosen = [{"question_id": name, "candidates": examples.best_of(table, name)} for name in names]
+    names = dict.fromkeys([*(name for name in printed if name in asked), *draws.choose(asked, SHARED)])
+    chosen = [{"question_id": name, "candidates": changes.best_of(table, name)} for name in names]
     if baseline is not None:
         before = _ranked(baseline.folder)
-        fate = examples.fates(before, table)
+        fate = changes.fates(before, table)
         for name in [
-            name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in examples.choose(fate.index[fate == one], limit)
+            name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in draws.choose(fate.index[fate == one], limit)
         ]:
-            beside = {"row": baseline.row, "candidates": examples.best_of(before, name)}
-            chosen.append({"question_id": name, "candidates": examples.best_of(table, name), "baseline": beside})
+            beside = {"row": baseline.row, "candidates": changes.best_of(before, name)}
+            chosen.append({"question_id": name, "candidates": changes.best_of(table, name), "baseline": beside})
     return chosen
 
 

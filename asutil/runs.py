@@ -17,7 +17,7 @@ from types import SimpleNamespace
 import pandas as pd
 from filelock import FileLock
 
-from . import disk, files, hub
+from . import claims, disk, evidence, files, hub, questions, sources
 from .parameters import Parameter as Parameter
 from .parameters import check as check
 from .parameters import effective, parameters, settings
@@ -35,16 +35,12 @@ STAGES = ("first_run", "joint_run")  # those that name a finished run and nothin
 
 
 def _fingerprints(notebook: str) -> dict:
-    from . import claims, evidence, questions, sources
-
     dataset = {"verify_claims": claims, "find_evidence": evidence}.get(notebook, questions).fingerprint
     return {"corpus": sources.fingerprint, "dataset": dataset, "exclude_titles": lambda path: hub.sha256(Path(path))}
 
 
 def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
-    from . import sources
-
     named = {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))} if values.get("models") else {}
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
@@ -136,6 +132,26 @@ def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
         run = files.json_object(asked, notebook=str, given=dict) if asked.is_file() else {}
         model = effective(run["notebook"], run["given"]).get("model") if run else None
     return model
+
+
+def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
+    """What a run was pre-trained with; of a released model what `pretrain` does where nothing is given.
+
+    The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
+    Raises: ValueError where the titles that the run left out are not those of the file any more.
+    """
+    folder = find(model)
+    if folder is None:
+        return SimpleNamespace(**settings("pretrain", {"objective": objective}))
+    record = read_record(folder)
+    inputs, chosen = record.get("inputs", {}), settings("pretrain", {}) | record["settings"]
+    if inputs.get("corpus") != sources.fingerprint(source):
+        chosen |= {"text_column": None, "paragraph_separator": None}
+    if chosen["exclude_titles"]:  # a record has its name alone
+        chosen["exclude_titles"] = path = disk.read_json(folder / "run.json")["given"]["exclude_titles"]
+        if hub.sha256(Path(path)) != inputs["exclude_titles"]:
+            raise ValueError(f"{Path(path).name} has changed since {folder.name} left its titles out")
+    return SimpleNamespace(**chosen)
 
 
 def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, must_exist: bool = True) -> Path:

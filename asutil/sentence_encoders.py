@@ -110,13 +110,6 @@ class WordVectors:
         found = (self.row_of.get(word) for word in words(text.lower() if self.lower_case else text))
         return [row for row in found if row is not None]
 
-    def coverage(self, texts: list[str]) -> dict[str, int]:
-        """How many texts and words there are, and how many of them have no vector."""
-        counts = [(len(words(text)), len(self.rows(text))) for text in texts]
-        total, known = (sum(column) for column in zip(*counts)) if counts else (0, 0)
-        empty = sum(not known for _, known in counts)
-        return {"texts": len(texts), "texts_without_vector": empty, "words": total, "words_without_vector": total - known}
-
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
         found, empty = np.zeros((len(texts), self.dimensions), np.float32), 0

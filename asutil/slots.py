@@ -1,127 +1,12 @@
-"""Can the slots of a joint input be told apart? Cosines between what stands for them, layer by layer, before anything is trained.
+"""A record of the cosines between the slots of joint inputs, by layer: `slot_cosines` of several models.
 
-Where they are one vector, a head gives all candidates of a question the same score, whatever it has learnt.
-
-    python -m asutil.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
+python -m asutil.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
 """
 
 import argparse
-import logging
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
-import torch
-from torch.nn.functional import normalize
-from transformers import RobertaConfig
-
-from . import disk, heads, joints, runs, weights
-
-ONE_VECTOR = 0.999  # a mean cosine above it: slots are one vector
-EXAMPLES = 16  # inputs that are looked at
-POOLINGS = ("first", "mean")
-RANDOM = "random"
-log = logging.getLogger(__name__)
-
-
-# ------------------------------------------------------------------ of a model and a batch
-
-
-@torch.no_grad()
-def slot_cosines(model: joints.JointEncoder, batch: dict) -> pd.DataFrame:
-    """Cosines between the embeddings E_i and E_j of two slots of one input, after the embedding layer (0) and after each layer.
-
-    Args:
-        batch: a padded micro-batch of joint inputs; the first EXAMPLES of it are read, without dropout.
-    Returns: a line a layer; for each pooling the mean and the least over all pairs of slots: columns first, first_least, mean, mean_least.
-    """
-    if "attention_mask" not in batch:
-        raise ValueError("a padded micro-batch is expected, got a packed one: give the batches layout='ordered'")
-    names = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "firsts")
-    device = next(model.parameters()).device
-    few = {name: batch[name][:EXAMPLES].to(device) for name in names}
-    training = model.training
-    model.eval()
-    layers = heads.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True).hidden_states
-    model.train(training)
-    rows = []
-    for layer in layers:
-        hidden = layer.flatten(0, 1).float()
-        vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joints.slot_means(hidden, few)}
-        row = {}
-        for pooling in POOLINGS:
-            found = between(vectors[pooling], few["firsts"] >= 0)
-            row |= {pooling: float(found.mean()), f"{pooling}_least": float(found.min())}
-        rows.append(row)
-    return pd.DataFrame(rows).rename_axis("layer")
-
-
-def between(vectors: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
-    """Cosines of all pairs of different slots of one input, of those that are there. Shapes: (B, S, H), (B, S) bool -> (pairs,)"""
-    unit = normalize(vectors, dim=-1)
-    pairs = (present[:, :, None] & present[:, None, :]).triu(1)
-    return (unit @ unit.mT)[pairs]
-
-
-def measured(model: heads.PairEncoder, batch: dict) -> pd.DataFrame | None:
-    """`slot_cosines` of a model that has slots, with a warning where they are one vector; None for any other model."""
-    if not isinstance(model, joints.JointEncoder) or model.HEADS[0] not in heads.EVIDENCE:
-        return None
-    table, pooling = slot_cosines(model, batch), model.shape["pooling"]
-    last = table[pooling].iloc[-1]
-    if last > ONE_VECTOR:
-        log.warning(
-            "the slots of an input are one vector (slot_pooling=%s: mean cosine %.4f after the last layer): until training takes them "
-            "apart, all candidates of a question have one score; slot_pooling=mean or another backbone may help",
-            pooling,
-            last,
-        )
-    return table
-
-
-def figures(model: heads.PairEncoder, table: pd.DataFrame | None) -> dict:
-    """What a record says of `measured`; nothing for a model without slots."""
-    if table is None:
-        return {}
-    return {"slot_cosines": {name: table[name].round(6).tolist() for name in POOLINGS} | {"pooling": model.shape["pooling"]}}
-
-
-# ------------------------------------------------------------------ of any model
-
-
-def joint_model(name: str, init: float | None = None, tokenizer=None, k: int = 5, slot_tokens: int = 64, seed: int = 0):
-    """A finished joint run as it is, or any backbone with fresh slot types: a hub id, a folder, a run, or RANDOM.
-
-    Args:
-        init: standard deviation of fresh slot types; the backbone's initializer_range where it is left out.
-        tokenizer: of RANDOM, the architecture of RoBERTa-Base with random weights.
-    """
-    from . import encoders
-
-    wanted = joints.shape(True, "ie_k", k, (k + 1) * slot_tokens, "linear", "absolute", init=init)
-    if name == RANDOM:
-        ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-        config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=514, type_vocab_size=1, **ids)
-        return joints.over(encoders.from_config(config, tokenizer, seed, mlm=False), wanted, seed)
-    model = encoders.load(name, seed=seed)
-    return model if isinstance(model, joints.JointEncoder) else joints.over(model, wanted, seed)
-
-
-def of(name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=None) -> tuple[joints.JointEncoder, pd.DataFrame]:
-    """`slot_cosines` of any model (`joint_model`) on the first groups of a data set that fill all slots, and the model.
-
-    >>> slots.of("sentence-transformers/all-MiniLM-L6-v2")[1]  # doctest: +SKIP
-    """
-    from . import groups, inputs, questions
-
-    model = joint_model(name, init, tokenizer)
-    k, slot_tokens = model.shape["k"], model.shape["slot_tokens"]
-    read = groups.Groups(model.tokenizer, questions.load(dataset)["test"], k)
-    members = read.members(np.arange(len(read)))
-    members = members[(members >= 0).all(1)][:EXAMPLES]
-    joined = read.join(members, (k + 1) * slot_tokens)
-    (batch,) = inputs.micro_batches(joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens)
-    return model, slot_cosines(model, batch)
+from . import disk, runs, slot_cosines, weights
 
 
 def record(names: list[str], inits: list[float], dataset: str) -> dict:
@@ -129,15 +14,15 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
     models, tokenizer = [], None
     for name in names:
         for init in inits:
-            model, table = of(name, init, dataset, tokenizer)
-            tokenizer = tokenizer or model.tokenizer  # of RANDOM that of the first model
+            model, table = slot_cosines.of(name, init, dataset, tokenizer)
+            tokenizer = tokenizer or model.tokenizer  # of a random one that of the first model
             config = model.backbone.config
             described = {"model": name, "type": config.model_type, "layers": config.num_hidden_layers, "hidden": config.hidden_size}
             described |= {"init": init, "weights_sha256": weights.fingerprint(None, model.backbone)}
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
     origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
-    return {"dataset": dataset, "inputs": EXAMPLES, "models": models, **origin}
+    return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "models": models, **origin}
 
 
 def main() -> None:
@@ -148,7 +33,7 @@ def main() -> None:
     parser.add_argument("--dataset", default="pydocs", help="whose test questions are read (default: the embedded ones)")
     parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
     given = parser.parse_args()
-    content = record([*given.models, *[RANDOM] * given.random], given.init, given.dataset)
+    content = record([*given.models, *[slot_cosines.RANDOM] * given.random], given.init, given.dataset)
     if given.out:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         print(disk.write_json(given.out, content))

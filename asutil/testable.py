@@ -9,7 +9,7 @@ import pandas as pd
 
 from . import significance
 from .markup import NAMES
-from .measured import PER_CONTEXT, chain, columns, figures, per_question, reported, side
+from .records import PER_CONTEXT, chain, columns, figures, per_question, reported, side
 from .rows import NOTEBOOKS, SIDES
 
 VERDICT = "not testable here"

@@ -10,8 +10,6 @@ from .draws import keyed
 from .ragged import Ragged
 from .template import Template
 
-COUNTS = {("wikiqa", "asbert"): 8_995, ("trecqa", "asbert"): 83_923}  # (data set, protocol) -> triplets of its whole training side
-
 
 class LabelledPairs:
     """Examples of the siamese network: every question with each of its candidates, and the label.

@@ -12,12 +12,12 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import examples, inputs, markup, metrics
+from . import inputs, metrics
 from .claims import LABELS, Claim
 from .heads import POOLED
+from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .joints import JointEncoder
 from .ragged import Ragged
-from .ranking import TOKENS_ON_CPU, TOKENS_ON_GPU
 from .template import Template
 from .tokenizing import tokenized
 
@@ -189,7 +189,7 @@ def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:
     return metrics.verification([claim.label for claim in claims], [most] * len(claims))
 
 
-# ------------------------------------------------------------------ what is shown
+# ------------------------------------------------------------------ claims and labels
 
 
 def measurable(sides: dict) -> list[str]:
@@ -206,37 +206,3 @@ def counted(sides: dict) -> pd.DataFrame:
         rows[side] |= {f"{what}, {state}": report[state][what] for what in ("claims", "evidence") for state in ("read", "kept")}
         rows[side]["dropped"] = "; ".join(report["dropped"])
     return pd.DataFrame(rows).T
-
-
-def confusion_plot(scores: pd.DataFrame):
-    """The confusion matrix as a heatmap, a matplotlib Figure: counts, coloured by their share of the label's claims."""
-    import seaborn
-    from matplotlib.figure import Figure
-
-    table = metrics.confusion(scores["label"], predictions(scores))
-    shares = table.div(table.sum(axis=1).clip(lower=1), axis=0)
-    figure = Figure(figsize=(6.4, 4), layout="constrained")
-    axis, bar = figure.subplots(), {"label": "share of the label's claims"}
-    seaborn.heatmap(shares, annot=table, fmt="d", vmin=0, vmax=1, cmap="Blues", ax=axis, cbar_kws=bar)
-    axis.set(xlabel="predicted", ylabel="label")
-    axis.tick_params(axis="y", rotation=0)
-    return figure
-
-
-def shown(claims: Sequence[Claim], scores: pd.DataFrame, each: int = 1, seed: int = 0) -> str:
-    """Claims with their evidence, label and verdict as HTML, `each` with a right and as many with a wrong one, chosen by a hash.
-
-    Args:
-        scores: rows of `predict` for these claims. seed: of the hash.
-    """
-    known, right = {claim.id: claim for claim in claims}, per_claim(scores).set_index("question_id")["label_accuracy"] == 1
-    guesses = dict(zip(scores.claim_id, predictions(scores)))
-    best = dict(zip(scores.claim_id, np.exp(scores[list(CLASSES)].max(axis=1))))
-    parts = []
-    for ids, kind, said in ((right.index[right], "as2-right", "✓ right"), (right.index[~right], "as2-wrong", "✗ wrong")):
-        for name in examples.choose(ids, each, seed):
-            claim = known[name]
-            caption = f"{claim.text} Label: {LABELS[claim.label]}. Verdict: {LABELS[guesses[name]]}, probability {best[name]:.2f} ({said})."
-            body = [markup.line([markup.number(str(n)), piece.text], kind) for n, piece in enumerate(claim.evidence, 1)]
-            parts.append(markup.table(caption, ["No.", "Evidence"], body or [markup.line(["–", "no evidence"], kind)]))
-    return "".join(parts)

@@ -20,7 +20,7 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from transformers import BertConfig, BertModel
 
-from asutil import embedding, encoders, hub, questions
+from asutil import embedding, hub, questions, tokenizers
 
 GOAL, GPU_GOAL, MAX_TOKENS = 1.1, 2, 128
 GPU = torch.cuda.is_available()
@@ -34,7 +34,7 @@ def candidates(dataset: str, count: int) -> list[str]:
 
 
 def random_bert(texts: list[str], folder) -> str:
-    tokenizer = encoders.train_tokenizer(texts, VOCABULARY)
+    tokenizer = tokenizers.train_tokenizer(texts, VOCABULARY)
     shape = {"num_hidden_layers": LAYERS, "hidden_size": HIDDEN, "num_attention_heads": HIDDEN // 64, "intermediate_size": 4 * HIDDEN}
     torch.manual_seed(0)
     ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
@@ -46,7 +46,7 @@ def random_bert(texts: list[str], folder) -> str:
 def models(name: str) -> tuple[embedding.Embedder, list[SentenceTransformer]]:
     """The same weights and mean pooling on every side; on a GPU the peer in float32 and in bfloat16."""
     settings = embedding.settings_of("untrained", "mean", MAX_TOKENS)
-    model = embedding.start_from(name, encoders.load_tokenizer(name), settings).to("cuda" if GPU else "cpu").eval()
+    model = embedding.start_from(name, tokenizers.load_tokenizer(name), settings).to("cuda" if GPU else "cpu").eval()
     with tempfile.TemporaryDirectory() as folder:
         model.save(folder)
         kinds = ("float32", "bfloat16") if GPU else ("float32",)

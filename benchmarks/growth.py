@@ -26,7 +26,7 @@ import side_by_side
 import torch
 from transformers import RobertaConfig
 
-from asutil import corpus, encoders, hub, ranking, sampling, sources, training
+from asutil import corpus, encoders, hub, ranking, sampling, sources, tokenizers, training
 from asutil.questions import Candidate, Question
 
 GOAL = 1.6
@@ -86,7 +86,7 @@ def some(source: str, characters: int):
 
 def of_corpus(source: str, folder: str, megabytes: int) -> dict:
     """An index of so much text, built by one worker, opened, and sampled from."""
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     with tempfile.TemporaryDirectory() as built:
         started = time.perf_counter()
         found = corpus.build(some(source, megabytes * 10**6), tokenizer, Path(built) / "index")
@@ -105,7 +105,7 @@ def of_corpus(source: str, folder: str, megabytes: int) -> dict:
 
 def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
     """Questions with so many candidates of some twenty words, ranked."""
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     model = encoders.from_config(config(128, tokenizer), tokenizer).to(DEVICE)
     draw = np.random.default_rng(0)
     words = [tokenizer.decode([token]).strip() or "word" for token in draw.integers(300, len(tokenizer), 400)]
@@ -123,7 +123,7 @@ def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
 
 def of_length(folder: str, tokens: int, steps: int) -> dict:
     """Training steps of pairs that are all of so many tokens."""
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     model = encoders.from_config(config(tokens, tokenizer), tokenizer)
     batches = Steps(len(tokenizer), tokens, steps, pairs=PAIRS)
     with tempfile.TemporaryDirectory() as out:
@@ -178,7 +178,7 @@ def trained(model, batches, out) -> dict:
 def worker(folder: str, out: str, steps: str) -> None:
     """One of several processes."""
     torch.set_num_threads(1)
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     done = trained(encoders.from_config(config(128, tokenizer), tokenizer), Steps(len(tokenizer), 128, int(steps), pairs=2 * PAIRS), out)
     if os.environ["RANK"] == "0":
         (Path(out) / "done.json").write_text(json.dumps(done | {"peak_memory_mib": peak()}), encoding="utf-8")
@@ -192,7 +192,7 @@ def main():
     folder = Path(given.folder) / "growth-tokenizer"
     if not folder.is_dir():
         texts = ("\n\n".join(one) if isinstance(one, list) else one for one in itertools.islice(sources.documents(source), 2000))
-        encoders.train_tokenizer(texts, vocab_size=8192).save_pretrained(folder)
+        tokenizers.train_tokenizer(texts, vocab_size=8192).save_pretrained(folder)
     folder = str(folder.resolve())
     sizes = MEGABYTES[:1] if given.quick else MEGABYTES if source != "pydocs" else MEGABYTES[:1]
     steps, rounds = (8, 1) if given.quick else (STEPS, given.rounds or ROUNDS)

@@ -24,7 +24,7 @@ from pathlib import Path
 import side_by_side
 from blingfire import text_to_sentences
 
-from asutil import cleaning, corpus, encoders, hub, sources
+from asutil import cleaning, corpus, hub, sources, tokenizers
 
 GOAL = 0.8  # of the raw speed of splitter and tokenizer, one worker
 MODEL = "ibm-granite/granite-embedding-30m-english"
@@ -51,7 +51,7 @@ def memory(start=False) -> int | None:
 
 def whole(source, folder) -> dict:
     """One build by one worker: its time, its size and this process's memory. Documents come one after the other, as from any source."""
-    tokenizer = encoders.tokenizer_for(MODEL if hub.mirror(MODEL) else "tiny", source, folder)
+    tokenizer = tokenizers.tokenizer_for(MODEL if hub.mirror(MODEL) else "tiny", source, folder)
     characters = 0
 
     def counted():
@@ -83,7 +83,7 @@ def main():
     given = parser.parse_args()
     real = {size: f"local/wikipedia_{size}" for size in ("small", "large") if hub.mirror(f"local/wikipedia_{size}")}
     source = (real.get("large") or real.get("small") or "pydocs") if not given.quick else real.get("small") or "pydocs"
-    tokenizer = encoders.tokenizer_for(MODEL if hub.mirror(MODEL) else "tiny", source, given.folder)
+    tokenizer = tokenizers.tokenizer_for(MODEL if hub.mirror(MODEL) else "tiny", source, given.folder)
     documents = list(itertools.islice(sources.documents(source), 450 if given.quick else 1500))
     paragraphs = [paragraph for document in documents for paragraph in cleaning.clean(document)]
     size, rounds = sum(map(len, paragraphs)), given.rounds or (2 if given.quick else 3)

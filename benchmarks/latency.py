@@ -26,7 +26,7 @@ import side_by_side
 import torch
 from transformers import RobertaConfig
 
-from asutil import encoders, inputs, joints, questions, ranking
+from asutil import encoders, inputs, joints, questions, ranking, tokenizers
 from asutil.template import Template
 
 GOAL, TOKENS = 1.0, 64  # the joint model takes no longer; L
@@ -52,7 +52,7 @@ def formula(k: int) -> dict[str, float]:
 
 
 def tokenizer_of(model: str, texts: list[str]):
-    return encoders.train_tokenizer(texts, VOCABULARIES[model]) if model in VOCABULARIES else encoders.load_tokenizer(model)
+    return tokenizers.train_tokenizer(texts, VOCABULARIES[model]) if model in VOCABULARIES else tokenizers.load_tokenizer(model)
 
 
 def asked(dataset: str, model: str, count: int, k: int) -> tuple[list, object]:

@@ -21,7 +21,7 @@ import side_by_side
 import torch
 from transformers import DataCollatorForLanguageModeling
 
-from asutil import corpus, encoders, hub, inputs, sampling
+from asutil import corpus, hub, inputs, sampling, tokenizers
 from asutil.draws import keyed
 
 BATCH = 4096  # the paper's
@@ -33,7 +33,7 @@ def open_corpus(folder):
     real = hub.mirror("local/wikipedia_small") is not None
     source = "local/wikipedia_small" if real else "pydocs"
     model = "ibm-granite/granite-embedding-30m-english" if real else "tiny"
-    tokenizer = encoders.tokenizer_for(model, source, folder)
+    tokenizer = tokenizers.tokenizer_for(model, source, folder)
     return source, corpus.prepare(source, tokenizer, folder, progress=True)
 
 

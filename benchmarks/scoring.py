@@ -19,7 +19,7 @@ import transformers
 from sentence_transformers import CrossEncoder
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from asutil import encoders, hub, inputs, questions, ranking
+from asutil import encoders, hub, inputs, questions, ranking, tokenizers
 
 GOAL, TOKENISING_GOAL, GPU_GOAL, MAX_TOKENS = 1.1, 3, 3, 128
 GPU = torch.cuda.is_available()
@@ -64,7 +64,7 @@ def models(tokenizer, folder):
 def tokenise_ours(tokenizer, given):
     pairs = inputs.Pairs(tokenizer, given)
     numbers = np.arange(len(pairs))
-    return inputs.micro_batches(pairs.join(numbers, MAX_TOKENS), numbers, pairs.template.pad, ranking.TOKENS_ON_CPU)
+    return inputs.micro_batches(pairs.join(numbers, MAX_TOKENS), numbers, pairs.template.pad, inputs.TOKENS_ON_CPU)
 
 
 def tokenise_theirs(peer, pairs, batch_size):
@@ -87,7 +87,7 @@ def main():
     dataset = "wikiqa" if hub.mirror("microsoft/wiki_qa") else "pydocs"
     many = asked(dataset, count * (2 if GPU else 10))
     few = asked(dataset, count)
-    tokenizer = encoders.train_tokenizer(dict.fromkeys(text for pair in texts_of(many) for text in pair), VOCABULARY)
+    tokenizer = tokenizers.train_tokenizer(dict.fromkeys(text for pair in texts_of(many) for text in pair), VOCABULARY)
     pairs, all_pairs = texts_of(few), texts_of(many)
     with tempfile.TemporaryDirectory() as folder:
         ranker, (peer, *halves) = models(tokenizer, folder)

@@ -26,7 +26,7 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, SequentialSampler
 from transformers import DataCollatorForLanguageModeling, RobertaConfig, RobertaForMaskedLM, Trainer, TrainingArguments
 
-from asutil import corpus, encoders, inputs, sampling, sources, training
+from asutil import corpus, encoders, inputs, sampling, sources, tokenizers, training
 
 SIZES = {"tiny": (2, 128, 8192), "small": (4, 256, 8192), "base": (12, 768, 50265)}  # layers, hidden size, vocabulary
 MAX_TOKENS, PEAK = 128, 989e12  # dense bfloat16 operations a second of an H200
@@ -137,7 +137,7 @@ def index(source, folder):
     if not out.is_dir():
         out.parent.mkdir(parents=True, exist_ok=True)
         documents = list(sources.documents(source, limit=4000))
-        tokenizer = encoders.train_tokenizer(("\n\n".join(d) if isinstance(d, list) else d for d in documents), vocab_size=8192)
+        tokenizer = tokenizers.train_tokenizer(("\n\n".join(d) if isinstance(d, list) else d for d in documents), vocab_size=8192)
         corpus.build(documents, tokenizer, out, source=source)
     return corpus.Corpus.open(out)
 

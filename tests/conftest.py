@@ -64,10 +64,10 @@ def documents():
 
 @pytest.fixture(scope="session")
 def tokenizer(documents):
-    from asutil import encoders
+    from asutil import tokenizers
 
     texts = (" ".join(" ".join(p) for p in document) for document in documents)
-    return encoders.train_tokenizer(texts, vocab_size=400)
+    return tokenizers.train_tokenizer(texts, vocab_size=400)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from asutil import disk, experiments
+from asutil import disk
+from asutil import records as measured
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
@@ -47,7 +48,7 @@ def commit(folder, *records):
 
 
 def found(folder):
-    return experiments.records(PAPER, folder, folder / "no runs", FOLDER)
+    return measured.records(PAPER, folder, folder / "no runs", FOLDER)
 
 
 def cells(html):

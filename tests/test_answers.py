@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import answers, hub, metrics, significance
+from asutil import answers, hub, significance
 
 # ------------------------------------------------------------------ the definitions again, letter by letter and word by word
 
@@ -401,49 +401,6 @@ def test_evidence_map_by_hand():
         answers.evidence_map(["q"], [0], [0.5])
 
 
-def test_evidence_at_a_threshold_by_hand():
-    found = answers.evidence_at(*ROWS, threshold=0.5)
-    expected = {
-        "q": (0.5, 0.5, 0.5),  # chosen: ranks 1 and 2, one of them right
-        "r": (0.0, 0.0, 0.0),  # nothing chosen
-        "s": (0.0, 0.0, 0.0),  # 0.5 is chosen, nothing is right
-        "t": (1.0, 1.0, 1.0),  # nothing chosen, nothing right
-    }
-    table = found.per_question.set_index("question_id")
-    assert list(table.columns) == ["evidence_f1", "evidence_prec", "evidence_recall"]
-    assert {question: tuple(row) for question, row in table.iterrows()} == expected
-    # micro: 1 of 3 chosen and of 3 right
-    third = {"micro_f1": 1 / 3, "micro_prec": 1 / 3, "micro_recall": 1 / 3}
-    assert found.means == pytest.approx({"evidence_f1": 0.375, "evidence_prec": 0.375, "evidence_recall": 0.375, **third})
-    assert found.counts == {"questions": 4, "empty_questions": 2}
-    assert found.record() == {**found.means, **found.counts}
-    everything, nothing = (answers.evidence_at(*ROWS, threshold=at).means for at in (-np.inf, np.inf))
-    assert (everything["evidence_recall"], everything["micro_recall"], everything["micro_prec"]) == (0.5, 1.0, 0.3)
-    assert (nothing["evidence_f1"], nothing["micro_f1"]) == (0.5, 0.0)
-
-
-def test_evidence_at_is_the_facts_figure_of_the_chosen_sentences():
-    rng = np.random.default_rng(5)
-    ids = np.repeat(np.arange(60), 7)
-    labels, scores = rng.integers(0, 2, len(ids)), rng.random(len(ids)).astype(np.float32)
-    labels[::7] = 1  # each has evidence, so that both data sets' rules are the same
-    order = rng.permutation(len(ids))
-    sentences = pd.DataFrame({"q": ids, "s": np.tile(np.arange(7), 60), "y": labels, "p": scores})
-    chosen, right = (
-        {q: {(0, s) for s in rows.s[keep(rows)]} for q, rows in sentences.groupby("q")}
-        for keep in (lambda r: r.p >= 0.5, lambda r: r.y == 1)
-    )
-    found = answers.evidence_at(ids[order], labels[order], scores[order], 0.5)
-    by_facts = answers.hotpotqa({q: ("x", chosen[q]) for q in chosen}, {q: ("x", right[q]) for q in right})
-    by_units = answers.qasper({q: ("x", chosen[q]) for q in chosen}, {q: [("x", "extractive", right[q])] for q in right})
-    for name in ("f1", "prec", "recall"):
-        assert found.means[f"evidence_{name}"] == pytest.approx(by_facts.means[f"sp_{name}"])
-    assert found.means["evidence_f1"] == pytest.approx(by_units.means["evidence_f1"])
-    assert found.means["micro_f1"] == pytest.approx(metrics.classification(labels, (scores >= np.float32(0.5)).astype(int))["f1"])
-    listed = answers.evidence_at(pd.Series(ids, index=order), labels.tolist(), pd.Series(scores, index=order[::-1]), 0.5)
-    assert listed.means == pytest.approx(found.means)  # rows are matched by place, not by an index
-
-
 # ------------------------------------------------------------------ what comes in wrong, and what goes on
 
 
@@ -463,8 +420,6 @@ def test_evidence_at_is_the_facts_figure_of_the_chosen_sentences():
         (lambda: answers.qasper({"q": (None, [])}, {"q": [("x", "extractive", [])]}), "question 'q': an answer is text, got None"),
         (lambda: answers.qasper({}, {"q": []}), "question 'q': at least one reference expected"),
         (lambda: answers.qasper({}, {"q": [("x", "span", [])]}), "question 'q': kind is one of extractive, .*; got 'span'"),
-        (lambda: answers.evidence_at(["q"], [1], [0.5], float("nan")), "threshold: a number expected"),
-        (lambda: answers.evidence_at(["q", "q"], [1, 2], [0.5, 0.1], 0.5), "row 1: a label is 0 or 1, got 2"),
     ],
 )
 def test_errors_say_what_came(call, message):

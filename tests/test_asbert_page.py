@@ -15,7 +15,7 @@ import pyarrow.parquet
 import pytest
 import torch
 
-from asutil import comparisons, disk, experiments, hub, losses, pca, rows, runs, triplets, vectors
+from asutil import comparisons, disk, hub, losses, pca, questions, records, rows, runs, vectors
 
 from . import made_up
 
@@ -70,9 +70,7 @@ def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them(page):
 
 
 def test_triplets_stand_beside_the_pairs_that_make_them(page):
-    counts = page.constant("triplets", "COUNTS")
-    assert counts == triplets.COUNTS
-    cells = made_up.cells(page.triplet_table("asbert", counts))
+    cells = made_up.cells(page.triplet_table("asbert", questions.TRIPLETS))
     assert cells[1:] == [["WikiQA", "8,672", "8,995", "1.04"], ["TREC-QA", "5,914", "83,923", "14.19"]]
 
 
@@ -146,7 +144,7 @@ def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
 def records_of(means: dict, dataset="wikiqa", rung="small", **more):
     """Made-up committed lines of some rows, as `experiments.records` gives them."""
     made = [made_up.record(row, dataset, rung, 0, mean, **more) for row, mean in means.items()]
-    columns = {"row": list(means), "dataset": dataset, "rung": rung, "seed": 0, "source": experiments.COMMITTED}
+    columns = {"row": list(means), "dataset": dataset, "rung": rung, "seed": 0, "source": records.COMMITTED}
     return pd.DataFrame({**columns, "name": "run", "folder": None, "record": made, "earlier": [[] for _ in made]})
 
 
@@ -215,12 +213,12 @@ def test_the_committed_run_of_the_largest_budget_is_drawn(page):
     lines = [records_of({"triplet_bert": 0.5}, rung=rung, pca=shown(near)) for rung, near in (("small", 0.5), ("gpu", 0.25))]
     lines += [
         lines[1].assign(seed=1),
-        lines[1].assign(rung="paper", source=experiments.HERE),
+        lines[1].assign(rung="paper", source=records.HERE),
         records_of({"triplet_bert": 0.5}, rung="paper"),
     ]
     one = page.drawable(pd.concat(lines[::-1]), "triplet_bert", "wikiqa")
-    assert (one.rung, one.seed, one.source) == ("gpu", 0, experiments.COMMITTED)  # the last one has no coordinates
-    assert page.drawable(lines[3], "triplet_bert", "wikiqa").source == experiments.HERE
+    assert (one.rung, one.seed, one.source) == ("gpu", 0, records.COMMITTED)  # the last one has no coordinates
+    assert page.drawable(lines[3], "triplet_bert", "wikiqa").source == records.HERE
     assert page.drawable(lines[0], "triplet_bert", "trecqa") is None
 
 

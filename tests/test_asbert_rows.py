@@ -10,7 +10,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, report, results, rows, rundir, runs
+from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, records, report, results, rows, rundir, runs
 
 from .made_up import cells
 
@@ -164,12 +164,12 @@ def test_the_rungs_below_the_papers():
 def test_committed_runs_are_those_of_todays_plan():
     """A record whose settings its row no longer has says nothing about the row."""
     planned = {(job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in plan("small")}
-    committed = experiments.records(PAPER, runs_dir="no runs")
+    committed = records.records(PAPER, runs_dir="no runs")
     assert len(committed) and set(committed.rung) == {"small"}
     for one in committed.itertuples():
         wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
-        settings = experiments._completed("embed", one.record["settings"])
-        assert experiments._key("embed", settings) == experiments._key("embed", wanted), one.name
+        settings = experiments.completed("embed", one.record["settings"])
+        assert experiments.settings_key("embed", settings) == experiments.settings_key("embed", wanted), one.name
 
 
 def test_the_hours_of_the_small_budget_are_those_of_its_settings():
@@ -269,7 +269,7 @@ def made(tmp_path, rung, reached, seeds=None):
 
 
 def found(tmp_path):
-    return experiments.records(PAPER, tmp_path / "results", tmp_path / "runs")
+    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
 
 
 def map_of(level, seeds, side):
@@ -286,9 +286,9 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
     for column in columns:
         side = "dev" if column.endswith("_dev") else "test"
         of = lines[(lines.row == "triplet_bert") & (lines.dataset == column)]
-        assert comparisons.values(of, "map") == pytest.approx(map_of(0.6, range(3), side))
+        assert records.values(of, "map") == pytest.approx(map_of(0.6, range(3), side))
         for one in of.itertuples():
-            assert set(comparisons.per_question(one).index) == {f"{side}{i}" for i in range(QUESTIONS)}
+            assert set(records.per_question(one).index) == {f"{side}{i}" for i in range(QUESTIONS)}
     made(tmp_path / "other", "laptop", {"mean_bert": 0.4})
     assert set(found(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
 
@@ -296,7 +296,7 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
 def test_other_papers_have_no_dev_columns():
     for paper in ("sentence_objectives", "joint_inference"):
         data = experiments.read(paper)
-        assert experiments._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
+        assert records._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
 
 
 def test_tables_of_both_sides(tmp_path):
@@ -386,10 +386,10 @@ def test_what_is_published(tmp_path):
     usual, printed = (results._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
     names = [entry["question_id"] for entry in usual]
     assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
-    after = experiments.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
     for row, dataset in (("siamese_bert", "wikiqa_dev"), ("siamese_bert", "wikiqa"), ("mean_bert", "trecqa_dev")):
         one, other = (next(lines[(lines.row == row) & (lines.dataset == dataset)].itertuples()) for lines in (before, after))
-        pd.testing.assert_frame_equal(comparisons.per_question(one), comparisons.per_question(other), check_dtype=False, atol=1e-5)
-        assert comparisons.figures(one) == comparisons.figures(other)
+        pd.testing.assert_frame_equal(records.per_question(one), records.per_question(other), check_dtype=False, atol=1e-5)
+        assert records.figures(one) == records.figures(other)
     html = examples.examples_table(PAPER, "mean_bert", "siamese_bert", after)
     assert "<caption>Rescued: test" in html and "dev" not in html

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import claims, docstrings, hub, questions
+from asutil import claims, docstrings, hub
 from asutil.claims import Claim, Evidence, load_claims
 
 CARDS = Path(__file__).parents[1] / "data_cards"
@@ -71,7 +71,7 @@ def test_fever_by_hand(fever):
         "kept": {"claims": 2, "evidence": 6},
         "dropped": {"evidence beyond the first 5": {"claims": 0, "evidence": 2}},
     }
-    assert questions.load_claims is load_claims
+    assert claims.load_claims is load_claims
 
 
 def test_fever_test_labels_are_not_read(fever):

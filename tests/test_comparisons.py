@@ -8,7 +8,7 @@ import pytest
 import yaml
 from scipy import stats
 
-from asutil import comparisons, experiments, questions, rows, significance
+from asutil import comparisons, experiments, questions, records, rows, significance
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -73,7 +73,7 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
     lines = found(tmp_path)
     local = lines[(lines.rung == "laptop") & (lines.seed == 0)]
-    local = local.assign(source=experiments.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
+    local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
     table = cells(comparisons.laptop_claims_table(PAPER, pd.concat([lines, local]), draws=500, folder=FOLDER))
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     ours, here = table[place : place + 2]

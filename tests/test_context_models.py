@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import AutoModel, BertConfig, BertTokenizer, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from asutil import electra, encoders, inputs, ranking
+from asutil import electra, encoders, inputs, rankers, ranking
 from asutil.questions import Candidate, Question
 
 from . import test_electra
@@ -401,7 +401,7 @@ def test_another_context_is_scored_again(ranker, tokenizer, tmp_path, side, monk
 
 def test_a_run_with_contexts_is_known_by_its_files(ranker, tmp_path):
     ranker.model.save(tmp_path / "model")
-    again = encoders.load_ranker(tmp_path / "model", device="cpu")
+    again = rankers.load_ranker(tmp_path / "model", device="cpu")
     assert again.max_tokens == 256
     asked = questions()
     found = again.score(asked, max_tokens=40, progress=False)

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 from asutil import corpus as c
-from asutil import encoders, hub, inputs, objectives, sampling
+from asutil import hub, inputs, objectives, sampling, tokenizers
 from asutil.sampling import Sampler
 from trust.laws import CONTEXTUAL as LEFT
 from trust.laws import Listed, Text, check_epoch, check_group, groups, numbered
@@ -282,7 +282,7 @@ def test_examples_are_those_of_earlier_versions(corpus):
 def wikipedia(tmp_path_factory):
     if not os.environ.get(hub.MIRROR):
         pytest.skip(f"needs real data: set {hub.MIRROR}")
-    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     out = tmp_path_factory.mktemp("wikipedia") / "index"
     return c.build(c.documents("local/wikipedia_small"), tokenizer, out, min_sentence_chars=20)
 

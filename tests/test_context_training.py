@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import RobertaConfig
 
-from asutil import encoders, inputs, metrics, questions, sampling, training
+from asutil import encoders, inputs, metrics, questions, rankers, sampling, tokenizers, training
 
 from .conftest import Stopping
 
@@ -33,7 +33,7 @@ def data(tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     for seed, (side, count) in enumerate({"train": 100, "dev": 9, "test": 60}.items()):
         write(folder / f"{side}.tsv", count, seed)
-    tokenizer = encoders.train_tokenizer([f"where is {name}? {name} is old. it is here. it is there." for name in NAMES] * 2, 300)
+    tokenizer = tokenizers.train_tokenizer([f"where is {name}? {name} is old. it is here. it is there." for name in NAMES] * 2, 300)
     size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 514}
     config = RobertaConfig(vocab_size=300, type_vocab_size=1, pad_token_id=1, initializer_range=0.05, **size)
     encoders.from_config(config, tokenizer, seed=1, mlm=False).save(folder / "model")
@@ -43,12 +43,12 @@ def data(tmp_path_factory):
 def learnt(data, folder, context):
     """The ranker of a fine-tuning as a notebook runs it, and its metrics on the test questions."""
     splits, start = data
-    tokenizer = encoders.load_tokenizer(start)
+    tokenizer = tokenizers.load_tokenizer(start)
     model = encoders.start_from(start, tokenizer, 32, seed=1, context=context)
     batches = inputs.FinetuningBatches(inputs.Pairs(tokenizer, splits["train"], context=context), 24, 48, 32)
     training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=10, log_every=100, **USUAL)
     model.save(folder / "model")
-    ranker = encoders.load_ranker(folder / "model", device="cpu")
+    ranker = rankers.load_ranker(folder / "model", device="cpu")
     table = ranker.score(splits["test"], max_tokens=32, progress=False)
     return ranker, metrics.ranking(table.question_id, table.label, table.score)
 

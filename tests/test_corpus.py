@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import disk, encoders, hub, sources
+from asutil import disk, hub, sources, tokenizers
 
 from .conftest import made_up_documents
 
@@ -127,7 +127,7 @@ def test_two_percent_of_many_documents_are_held_out():
 def test_a_document_is_held_out_in_every_corpus_that_has_it(documents, tokenizer, tmp_path, monkeypatch):
     own = kept(made_up_documents(300, seed=5, paragraphs=(1, 3)))
     others = kept(made_up_documents(300, seed=6, paragraphs=(1, 3)))
-    other_tokenizer = encoders.train_tokenizer((" ".join(flat([d])) for d in others), vocab_size=300)
+    other_tokenizer = tokenizers.train_tokenizer((" ".join(flat([d])) for d in others), vocab_size=300)
     as_text = ["\n\n".join(" ".join(paragraph) for paragraph in document) for document in own]
     alone, last = c.build(own, tokenizer, tmp_path / "alone"), c.build([*others, *own], tokenizer, tmp_path / "last")
     expected = held_out(alone)
@@ -212,7 +212,7 @@ def test_empty_corpus_is_refused_with_counts(tokenizer, tmp_path):
 
 
 def test_another_tokenizer_is_refused_with_both_hashes(corpus, documents):
-    other = encoders.train_tokenizer((" ".join(flat([d])) for d in documents), vocab_size=300)
+    other = tokenizers.train_tokenizer((" ".join(flat([d])) for d in documents), vocab_size=300)
     with pytest.raises(ValueError, match=corpus.info["tokenizer_sha256"][:16]):
         c.Corpus.open(corpus.folder, other)
 

@@ -11,7 +11,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import costs, experiments, rows
+from asutil import costs, experiments, hours, rows
 
 ROOT = Path(__file__).resolve().parents[1]
 PAYLOAD = "<script>alert('x')</script>"
@@ -44,22 +44,22 @@ def test_a_fine_tuning_by_hand(tables):
 
 def test_examples_are_counted_as_each_notebook_reads_them():
     pairs = {"dataset": "wikiqa", "protocol": "asbert", "epochs": 2, "batch_size": 32, "max_tokens": 128}
-    assert costs.work("embed", pairs | {"architecture": "siamese"}) == (2 * 271, 2 * 8_672 * 2 * 128, 128)
-    assert costs.work("embed", pairs | {"architecture": "triplet"}) == (2 * 282, 2 * 8_995 * 3 * 128, 128)
-    assert costs.work("embed", pairs | {"architecture": "untrained"})[:2] == (0, 0)
+    assert hours.work("embed", pairs | {"architecture": "siamese"}) == (2 * 271, 2 * 8_672 * 2 * 128, 128)
+    assert hours.work("embed", pairs | {"architecture": "triplet"}) == (2 * 282, 2 * 8_995 * 3 * 128, 128)
+    assert hours.work("embed", pairs | {"architecture": "untrained"})[:2] == (0, 0)
     joint = pairs | {"protocol": "clean", "architecture": "joint", "k": 5, "max_tokens": 384}
     groups = round((20_360 + 2_118 * 2) / 5)
-    assert costs.work("finetune", joint) == (2 * -(-groups // 32), 2 * groups * 384, 384)
+    assert hours.work("finetune", joint) == (2 * -(-groups // 32), 2 * groups * 384, 384)
     claims = {"dataset": "fever", "k": 5, "epochs": 1, "batch_size": 64}
-    assert costs.work("verify_claims", claims | {"head": "ie_1", "max_tokens": 384})[1] == 145_406 * 384
-    assert costs.work("verify_claims", claims | {"head": "pair_max", "max_tokens": 128})[1] == 145_406 * 5 * 128
+    assert hours.work("verify_claims", claims | {"head": "ie_1", "max_tokens": 384})[1] == 145_406 * 384
+    assert hours.work("verify_claims", claims | {"head": "pair_max", "max_tokens": 128})[1] == 145_406 * 5 * 128
 
 
 def test_what_is_not_known_is_refused_by_name():
     with pytest.raises(ValueError, match="'mine/own-model' are not known"):
         costs.backbone_of("mine/own-model")
     with pytest.raises(ValueError, match="finetune: how many examples 'mine.tsv'"):
-        costs.work("finetune", {"dataset": "mine.tsv", "protocol": "clean", "architecture": "pair"})
+        hours.work("finetune", {"dataset": "mine.tsv", "protocol": "clean", "architecture": "pair"})
 
 
 def test_parameters_are_those_of_the_models():
@@ -84,7 +84,7 @@ def test_parameters_are_those_of_the_models():
 @given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(8, 16384))
 def test_twice_the_steps_are_twice_the_tokens_and_longer_texts_cost_more_for_each(steps, batch, length):
     settings = {"steps": steps, "batch_size": batch, "max_tokens": length}
-    once, twice = costs.work("pretrain", settings), costs.work("pretrain", settings | {"steps": 2 * steps})
+    once, twice = hours.work("pretrain", settings), hours.work("pretrain", settings | {"steps": 2 * steps})
     assert twice[:2] == (2 * once[0], 2 * once[1])
     assert costs.operations(costs.ROBERTA, length + 1) > costs.operations(costs.ROBERTA, length) > 6 * costs.ROBERTA.read
     assert costs.operations(costs.LONGFORMER, length) <= costs.operations(costs.LONGFORMER, 512)

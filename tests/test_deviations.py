@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from asutil import corpus as c
-from asutil import encoders, objectives
+from asutil import objectives, tokenizers
 from asutil.sampling import Sampler
 from asutil.spans import HARD
 
@@ -26,7 +26,7 @@ def printed(number: str):
 
 @pytest.fixture(scope="module")
 def wikipedia(mirror, tmp_path_factory):
-    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")
 
 

@@ -20,6 +20,7 @@ from transformers import (
 
 from asutil import electra, encoders, inputs, losses, sampling, training
 from asutil.heads import PairEncoder
+from asutil.tokenizers import tokenizer_for
 
 from .conftest import Stopping
 from .test_encoders import assert_same, parameters
@@ -276,7 +277,7 @@ def test_tiny_electra_is_small_and_a_function_of_its_seed(tokenizer):
 
 def test_both_tiny_models_have_one_tokenizer(tmp_path):
     (tmp_path / "own.txt").write_text("\n\n".join(f"The wheel turned {n} times, and the mill did not stop." for n in range(9)))
-    tokenizers = [encoders.tokenizer_for(name, str(tmp_path / "own.txt"), tmp_path / "shared") for name in ("tiny", "tiny_electra")]
+    tokenizers = [tokenizer_for(name, str(tmp_path / "own.txt"), tmp_path / "shared") for name in ("tiny", "tiny_electra")]
     assert tokenizers[0].backend_tokenizer.to_str() == tokenizers[1].backend_tokenizer.to_str()
     assert len([path for path in (tmp_path / "shared").iterdir() if path.is_dir()]) == 1
 

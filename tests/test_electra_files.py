@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, BertTokenizer, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-from asutil import disk, electra, encoders, inputs, runs
+from asutil import disk, electra, encoders, inputs, runs, tokenizers
 from asutil.heads import PairEncoder
 
 from .test_electra import NARROW, WIDE, batch_of, new_model, shared
@@ -86,7 +86,7 @@ def mirrored(tmp_path, monkeypatch):
 
 
 def test_a_pair_of_the_hub_is_found_by_the_discriminators_name(mirrored):
-    model = encoders.start_from(HUB, encoders.load_tokenizer(HUB), 64, mlm=True)
+    model = encoders.start_from(HUB, tokenizers.load_tokenizer(HUB), 64, mlm=True)
     assert model.fresh == ("pair",)
     assert shared(model) == [True] * 4
     discriminator = ElectraForPreTraining.from_pretrained(mirrored / "electra-base-discriminator")
@@ -137,7 +137,7 @@ def test_what_is_no_generator_is_refused(mirrored, saved, tokenizer, tmp_path):
     with pytest.raises(ValueError, match="only the pre-training of ELECTRA has one"):
         encoders.load(folder, generator=folder)
     texts = ["other words stand here, and more of them"] * 9
-    own.tokenizer = encoders.train_tokenizer(texts, 300)
+    own.tokenizer = tokenizers.train_tokenizer(texts, 300)
     own.save(tmp_path / "strange")
     with pytest.raises(ValueError, match="another vocabulary than"):
         encoders.load(folder, mlm=True, generator=tmp_path / "strange")

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import encoders, metrics, nearest, rundir
+from asutil import metrics, nearest, rankers, rundir
 
 from .conftest import WORDS
 from .test_notebooks import papermill, questions_file  # noqa: F401
@@ -67,7 +67,7 @@ def test_a_run_keeps_so_many_triplets_of_a_question(made, questions_file):  # no
 def test_the_ranker_of_a_run_gives_its_scores(made, questions_file):  # noqa: F811
     from asutil import questions
 
-    ranker, scores = encoders.load_ranker(made["triplet"], "cpu"), pd.read_parquet(made["triplet"] / "scores.parquet")
+    ranker, scores = rankers.load_ranker(made["triplet"], "cpu"), pd.read_parquet(made["triplet"] / "scores.parquet")
     question = questions.load(str(questions_file))["test"][0]
     kept = scores.loc[scores["question_id"] == question.id, "score"].to_numpy()
     ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
@@ -80,4 +80,4 @@ def test_a_run_says_what_it_is(made):
     record = rundir.read_record(made["untrained"])
     assert record["settings"]["model"] == "own:made_up.txt" and record["settings"]["epochs"] is None
     with pytest.raises(ValueError, match="untrained"):
-        encoders.load_ranker(made["untrained"])
+        rankers.load_ranker(made["untrained"])

@@ -4,7 +4,7 @@ import pytest
 import torch
 from transformers import ElectraForMaskedLM, RobertaForMaskedLM
 
-from asutil import disk, embedded, embedding, encoders, evidence_models, hub, runs
+from asutil import disk, embedded, embedding, encoders, evidence_models, hub, runs, tokenizers
 
 TEXTS = ["a few words", "a longer text with more words than the other one", "two"]
 
@@ -41,7 +41,7 @@ def read_by(made, tokenizer):
 
 def test_it_is_the_run_in_half_precision(run, made, tokenizer):
     trained = encoders.load(run, mlm=True)
-    loaded = encoders.start_from("pydocs_roberta", encoders.load_tokenizer("pydocs_roberta"), 256, mlm=True)
+    loaded = encoders.start_from("pydocs_roberta", tokenizers.load_tokenizer("pydocs_roberta"), 256, mlm=True)
     names = [name for name, _ in loaded.backbone.named_parameters() if "pooler" not in name]
     for name in names:
         torch.testing.assert_close(loaded.backbone.get_parameter(name), trained.backbone.get_parameter(name).half().float(), rtol=0, atol=0)

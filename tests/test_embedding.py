@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from asutil import disk, embedding, encoders, heads, metrics, nearest, questions, rundir, weights
+from asutil import disk, embedding, heads, metrics, nearest, questions, rankers, rundir, tokenizers, weights
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS
@@ -47,7 +47,7 @@ def folder(tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of())
+    return embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of())
 
 
 def texts_of(count=30, seed=0, longest=40):
@@ -57,7 +57,7 @@ def texts_of(count=30, seed=0, longest=40):
 
 def by_transformers(folder, texts, pooling, max_tokens=32):
     """The tokenizer's own encoding and the model's own output, a text at a time."""
-    tokenizer, backbone, found = encoders.load_tokenizer(folder), AutoModel.from_pretrained(folder).eval(), []
+    tokenizer, backbone, found = tokenizers.load_tokenizer(folder), AutoModel.from_pretrained(folder).eval(), []
     for text in texts:
         one = tokenizer(text, return_tensors="pt", truncation=True, max_length=max_tokens)
         with torch.no_grad():
@@ -69,7 +69,7 @@ def by_transformers(folder, texts, pooling, max_tokens=32):
 
 @pytest.mark.parametrize("pooling", embedding.POOLINGS)
 def test_vectors_are_those_of_each_text_alone(folder, pooling):
-    model, texts = embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(pooling=pooling)), ["", *texts_of()]
+    model, texts = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(pooling=pooling)), ["", *texts_of()]
     vectors = model.encode(texts)
     assert vectors.shape == (31, 32) and vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, by_transformers(folder, texts, pooling), atol=2e-6)
@@ -100,7 +100,7 @@ def test_xlnet_whose_class_token_stands_last(tmp_path, pooling):
     tokenizer = xlnet_tokenizer()
     small_backbone(tokenizer, "xlnet").save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    model, texts = embedding.start_from(tmp_path, encoders.load_tokenizer(tmp_path), settings_of(pooling=pooling)), texts_of(12)
+    model, texts = embedding.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings_of(pooling=pooling)), texts_of(12)
     np.testing.assert_allclose(model.encode(texts), by_transformers(tmp_path, texts, pooling), atol=2e-5)
 
 
@@ -127,14 +127,14 @@ def test_encoding_leaves_training_as_it_was(model):
 
 @pytest.mark.parametrize("architecture", embedding.ARCHITECTURES)
 def test_what_was_saved_is_loaded(folder, tmp_path, architecture):
-    model = embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(architecture), seed=3)
+    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(architecture), seed=3)
     model.save(tmp_path / "model")
     again, texts = embedding.load(tmp_path / "model"), texts_of(5)
     assert again.settings == model.settings and again.fresh == ()
     assert (again.encode(texts) == model.encode(texts)).all() and again.identity == model.identity
     if architecture == "siamese":
         assert all((a == b).all() for a, b in zip(again.siamese.state_dict().values(), model.siamese.state_dict().values()))
-    ranker = encoders.load_ranker(tmp_path / "model")
+    ranker = rankers.load_ranker(tmp_path / "model")
     assert ranker.by == nearest.USUAL[architecture]
     assert ranker.rank(texts[0], texts[1:]) == nearest.Nearest(model).rank(texts[0], texts[1:])
     assert type(AutoModel.from_pretrained(tmp_path / "model")).__name__ == "RobertaModel"
@@ -146,7 +146,7 @@ def test_a_backbone_without_a_network_of_its_own_is_not_loaded(folder):
 
 
 def test_a_siamese_head_is_fresh_by_its_seed(folder):
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     made = [embedding.start_from(folder, tokenizer, settings_of("siamese"), seed) for seed in (0, 0, 1)]
     weights_of = [model.siamese.linear.weight.tolist() for model in made]
     assert weights_of[0] == weights_of[1] != weights_of[2] and made[0].fresh == ("siamese",)
@@ -167,7 +167,7 @@ def test_the_siamese_head_equals_its_formula():
 
 
 def test_identity_is_of_the_weights_and_the_settings(folder, tmp_path):
-    tokenizer = encoders.load_tokenizer(folder)
+    tokenizer = tokenizers.load_tokenizer(folder)
     plain, other = (embedding.start_from(folder, tokenizer, settings_of(pooling=pooling)) for pooling in ("mean", "cls"))
     before = plain.identity
     assert before != other.identity and before == embedding.start_from(folder, tokenizer, settings_of()).identity
@@ -201,11 +201,11 @@ def test_settings_that_do_not_go_together_are_refused(given, message):
 @pytest.mark.parametrize("max_tokens", [2, 65])
 def test_texts_longer_than_the_model_reads_are_refused(folder, max_tokens):
     with pytest.raises(ValueError, match=f"max_tokens: 3 to 64 for this model, got {max_tokens}"):
-        embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(max_tokens=max_tokens))
+        embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=max_tokens))
 
 
 def test_the_longest_text_is_as_long_as_there_are_positions(folder):
-    model = embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of(max_tokens=64))
+    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=64))
     texts = [" ".join(WORDS * 4), "river"]
     np.testing.assert_allclose(model.encode(texts), by_transformers(folder, texts, "mean", 64), atol=2e-6)
 
@@ -232,7 +232,7 @@ def test_pooling_by_hand():
 
 
 def test_the_folder_says_what_sentence_transformers_asks_for(folder, tmp_path):
-    model = embedding.start_from(folder, encoders.load_tokenizer(folder), settings_of("triplet", "cls"))
+    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of("triplet", "cls"))
     model.save(tmp_path / "model")
     pooling = json.loads((tmp_path / "model/1_Pooling/config.json").read_text())
     assert pooling["word_embedding_dimension"] == 32 and pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_mean_tokens"]

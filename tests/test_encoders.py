@@ -28,7 +28,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import disk, encoders, heads, ranking, runs
+from asutil import disk, encoders, heads, rankers, ranking, runs, tokenizers
 
 from .test_heads import CONFIGS, SIZE
 
@@ -38,7 +38,7 @@ GRANITE = "ibm-granite/granite-embedding-30m-english"
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return encoders.train_tokenizer(DOCUMENTS * 3, 300)
+    return tokenizers.train_tokenizer(DOCUMENTS * 3, 300)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def assert_same(first, second):
 
 
 def test_own_tokenizer_is_deterministic_and_has_robertas_special_tokens(tokenizer):
-    again = encoders.train_tokenizer(iter(DOCUMENTS * 3), 300)
+    again = tokenizers.train_tokenizer(iter(DOCUMENTS * 3), 300)
     assert again.backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
     assert tokenizer.convert_ids_to_tokens([0, 1, 2, 3, 4]) == ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]
     assert set(tokenizer.all_special_ids) == {0, 1, 2, 3, 4}
@@ -86,13 +86,13 @@ def test_own_tokenizer_is_deterministic_and_has_robertas_special_tokens(tokenize
 
 def test_a_vocabulary_smaller_than_the_bytes_is_refused():
     with pytest.raises(ValueError, match=r"at least 261.*got 200"):
-        encoders.train_tokenizer(DOCUMENTS, 200)
+        tokenizers.train_tokenizer(DOCUMENTS, 200)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Zs", "Zl", "Zp", "Cc"]), min_size=1), min_size=1, max_size=4))
 def test_ids_of_a_text_are_its_sentences_ids_joined(sentences):
-    tokenizer = encoders.train_tokenizer(DOCUMENTS, 290)
+    tokenizer = tokenizers.train_tokenizer(DOCUMENTS, 290)
     apart = [i for ids in tokenizer(sentences, add_special_tokens=False)["input_ids"] for i in ids]
     assert tokenizer(" ".join(sentences), add_special_tokens=False)["input_ids"] == apart
     assert tokenizer.decode(apart, clean_up_tokenization_spaces=False) == " " + " ".join(sentences)
@@ -106,7 +106,7 @@ def test_the_prefix_space_is_set_where_the_argument_is_ignored(tokenizer, tmp_pa
     text = "The wheel"
     ignored = AutoTokenizer.from_pretrained(tmp_path, add_prefix_space=True)
     assert ignored(text)["input_ids"] != tokenizer(text)["input_ids"]  # the reason for setting it on the backend
-    loaded = encoders.load_tokenizer(tmp_path)
+    loaded = tokenizers.load_tokenizer(tmp_path)
     assert loaded(text)["input_ids"] == tokenizer(text)["input_ids"]
 
 
@@ -114,9 +114,9 @@ def test_a_roberta_tokenizer_keeps_its_prefix_space_through_saving(tmp_path):
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocab = {word: n for n, word in enumerate(["<s>", "<pad>", "</s>", "<unk>", "<mask>", *alphabet])}
     RobertaTokenizer(vocab=vocab, merges=[]).save_pretrained(tmp_path / "a")
-    first = encoders.load_tokenizer(tmp_path / "a")
+    first = tokenizers.load_tokenizer(tmp_path / "a")
     first.save_pretrained(tmp_path / "b")
-    for again in (encoders.load_tokenizer(tmp_path / "b"), AutoTokenizer.from_pretrained(tmp_path / "b")):
+    for again in (tokenizers.load_tokenizer(tmp_path / "b"), AutoTokenizer.from_pretrained(tmp_path / "b")):
         assert again("one </s> two")["input_ids"] == first("one </s> two")["input_ids"]
         assert again.decode(again("one")["input_ids"]) == "<s> one</s>"
 
@@ -125,14 +125,14 @@ def test_text_that_spells_a_special_token_stays_text(tokenizer, tmp_path):
     text = "</s> <mask>"
     assert not set(tokenizer(text, add_special_tokens=False)["input_ids"]) & set(tokenizer.all_special_ids)
     tokenizer.save_pretrained(tmp_path)
-    assert encoders.load_tokenizer(tmp_path)(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert tokenizers.load_tokenizer(tmp_path)(text)["input_ids"] == tokenizer(text)["input_ids"]
 
 
 def test_a_tokenizer_that_does_not_join_is_refused(tmp_path):
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "Is it one?": 1, "(The 2nd) isn't.": 2}, unk_token="[UNK]"))
     PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match="other ids to two sentences"):
-        encoders.load_tokenizer(tmp_path)
+        tokenizers.load_tokenizer(tmp_path)
 
 
 # ------------------------------------------------------------------ the model
@@ -391,7 +391,7 @@ def test_names_that_lead_nowhere(no_hub, tmp_path):
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
         encoders.load("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
-        encoders.load_tokenizer("nobody/nothing")
+        tokenizers.load_tokenizer("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="no such folder"):
         encoders.load(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
@@ -403,9 +403,9 @@ def test_only_a_finished_run_is_loaded(saved, tmp_path):
     run.mkdir()
     saved[1].rename(run / "model")
     with pytest.raises(ValueError, match=r"finetune-pair-0123456789ab is not a finished run"):
-        encoders.load_ranker(run)
+        rankers.load_ranker(run)
     disk.write_json(run / "record.json", {"settings": {"max_tokens": 32}} | runs.hashes(run))
-    assert encoders.load_ranker(run, device="cpu").max_tokens == 32
+    assert rankers.load_ranker(run, device="cpu").max_tokens == 32
 
 
 def test_code_that_comes_with_a_model_is_not_run(saved):
@@ -501,7 +501,7 @@ def test_what_the_ranker_refuses(ranker, saved):
     _, folder = saved
     (folder / "head.safetensors").unlink()
     with pytest.raises(ValueError, match="no pair head"):
-        encoders.load_ranker(folder)
+        rankers.load_ranker(folder)
 
 
 @pytest.mark.mirror

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from matplotlib.textpath import TextPath
 
-from asutil import comparisons, disk, evidence, experiments, hub, long_inputs, rows, runs
+from asutil import disk, evidence, hub, long_inputs, records, rows, runs
 from asutil.evidence import Answer, LongQuestion, Passage
 
 from . import made_up
@@ -95,7 +95,7 @@ def a_record(seed, near, **more):
     return record | {"settings": {"max_tokens": 4_096}, **more}
 
 
-def lines_of(row, nears, dataset="hotpotqa", rung="small", source=experiments.COMMITTED, **more):
+def lines_of(row, nears, dataset="hotpotqa", rung="small", source=records.COMMITTED, **more):
     """Records of a row, a seed each, as `experiments.records` gives them."""
     keys = {"row": row, "dataset": dataset, "rung": rung, "seed": range(len(nears)), "source": source, "name": "run", "folder": None}
     return pd.DataFrame({**keys, "record": [a_record(n, near, **more) for n, near in enumerate(nears)], "earlier": [()] * len(nears)})
@@ -125,10 +125,10 @@ def test_nearness_before_and_after_by_hand(page):
 
 
 def test_the_largest_budget_is_shown_and_committed_records_first(page):
-    here = {"source": experiments.HERE}
+    here = {"source": records.HERE}
     parts = [lines_of("led_base", [0.1], rung="laptop"), lines_of("led_base", [0.2] * 2), lines_of("led_base", [0.3], **here)]
     shown = page.best(pd.concat(parts), "led_base", "hotpotqa")
-    assert comparisons.values(shown, "map_raw") == [0.2, 0.2]
+    assert records.values(shown, "map_raw") == [0.2, 0.2]
     parts.append(lines_of("led_base", [0.4], rung="gpu", **here))
     line = made_up.cells(page.near_table(DATA, pd.concat(parts), "hotpotqa", ["led_base"]))[1]
     assert line[2] == "40.0" and line[-2:] == ["1", "gpu, this machine"]
@@ -228,7 +228,7 @@ def test_runs_of_this_machine_are_ranked_by_what_the_loss_compares(page, tmp_pat
     table = {"question_id": ids, "candidate_id": ["0-0", "0-1"] * 9, "label": [1, 0] * 9, "score": [-5.0, 5.0] * 9, "gold": [0.5, 0.25] * 9}
     pd.DataFrame(table).to_parquet(tmp_path / "scores.parquet")
     disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
-    found = two_rows().assign(folder=tmp_path, source=experiments.HERE)
+    found = two_rows().assign(folder=tmp_path, source=records.HERE)
     held = page.lists(next(found.itertuples()))
     assert len(held) == 3 and set(map(str, held.values())) == {str([["0-0", 1, 0.5, 1], ["0-1", 0, 0.25, 2]])}
     assert page.nearest(DATA, found, "longformer_base", "longformer_base_contrast").count("<table") == 3

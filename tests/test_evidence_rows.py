@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import comparisons, disk, experiments, finding, markup, pca, report, results, rundir, runs, significance
+from asutil import comparisons, disk, experiments, finding, markup, pca, records, report, results, rundir, runs, significance
 from asutil.evidence import KINDS, Answer, LongQuestion, Passage
 from asutil.evidence_models import contrast_of
 
@@ -56,7 +56,7 @@ def test_every_printed_figure_is_lost():
     assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
-        said = report._verdicts(DATA, row, dataset_of(row), ["answer_f1"], experiments.records(PAPER, "none", "none"))
+        said = report._verdicts(DATA, row, dataset_of(row), ["answer_f1"], records.records(PAPER, "none", "none"))
         assert said == ["not run"]
 
 
@@ -246,7 +246,7 @@ def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
         return experiments.at_paper_settings(DATA, "led_base", "qasper", [record])
 
     assert at() and not at(warmup_steps=100, warmup_share=None)
-    completed = experiments._completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
+    completed = experiments.completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
     assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
 
 
@@ -308,7 +308,7 @@ def made(tmp_path, rung, levels, seeds):
 
 
 def found(tmp_path):
-    return experiments.records(PAPER, tmp_path / "results", tmp_path / "runs")
+    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
 
 
 def answered(level, seeds, side="dev"):
@@ -331,13 +331,13 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
     assert sorted(lines[["row", "dataset", "rung", "seed"]].to_numpy().tolist()) == sorted(keys)
     for (row, rung), own in lines.groupby(["row", "rung"]):
         side, level = "test" if rung == "laptop" else "dev", levels.get(row, 0.5)
-        assert comparisons.values(own, "answer_f1") == pytest.approx(answered(level, own.seed, side))
+        assert records.values(own, "answer_f1") == pytest.approx(answered(level, own.seed, side))
         expected = [precision(level, seed, side).mean() for seed in own.seed]
-        assert comparisons.values(own, "map_projected") == comparisons.values(own, "map_predicted_type") == pytest.approx(expected)
-        assert comparisons.values(own, "map_raw") == pytest.approx([1.25 - one for one in expected])
+        assert records.values(own, "map_projected") == records.values(own, "map_predicted_type") == pytest.approx(expected)
+        assert records.values(own, "map_raw") == pytest.approx([1.25 - one for one in expected])
         for one in own.itertuples():
-            assert comparisons.side(one) == side and comparisons.columns(one.record) == comparisons.PER_CONTEXT
-            table = comparisons.per_question(one)
+            assert records.side(one) == side and records.columns(one.record) == records.PER_CONTEXT
+            table = records.per_question(one)
             assert table.index.tolist() == [f"{side}{n}" for n in range(ASKED)]
             np.testing.assert_array_equal(table.map_projected, [*precision(level, one.seed, side), *[np.nan] * WITHOUT])
 
@@ -403,7 +403,7 @@ def test_published_runs_are_read_back(tmp_path):
     held = {name: json.loads(path.read_text()) for name, path in zip(names, places)}
     for name, record in held.items():
         row, seed = name.split("/")[0], record["seed"]
-        near = [line[1 + list(comparisons.PER_CONTEXT).index("map_projected")] for line in record["per_question"]]
+        near = [line[1 + list(records.PER_CONTEXT).index("map_projected")] for line in record["per_question"]]
         assert near == [*precision(levels[row], seed).tolist(), *[None] * WITHOUT]
         assert ("pca" in record) == (seed == 0)  # one seed is enough to look at
         (tables,) = [said(record["dataset"], levels[row], seed, "dev")[0]]
@@ -413,15 +413,15 @@ def test_published_runs_are_read_back(tmp_path):
             own = tables[tables.question_id == entry["question_id"]].sort_values("gold", ascending=False)
             expected = zip(own.candidate_id, own.label, own.gold, range(1, 5))
             assert entry["candidates"] == [[unit, label, pytest.approx(score), rank] for unit, label, score, rank in expected]
-    after = experiments.records(PAPER, tmp_path / "results", tmp_path / "no runs")
-    assert set(after.source) == {experiments.COMMITTED} and len(after) == 6
+    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    assert set(after.source) == {records.COMMITTED} and len(after) == 6
     key, small = ["row", "seed"], before[before.rung == "small"]
     for one, other in zip(small.sort_values(key).itertuples(), after.sort_values(key).itertuples(), strict=True):
-        left, right = comparisons.per_question(one)[list(comparisons.PER_CONTEXT)], comparisons.per_question(other)
+        left, right = records.per_question(one)[list(records.PER_CONTEXT)], records.per_question(other)
         pd.testing.assert_frame_equal(left, right, check_dtype=False, atol=1e-5)
-        assert comparisons.figures(one) == comparisons.figures(other)
+        assert records.figures(one) == records.figures(other)
     rows = ("longformer_base_contrast", "longformer_base")
-    for metric in comparisons.PER_CONTEXT:
+    for metric in records.PER_CONTEXT:
         both = [next(comparisons.pairs(lines, *rows, "hotpotqa")) for lines in (small, after)]
         first, second = (comparisons.over_questions(pair, *rows, metric, draws=500) for pair in both)
         assert first.sign == second.sign and first.difference == pytest.approx(second.difference, abs=1e-5)
@@ -459,7 +459,7 @@ def test_tables_show_means_of_seeds(tmp_path):
         *_, answer, evidence, seeds, budget, verdict = row
         of_seeds = lines[lines.row == list(levels)[ours.index(row)]]
         assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "gpu")
-        assert verdict == "reduced budget" and evidence.startswith(spread(comparisons.values(of_seeds, "evidence_f1")))
+        assert verdict == "reduced budget" and evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
     printed = [row for row in table if "paper" in row[:2]]
     assert printed and all({"lost", "–"} >= {*row[-5:-3]} for row in printed)
     near = cells(report.results_table(PAPER, "table_1", lines, "hotpotqa"))
@@ -508,7 +508,7 @@ def test_the_laptop_shows_its_own_questions(tmp_path):
     assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]
     row = table["Longformer-base + contrastive loss"]
     assert row[1] == "ours, this machine" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
-    gain = [comparisons.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
+    gain = [records.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
     assert row[6].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4:6] == ["1", "laptop"] and row[7] == "reduced budget"
     assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table
     assert "Longformer-large" not in table and f"{ASKED} test questions" in html and "pydocs_evidence" in html

@@ -7,7 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import disk, examples, experiments, hub, metrics, questions, runs
+from asutil import changes, disk, draws, examples, hub, metrics, plots, questions, records, runs
+from asutil.lists import compare_rankings, ranked_example
 from asutil.questions import Candidate, Question
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
@@ -49,35 +50,35 @@ def test_fates_equal_a_slow_loop():
     before, after = slow_ranks(BEFORE), slow_ranks(AFTER)
     words = {(False, True): "rescued", (True, False): "lost", (True, True): "right by both", (False, False): "wrong by both"}
     expected = {name: words[before[name] == 1, after[name] == 1] for name in before}
-    assert examples.fates(BEFORE, AFTER.sample(frac=1, random_state=0)).to_dict() == expected
-    chosen, counts = examples.rescued(BEFORE, AFTER, limit=4)
-    assert counts == {word: list(expected.values()).count(word) for word in examples.FATES}
+    assert changes.fates(BEFORE, AFTER.sample(frac=1, random_state=0)).to_dict() == expected
+    chosen, counts = changes.rescued(BEFORE, AFTER, limit=4)
+    assert counts == {word: list(expected.values()).count(word) for word in changes.FATES}
     assert min(counts.values()) > 1
     assert len(chosen) == len(set(chosen)) == 4
     assert {expected[name] for name in chosen} == {"rescued"}
-    assert examples.rescued(AFTER, BEFORE)[1]["lost"] == counts["rescued"]
-    assert len(examples.rescued(BEFORE, AFTER, limit=999)[0]) == counts["rescued"]
+    assert changes.rescued(AFTER, BEFORE)[1]["lost"] == counts["rescued"]
+    assert len(changes.rescued(BEFORE, AFTER, limit=999)[0]) == counts["rescued"]
 
 
 def test_fates_of_records_equal_those_of_scores():
     """What a committed record keeps, six digits of a reciprocal rank, is enough."""
     sides = [metrics.of(scores).per_question.round(6) for scores in (BEFORE, AFTER)]
-    assert examples.fates(*sides).equals(examples.fates(BEFORE, AFTER))
-    assert examples.rank_moves(*sides).equals(examples.rank_moves(BEFORE, AFTER))
+    assert changes.fates(*sides).equals(changes.fates(BEFORE, AFTER))
+    assert changes.rank_moves(*sides).equals(changes.rank_moves(BEFORE, AFTER))
 
 
 def test_other_questions_are_refused():
     with pytest.raises(ValueError, match=r"not the same questions, each once \(50 and 49\)"):
-        examples.fates(BEFORE, AFTER[AFTER.question_id != "q3"])
+        changes.fates(BEFORE, AFTER[AFTER.question_id != "q3"])
 
 
 def test_a_choice_is_the_hash_s():
     names = [f"q{i}" for i in range(200)]
-    chosen = examples.choose(names, 20)
-    assert examples.choose(names[::-1], 20) == chosen  # the order has no say
-    assert examples.choose(names, 20, seed=1) != chosen
-    assert set(examples.choose([name for name in names if name != chosen[0]], 19)) == set(chosen[1:])  # nor have the others
-    often = [sum(int(name[1:]) < 100 for name in examples.choose(names, 20, seed)) for seed in range(200)]
+    chosen = draws.choose(names, 20)
+    assert draws.choose(names[::-1], 20) == chosen  # the order has no say
+    assert draws.choose(names, 20, seed=1) != chosen
+    assert set(draws.choose([name for name in names if name != chosen[0]], 19)) == set(chosen[1:])  # nor have the others
+    often = [sum(int(name[1:]) < 100 for name in draws.choose(names, 20, seed)) for seed in range(200)]
     assert 9 < np.mean(often) < 11  # no half of the ids is favoured
 
 
@@ -85,7 +86,7 @@ def test_best_of_puts_the_wrong_one_first_among_equals():
     table = pd.DataFrame(
         {"question_id": ["a"] * 3 + ["b"], "candidate_id": list("xyzw"), "label": [1, 0, 0, 1], "score": [0.5, 0.5, 0.9, 1]}
     )
-    assert examples.best_of(table, "a", 2) == [["z", 0, 0.9, 1], ["y", 0, 0.5, 2]]
+    assert changes.best_of(table, "a", 2) == [["z", 0, 0.9, 1], ["y", 0, 0.5, 2]]
 
 
 # ------------------------------------------------------------------ ranks
@@ -93,10 +94,10 @@ def test_best_of_puts_the_wrong_one_first_among_equals():
 
 def test_rank_moves_equal_a_slow_loop():
     before, after = slow_ranks(BEFORE), slow_ranks(AFTER)
-    moves = examples.rank_moves(BEFORE, AFTER)
+    moves = changes.rank_moves(BEFORE, AFTER)
     assert moves.before.to_dict() == before
     assert moves.after.to_dict() == after
-    counts = examples.move_counts(moves)
+    counts = changes.move_counts(moves)
     assert counts["higher"] == sum(after[name] < before[name] for name in before)
     assert counts["lower"] == sum(after[name] > before[name] for name in before)
     assert sum(counts.values()) == 50 and counts["higher"] != counts["lower"]
@@ -104,14 +105,14 @@ def test_rank_moves_equal_a_slow_loop():
 
 def test_a_question_without_a_right_candidate_has_no_rank():
     values = pd.DataFrame({"question_id": ["a", "b"], "reciprocal_rank": [0.5, 0.0]})
-    assert examples.rank_moves(values, values.assign(reciprocal_rank=[1.0, 0.0])).index.tolist() == ["a"]
+    assert changes.rank_moves(values, values.assign(reciprocal_rank=[1.0, 0.0])).index.tolist() == ["a"]
 
 
 def test_the_plot_shows_counts_by_hand():
     moves = pd.DataFrame({"before": [1, 1, 2, 7, 7, 40, 5], "after": [1, 2, 1, 6, 1, 11, 6]})
-    figure = examples.moves_plot(moves, "base <b>", "psd")
+    figure = plots.moves_plot(moves, "base <b>", "psd")
     grid, bars = figure.axes
-    size = len(examples.PLACES)
+    size = len(plots.PLACES)
     texts = np.array([text.get_text() for text in grid.texts]).reshape(size, size)
     expected = {(0, 0): "1", (0, 1): "1", (1, 0): "1", (5, 5): "1", (5, 0): "1", (6, 6): "1", (4, 5): "1"}
     assert {(row, column): texts[row, column] for row in range(size) for column in range(size) if texts[row, column]} == expected
@@ -125,27 +126,27 @@ def test_the_plot_shows_counts_by_hand():
 
 def test_markup_in_texts_is_inert():
     bad = "<script>alert(1)</script><img src=x onerror=y> & \"'"
-    html = examples.compare_rankings(bad, [bad, "fine"], [1, 0], {bad: [0.9, 0.1], "b": [0.2, 0.3]})
+    html = compare_rankings(bad, [bad, "fine"], [1, 0], {bad: [0.9, 0.1], "b": [0.2, 0.3]})
     assert "<script" not in html
     assert "<img" not in html
     assert html.count("&lt;script&gt;") == 3
     assert cells(html)[1] == ["1 (0.900)", "2 (0.200)", "✓ answers", bad]
-    assert cells(examples.ranked_example("q", ['<td class="x">no</td>', "b"], [1.0, 0.5], [0, 1]))[1][-1] == '<td class="x">no</td>'
+    assert cells(ranked_example("q", ['<td class="x">no</td>', "b"], [1.0, 0.5], [0, 1]))[1][-1] == '<td class="x">no</td>'
 
 
 def test_ranked_example():
-    html = examples.ranked_example("Why?", list("abcdefg"), [0.1, 0.9, 0.9, 0.2, 0.3, 0.4, 0.0], [0, 1, 0, 0, 0, 0, 1])
+    html = ranked_example("Why?", list("abcdefg"), [0.1, 0.9, 0.9, 0.2, 0.3, 0.4, 0.0], [0, 1, 0, 0, 0, 0, 1])
     table = cells(html)
     assert table[0] == ["Rank (score)", "Label", "Candidate"]
     assert [row[-1] for row in table[1:]] == ["c", "b", "f", "e", "d"]  # at one score the wrong one first
     assert [row[1] for row in table[1:3]] == ["✗ does not", "✓ answers"]
     assert "Why? (2 more candidates)" in html
     with pytest.raises(ValueError, match="got 1 of labels for 2 candidates"):
-        examples.ranked_example("q", ["a", "b"], [1, 2], [1])
+        ranked_example("q", ["a", "b"], [1, 2], [1])
 
 
 def test_compare_rankings():
-    html = examples.compare_rankings("Why?", ["a", "b", "c"], [0, 1, 0], {"base": [3.0, 2.0, 1.0], "psd": [1.0, 3.0, 2.0]}, top=1)
+    html = compare_rankings("Why?", ["a", "b", "c"], [0, 1, 0], {"base": [3.0, 2.0, 1.0], "psd": [1.0, 3.0, 2.0]}, top=1)
     assert cells(html) == [
         ["Rank by base (score)", "Rank by psd (score)", "Label", "Candidate"],
         ["1 (3.000)", "3 (1.000)", "✗ does not", "a"],
@@ -179,7 +180,7 @@ def local(tmp_path, rung="laptop", dataset="pydocs"):
         metrics.of(scores).per_question.to_parquet(folder / "per_question.parquet")
         disk.write_json(folder / "record.json", runs.hashes(folder))
         content = {"notebook": "finetune", "settings": {}, "given": {"dataset": dataset, "model": f"own & {row}"}}
-        lines.append((row, dataset, rung, 0, experiments.HERE, row, folder, content, []))
+        lines.append((row, dataset, rung, 0, records.HERE, row, folder, content, []))
     return pd.DataFrame(lines, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
 
 
@@ -209,9 +210,9 @@ def asked(monkeypatch, change=None):
 def test_examples_of_two_rows(tmp_path, monkeypatch):
     asked(monkeypatch)
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path), folder=FOLDER)
-    ids, counts = examples.rescued(BEFORE, AFTER, limit=2)
-    fate = examples.fates(BEFORE, AFTER)
-    lost = examples.choose(fate.index[fate == "lost"], 1)
+    ids, counts = changes.rescued(BEFORE, AFTER, limit=2)
+    fate = changes.fates(BEFORE, AFTER)
+    lost = draws.choose(fate.index[fate == "lost"], 1)
     assert "<script" not in html
     asked_ = re.findall(r"<caption>(\w+): asked (q\d+)\?", html)
     assert asked_ == [("Rescued", ids[0]), ("Rescued", ids[1]), ("Lost", lost[0])]
@@ -224,7 +225,7 @@ def test_examples_of_two_rows(tmp_path, monkeypatch):
 
 
 def test_a_question_that_the_data_hold_otherwise_shows_ids(tmp_path, monkeypatch):
-    name = examples.rescued(BEFORE, AFTER)[0][0]
+    name = changes.rescued(BEFORE, AFTER)[0][0]
     asked(monkeypatch, change=name)
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path), folder=FOLDER)
     assert f"Rescued: {name}<" in html

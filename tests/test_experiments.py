@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from asutil import disk, experiments, report, rundir, runs
+from asutil import disk, experiments, records, report, rundir, runs
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -274,7 +274,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     for stage in (pre, task):
         given = experiments.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
         made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
-    found = experiments.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
     assert found.row.unique().tolist() == ["roberta_ssp"]
     assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
     chains = [[*one.earlier, one.record] for one in found.itertuples()]
@@ -539,7 +539,7 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
     local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
     (tmp_path / "finetune-111111111111").mkdir()  # not finished
-    found = experiments.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
     assert found[["row", "dataset", "rung", "seed", "source", "name"]].to_numpy().tolist() == [
         ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
         ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
@@ -557,10 +557,10 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}
         name = local_run(folder, "finetune", old)
-        found = experiments.records("sentence_objectives", folder / "none", folder, FOLDER)
+        found = records.records("sentence_objectives", folder / "none", folder, FOLDER)
         assert found[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
     local_run(tmp_path / "other", "finetune", settings | {"weight_decay": 0.5})
-    assert not len(experiments.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
+    assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
 
 
 def test_committed_results(tmp_path):
@@ -570,7 +570,7 @@ def test_committed_results(tmp_path):
     disk.write_json(place / "wikiqa-small-seed2.json", record)
 
     def read():
-        return experiments.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
+        return records.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
 
     found = read()
     assert isinstance(found, pd.DataFrame)

@@ -464,7 +464,7 @@ def test_a_context_longer_than_the_model_reads_is_refused(tokenizer):
 
 
 def test_the_markers_are_drawn_by_the_seed(tokenizer, tmp_path):
-    from asutil import encoders
+    from asutil import encoders, tokenizers
 
     with weights.seeded(0):
         encoders.tiny(tokenizer, mlm=False).backbone.save_pretrained(tmp_path)
@@ -472,7 +472,7 @@ def test_the_markers_are_drawn_by_the_seed(tokenizer, tmp_path):
     rows = []
     for seed in (0, 0, 1):
         settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 100, "contrast": contrast()}
-        model = evidence_models.start_from(tmp_path, encoders.load_tokenizer(tmp_path), settings, seed)
+        model = evidence_models.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings, seed)
         rows.append(model.backbone.get_input_embeddings().weight[-8:].tolist())
         assert len(model.tokenizer) == len(tokenizer) + 8 and add_markers(model.tokenizer) == 0
     assert rows[0] == rows[1] != rows[2]

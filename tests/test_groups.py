@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertTokenizer, RobertaConfig
 
-from asutil import disk, encoders, groups, heads, inputs, joints, metrics, questions, ranking, runs, training
+from asutil import disk, encoders, groups, heads, inputs, joints, metrics, questions, rankers, ranking, runs, training
 from asutil.questions import Candidate, Question
 
 from .conftest import WORDS
@@ -330,7 +330,7 @@ def test_rank_is_the_order_of_the_scores(ranker):
 
 def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenizer):
     folder = ranker.model.save(tmp_path / "finetune-joint-0123456789ab" / "model")
-    again = encoders.load_ranker(folder, device="cpu")
+    again = rankers.load_ranker(folder, device="cpu")
     assert (again.joint_k, again.max_tokens, ranker.joint_k) == (3, 40, 3)
     split = list(some_questions(9))
     pd.testing.assert_frame_equal(again.score(split, progress=False), ranker.score(split, progress=False), rtol=0, atol=1e-6)
@@ -339,17 +339,17 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     record = folder.parent / "record.json"
     disk.write_json(record, {"notebook": "pretrain", "settings": {}} | runs.hashes(record.parent))
     with pytest.raises(ValueError, match="learnt its pre-training task, not to rank"):
-        encoders.load_ranker(folder.parent)
+        rankers.load_ranker(folder.parent)
     disk.write_json(record, {"notebook": "finetune", "settings": {"max_tokens": 40}} | runs.hashes(record.parent))
-    assert encoders.load_ranker(folder.parent, device="cpu").max_tokens == 40
+    assert rankers.load_ranker(folder.parent, device="cpu").max_tokens == 40
     without = ranker.model.save(tmp_path / "without", untrained=("ae_k",))
     with pytest.raises(ValueError, match="no ae_k head: fine-tune it first"):
-        encoders.load_ranker(without)
+        rankers.load_ranker(without)
     one = encoders.start_from("tiny", tokenizer, 64, joint=joints.shape(True, "ie_1", 3, 64, "linear", "absolute", 3)).save(
         tmp_path / "one"
     )
     with pytest.raises(ValueError, match="one label for a claim"):
-        encoders.load_ranker(one)
+        rankers.load_ranker(one)
     assert ranking.Ranker(encoders.tiny(tokenizer, mlm=False)).joint_k is None
 
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from transformers import AutoModel, RobertaConfig
 
-from asutil import costs, experiments, hours, rundir, runs
+from asutil import experiments, hours, rundir, runs
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -57,7 +57,7 @@ def test_tokens_without_runs_are_the_most_that_settings_allow():
     """8,672 pairs of WikiQA's questions with a right candidate; a limit takes its share of them; 40 examples a step of pre-training."""
     three = PAIRS | {"epochs": 3, "max_tokens": 128}
     assert hours.tokens_of("finetune", three, []) == (3 * 8_672 * 128, "settings, at most")
-    assert costs.examples_of("finetune", three | {"question_limit": 97})[0] == 8_672 * 97 // 873
+    assert hours.examples_of("finetune", three | {"question_limit": 97})[0] == 8_672 * 97 // 873
     steps = {"steps": 10, "batch_size": 40, "max_tokens": 128, "objective": "ssp"}
     assert hours.tokens_of("pretrain", steps, []) == (10 * 40 * 128, "settings, at most")
     like = hours.Run("pretrain", steps | {"steps": 2}, {"tokens": 8_000, "examples": 80}, 1.0, GRANITE, False, 2)

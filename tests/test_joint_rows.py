@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from asutil import comparisons, disk, experiments, report, results, rundir, runs
+from asutil import records as measured
 
 from .made_up import cells
 
@@ -278,7 +279,7 @@ def made(tmp_path, rung, reached, seeds):
 
 
 def found(tmp_path):
-    return experiments.records(PAPER, tmp_path / "results", tmp_path / "runs")
+    return measured.records(PAPER, tmp_path / "results", tmp_path / "runs")
 
 
 def test_records_of_re_ranking(tmp_path):
@@ -293,7 +294,7 @@ def test_records_of_re_ranking(tmp_path):
     last = lines.iloc[-1]
     assert last.record["notebook"] == "rerank"
     assert [one["name"] for one in last.earlier] == [lines.name[1], lines.name[2], lines.name[0]]
-    assert comparisons.values(lines.tail(1), "map") == [pytest.approx(0.9)] and comparisons.values(lines.tail(1), "map", True) == [0.99]
+    assert measured.values(lines.tail(1), "map") == [pytest.approx(0.9)] and measured.values(lines.tail(1), "map", True) == [0.99]
     html = report.results_table(PAPER, "table_7", lines, "wikiqa")
     ours = next(row for row in cells(html) if row[0] == "ours, this machine" and "99.0" in row[2])
     assert ours[1].startswith("80.0") and ours[-2:] == ["small", "reduced budget"]
@@ -306,7 +307,7 @@ def test_records_of_claims(tmp_path):
     lines = found(tmp_path)
     columns = [["climate_fever", "small"], ["fever_dev", "paper"], ["pretraining", "laptop"], ["pydocs_claims", "laptop"]]
     assert sorted(lines[["dataset", "rung"]].to_numpy().tolist()) == columns
-    values = {line.dataset: comparisons.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
+    values = {line.dataset: measured.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
     assert values == {"fever_dev": [0.8], "climate_fever": [0.8], "pydocs_claims": [0.4], "pretraining": []}
     fever = report.results_table(PAPER, "table_3", lines)
     (ours,) = (row for row in cells(fever) if row[0].startswith("ours"))
@@ -330,7 +331,7 @@ def test_public_labels_of_both_sides_are_two_columns(tmp_path):
     record = json.loads(path.read_text())
     record["metrics"]["test"] = {"label_accuracy": 0.7, "claims": 9}
     disk.write_json(path, record)
-    shown = [(line.dataset, comparisons.figures(line)["label_accuracy"]) for line in found(tmp_path).itertuples()]
+    shown = [(line.dataset, measured.figures(line)["label_accuracy"]) for line in found(tmp_path).itertuples()]
     assert shown == [("fever_dev", 0.8), ("fever_test", 0.7)]
 
 
@@ -354,13 +355,13 @@ def test_published_claims_and_re_rankings_are_read_back(tmp_path):
     before = found(tmp_path)
     places = results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     assert "pairwise_roberta_base_maxpool/climate_fever-small-seed0.json" in [f"{path.parent.name}/{path.name}" for path in places]
-    after = experiments.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    after = measured.records(PAPER, tmp_path / "results", tmp_path / "no runs")
     key = ["dataset", "row"]
     assert before.sort_values(key)[key].to_numpy().tolist() == after.sort_values(key)[key].to_numpy().tolist()
     for row in ("pairwise_roberta_base_maxpool", "joint_roberta_base_ie_k_top_5"):
         (one,), (other,) = (lines[lines.row == row].tail(1).itertuples() for lines in (before, after))
-        pd.testing.assert_frame_equal(comparisons.per_question(one), comparisons.per_question(other), check_dtype=False)
-        assert comparisons.figures(one) == comparisons.figures(other)
+        pd.testing.assert_frame_equal(measured.per_question(one), measured.per_question(other), check_dtype=False)
+        assert measured.figures(one) == measured.figures(other)
     assert {entry["baseline"]["row"] for entry in other.record["chosen"] if "baseline" in entry} == {"pairwise_roberta_base"}
     assert "chosen" not in next(one.record for one in after.itertuples() if one.dataset == "climate_fever")
 

@@ -9,7 +9,7 @@ import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, ModernBertConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import encoders, groups, heads, inputs, joints, sampling, training
+from asutil import encoders, groups, heads, inputs, joints, rankers, sampling, training
 from asutil.heads import PairEncoder
 from asutil.joints import JointEncoder
 
@@ -297,7 +297,7 @@ def test_a_pair_model_keeps_the_backbone_of_a_joint_one(saved, caplog):
     assert_same(parameters(pair.backbone), parameters(model.backbone))
     assert_same(pair.head_parameters("mlm"), model.head_parameters("mlm"))
     assert not hasattr(pair.backbone.config, "joint")
-    ranker = encoders.load_ranker(pair.save(folder.parent / "pair"), device="cpu")
+    ranker = rankers.load_ranker(pair.save(folder.parent / "pair"), device="cpu")
     assert (ranker.joint_k, ranker.max_tokens, type(ranker.model)) == (None, 128, PairEncoder)
     pairs = inputs.Pairs(pair.tokenizer, list(questions(3)))
     ragged, numbers = pairs.join(np.arange(len(pairs)), 20), np.arange(len(pairs))

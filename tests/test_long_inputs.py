@@ -211,9 +211,9 @@ def test_unknown_forms_are_refused(tokenizer):
 
 @pytest.mark.mirror
 def test_every_supporting_fact_of_the_mirrored_examples_survives(mirror):
-    from asutil import encoders
+    from asutil import tokenizers
 
-    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     add_markers(tokenizer)
     sides, seen = evidence.load_evidence("hotpotqa"), 0
     for questions in (sides["train"], sides["dev"]):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from asutil import corpus as c
-from asutil import encoders, hub, inputs, mspp, objectives, sampling
+from asutil import hub, inputs, mspp, objectives, sampling, tokenizers
 from asutil.sampling import Sampler
 from trust.laws import JOINT, Listed, Text
 from trust.laws import check_joint as check
@@ -351,7 +351,7 @@ def test_its_own_examples_and_one_head():
 def test_ten_thousand_groups_of_wikipedia(tmp_path):
     if not os.environ.get(hub.MIRROR):
         pytest.skip(f"needs real data: set {hub.MIRROR}")
-    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     corpus = c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path / "index")
     text, sampler = Text(corpus), Sampler(corpus, "mspp")
     numbers = np.random.default_rng(0).permutation(len(sampler))[:10_000]

@@ -146,7 +146,9 @@ def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_fil
     record = rundir.read_record(control)
     assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
     assert rundir.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
-    (found,) = own_tasks.measured([(str(control), "psd")], str(corpus_file), folder / "control" / "shared", 40, 512).values()
+    (found,) = own_tasks.measured(
+        [(str(control), "psd")], runs.pretrained_with, str(corpus_file), folder / "control" / "shared", 40, 512
+    ).values()
     assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone
     logs = [[json.loads(row) for row in (run / "log.jsonl").read_text().splitlines()] for run in (pretrained, control)]
     assert [row["tokens"] for row in logs[0] if "tokens" in row] == [row["tokens"] for row in logs[1] if "tokens" in row]  # the same text
@@ -181,9 +183,9 @@ def test_a_finished_run_is_found_not_run_again(line, corpus_file):
 
 
 def test_the_ranker_of_a_run_ranks(line):
-    from asutil import encoders
+    from asutil import rankers
 
-    ranked = encoders.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
+    ranked = rankers.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
     assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
 
 

@@ -13,7 +13,7 @@ from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
 from asutil import corpus as indexing
-from asutil import disk, encoders, hub, joints, own_tasks, runs, sampling, sources, training
+from asutil import disk, encoders, hub, joints, own_tasks, runs, sampling, sources, tokenizers, training
 
 from .conftest import made_up_documents
 
@@ -99,7 +99,7 @@ def test_every_model_is_measured_on_its_own_task(released, tmp_path, documents):
     lines = ({"text": "\n\n".join(" ".join(paragraph) for paragraph in document)} for document in documents)
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     asked = [(str(released / "bert"), "nsp"), (str(released / "albert"), "sop")]
-    found = own_tasks.measured(asked, str(tmp_path / "own.jsonl"), tmp_path, 8, 512, longest=48)
+    found = own_tasks.measured(asked, runs.pretrained_with, str(tmp_path / "own.jsonl"), tmp_path, 8, 512, longest=48)
     assert [name.split(", ")[1] for name in found] == ["nsp", "sop"]
     for one in found.values():
         assert one["majority"] == 0.5 and 0 <= one["accuracy"] <= 1 and 0 < one["examples"] <= 8
@@ -228,7 +228,7 @@ def pretrained(folder, source, objective, **given):
     run, shared = folder / f"pretrain-{objective}-000000000001", folder / "shared"
     form = {"text_column": settings["text_column"], "paragraph_separator": settings["paragraph_separator"]}
     form["exclude_titles"] = sources.read_titles(settings["exclude_titles"])
-    tokenizer = encoders.tokenizer_for("tiny", source, shared, **form)
+    tokenizer = tokenizers.tokenizer_for("tiny", source, shared, **form)
     sentences = {name: settings[name] for name in ("splitter", "min_sentence_chars")}
     index = indexing.prepare(source, tokenizer, shared, **sentences, workers=1, progress=True, **form)
     names = ("hard_negatives", "negatives", "max_tokens", "same_paragraph_before", "positives", "max_sentences")
@@ -272,7 +272,7 @@ def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypat
     run, validation, index = pretrained(tmp_path, source, objective, **given)
     built, build = [], indexing.build
     monkeypatch.setattr(indexing, "build", lambda *args, **options: built.append(args) or build(*args, **options))
-    (found,) = own_tasks.measured(own_tasks.tasks([run]), source, tmp_path / "shared", 60, 512).values()
+    (found,) = own_tasks.measured(own_tasks.tasks([run]), runs.pretrained_with, source, tmp_path / "shared", 60, 512).values()
     assert found.pop("examples") <= 60 and found == validation and not built
     assert ("mlm_loss" in found) == (given.get("mlm_weight") != 0)
     assert index.info["documents_read"] == 120 - 40 * (objective == "ssp")
@@ -286,7 +286,7 @@ def test_other_documents_are_read_as_the_run_read_its_own(tmp_path, monkeypatch)
     other = written(tmp_path / "other.jsonl", made_up_documents(90, seed=3, paragraphs=(3, 5), sentences=(3, 9)))
     made, sampler = [], sampling.Sampler
     monkeypatch.setattr(sampling, "Sampler", lambda *args, **options: made.append(sampler(*args, **options)) or made[-1])
-    own_tasks.measured([(run, "ssp")], other, tmp_path / "shared", 60, 512)
+    own_tasks.measured([(run, "ssp")], runs.pretrained_with, other, tmp_path / "shared", 60, 512)
     assert (made[0].negatives, made[0].hard_negatives, made[0].split) == (3, 1, "validation")
     assert made[0].corpus.info["min_sentence_chars"] == 70 and made[0].corpus.info["documents_read"] == 90
 
@@ -297,4 +297,4 @@ def test_titles_that_changed_since_the_run_are_refused(tmp_path):
     run, *_ = pretrained(tmp_path, source, "ssp", exclude_titles=str(tmp_path / "titles.txt"))
     (tmp_path / "titles.txt").write_text("Title 4\n")
     with pytest.raises(ValueError, match=r"titles.txt has changed since pretrain-ssp-000000000001 left its titles out"):
-        own_tasks.measured([(run, "ssp")], source, tmp_path / "shared", 60, 512)
+        own_tasks.measured([(run, "ssp")], runs.pretrained_with, source, tmp_path / "shared", 60, 512)

@@ -62,9 +62,9 @@ def saved(tmp_path_factory, tokenizer):
 
 @pytest.fixture(scope="module")
 def named(saved):
-    from asutil import encoders
+    from asutil import tokenizers
 
-    return encoders.load_tokenizer(saved)
+    return tokenizers.load_tokenizer(saved)
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from asutil import disk, ranks, trainer, training
+from asutil import processes as cells_of
 
 from .test_training import USUAL, Batches, new_model, rows
 
@@ -224,17 +225,17 @@ def test_cells_run_up_to_the_training(tmp_path, capsys):
     ]
     path = tmp_path / "made_up.ipynb"
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    ranks.run(path, {"steps": 7, "kept": kept})
+    cells_of.run(path, {"steps": 7, "kept": kept})
     assert kept == [7, "trained"] and capsys.readouterr().out == "before 7 none\n"
     path.write_text(json.dumps({"cells": cells[:3]}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"made_up.ipynb does not train: it has no cell with training.train\("):
-        ranks.run(path, {})
+        cells_of.run(path, {})
 
 
 @pytest.mark.parametrize("notebook", ["pretrain", "finetune", "verify_claims", "embed", "find_evidence"])
 def test_every_notebook_that_trains_has_such_a_cell(notebook):
-    found = ranks.cells(ROOT / "notebooks" / f"{notebook}.ipynb")
-    assert sum(has_parameters for _, has_parameters in found) == 1 and ranks.TRAINING in found[-1][0]
+    found = cells_of.cells(ROOT / "notebooks" / f"{notebook}.ipynb")
+    assert sum(has_parameters for _, has_parameters in found) == 1 and cells_of.TRAINING in found[-1][0]
     assert "run.finish(" not in "".join(source for source, _ in found)
 
 

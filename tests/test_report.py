@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import comparisons, disk, experiments, report, runs
+from asutil import comparisons, disk, experiments, plots, records, report, runs
 
 from .made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
 
@@ -312,7 +312,7 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_laptop_table(machine):
-    local = experiments.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
     html = report.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
@@ -348,7 +348,7 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
         tmp_path / "kept",
         record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
     )
-    html = report.laptop_table(PAPER, experiments.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
+    html = report.laptop_table(PAPER, records.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
     table = cells(html)
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
     assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:7] == ["3", "laptop"]
@@ -360,12 +360,12 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
 
 def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
     commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
-    both = experiments.records(PAPER, tmp_path / "kept", machine, FOLDER)
+    both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
     table = cells(report.demo_table(PAPER, both, FOLDER))
     assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
     assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
     assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
-    assert report.demo_table(PAPER, both[both.source != experiments.HERE], FOLDER) == ""
+    assert report.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
 
 
 @pytest.mark.parametrize("paper", experiments.papers()[1:])
@@ -378,21 +378,21 @@ def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results)
 
 def test_without_a_validation_there_is_no_empty_plot_of_it():
     losses = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.5}]
-    assert [axis.get_ylabel() for axis in report.training_curves({"a": losses}).axes] == ["training loss"]
-    both = report.training_curves({"a": [*losses, {"step": 2, "eval_map": 0.5}]}).axes
+    assert [axis.get_ylabel() for axis in plots.training_curves({"a": losses}).axes] == ["training loss"]
+    both = plots.training_curves({"a": [*losses, {"step": 2, "eval_map": 0.5}]}).axes
     assert [axis.get_ylabel() for axis in both] == ["training loss", "validation MAP, points"]
 
 
 def test_accuracy_bars_show_each_model_beside_its_majority_class():
     table = pd.DataFrame({"accuracy": [0.9, 0.55], "majority": [0.8, 0.5], "f1": [0.7, 0.5]}, index=["one, ssp", "two, nsp"])
-    axis = report.accuracy_bars(table).axes[0]
+    axis = plots.accuracy_bars(table).axes[0]
     assert [round(bar.get_width(), 6) for bar in axis.patches] == [90, 55]
     assert [line.get_xdata()[0] for line in axis.lines if len(line.get_xdata())] == [80, 50]
     assert [label.get_text() for label in axis.get_yticklabels()] == ["one, ssp", "two, nsp"]
 
 
 def test_local_runs_are_marked_and_are_sources(machine):
-    local = experiments.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
     local["rung"] = "small"
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
@@ -421,7 +421,7 @@ def test_training_curves(tmp_path):
     log = tmp_path / "log.jsonl"
     log.write_text('{"step": 1, "loss": 2.0}\n{"step": 3, "loss": 1.5}\n{"step": 3, "eval_accuracy": 0.25, "eval_map": 0.5}\n')
     lines = [{"step": 2, "loss": 0.5}, {"step": 4, "loss": 0.25}, {"step": 2, "eval_accuracy": 0.75}]
-    figure = report.training_curves({("from <a> file", 0): log, ("from <a> file", 3): log, "from lines": lines})
+    figure = plots.training_curves({("from <a> file", 0): log, ("from <a> file", 3): log, "from lines": lines})
     loss, valid = figure.axes
     drawn = [[(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines if len(line.get_xdata())] for axis in figure.axes]
     assert drawn[0] == [([1, 3], [2.0, 1.5])] * 2 + [([2, 4], [0.5, 0.25])]
@@ -433,14 +433,14 @@ def test_training_curves(tmp_path):
     assert looks[0] == looks[1]
     assert looks[0][0] != looks[2][0] and looks[0][1] != looks[2][1]  # colour is not the only sign
     figure.savefig(tmp_path / "curves.png")
-    report.training_curves({}).savefig(tmp_path / "empty.png")
+    plots.training_curves({}).savefig(tmp_path / "empty.png")
     for wrong in ('{"step"', '{"loss": 1}', '{"step": "a"}', '{"step": 1e30}', '{"step": 1, "eval_map": []}', "[" * 100_000):
         log.write_text(f'{{"step": 1, "loss": 2.0, "note": "a\u2028b"}}\n{wrong}\n')
         with pytest.raises(ValueError, match=r"log.jsonl, line 2: not a JSON object"):
-            report.training_curves({"a": log})
+            plots.training_curves({"a": log})
 
 
 def test_logs_have_readable_names(machine):
-    local = experiments.records(PAPER, machine / "none", machine, FOLDER)
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
     names = report.logs(local[local.dataset == "pydocs"], experiments.read(PAPER, FOLDER))
     assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]

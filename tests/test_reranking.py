@@ -11,7 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import disk, encoders, metrics, questions, reranking, rundir, runs
+from asutil import disk, lists, metrics, questions, rankers, reranking, rundir, runs
 from asutil.questions import Candidate, Question
 
 from .made_up import cells
@@ -394,7 +394,7 @@ def run_notebook(given):
 
 @pytest.mark.parametrize("k", [None, 3])
 def test_the_notebook_from_two_runs_to_a_record(two, monkeypatch, k):
-    monkeypatch.setattr(encoders, "load_ranker", lambda name: Knowing())
+    monkeypatch.setattr(rankers, "load_ranker", lambda name: Knowing())
     given = {"first_run": str(two.first), "joint_run": two.joint.name, "k": k, "dataset": str(two.data), "runs_dir": str(two.folder)}
     names = run_notebook(given)
     run, k = names["run"].folder, k or 5
@@ -421,7 +421,7 @@ def test_questions_side_by_side(two):
     chosen = reranking.top_k(two.scores, 3)
     top = reranking.joined(chosen, chosen[reranking.ROW].assign(score=[0.25, 0.5, 0.75] * 20))
     split = questions.load(two.data)["test"]
-    shown = reranking.side_by_side(split, top, {"Rescued": [split.ids[4], split.ids[2]], "Lost": [split.ids[7]]})
+    shown = lists.side_by_side(split, top, {"Rescued": [split.ids[4], split.ids[2]], "Lost": [split.ids[7]]})
     assert re.findall("<caption>(.*)</caption>", shown) == ["Rescued: test 4?", "Rescued: test 2?", "Lost: test 7?"]
     found, rows = cells(shown)[:4], list(chosen[chosen.question_id == split.ids[4]].itertuples())
     assert found[0][:2] == ["Rank by the joint model (score)", "Rank by the first stage (score)"]

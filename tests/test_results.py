@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import disk, examples, experiments, report, results, rundir, runs
+from asutil import disk, draws, examples, experiments, records, report, results, rundir, runs
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_records_of_rows_are_written_where_they_belong(project, published):
 def test_a_record_has_numbers_by_question_and_no_text(project, published):
     record = json.loads((project / "results/sentence_objectives/roberta_psd/wikiqa-small-seed0.json").read_text())
     assert record["per_question"] == [["a", 1.0, 1.0, 1.0], ["b", 0.0, 0.5, 0.5], ["c", 0.0, pytest.approx(1 / 3), pytest.approx(1 / 3)]]
-    assert [chosen["question_id"] for chosen in record["chosen"]] == examples.choose("abc", 3)
+    assert [chosen["question_id"] for chosen in record["chosen"]] == draws.choose("abc", 3)
     assert next(chosen for chosen in record["chosen"] if chosen["question_id"] == "c") == {
         "question_id": "c",
         "candidates": [["c0", 0, 3.0, 1], ["c1", 0, 2.0, 2], ["c2", 1, 1.0, 3]],
@@ -90,14 +90,14 @@ def test_chosen_questions_can_be_compared_across_rows(project, published):
         ("c", ["c2", 1, 3.0, 1]),  # lost
     ]
     assert psd[3]["baseline"]["row"] == "roberta_base"
-    found = experiments.records("sentence_objectives", runs_dir="nowhere")
+    found = records.records("sentence_objectives", runs_dir="nowhere")
     html = examples.examples_table("sentence_objectives", "roberta_base", "roberta_psd", found)
     assert "<caption>Rescued: a</caption>" in html and "<caption>Lost: c</caption>" in html
 
 
 def test_published_records_are_read_back_into_tables(project, published):
-    found = experiments.records("sentence_objectives", runs_dir="nowhere")
-    assert set(found.source) == {experiments.COMMITTED} and len(found) == len(SMALL)
+    found = records.records("sentence_objectives", runs_dir="nowhere")
+    assert set(found.source) == {records.COMMITTED} and len(found) == len(SMALL)
     table = report.results_table("sentence_objectives", "table_1", found)
     assert "50.0" in table and "reduced budget" in table
 

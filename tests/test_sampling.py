@@ -313,7 +313,7 @@ def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
 def wikipedia(tmp_path_factory):
     if not os.environ.get(hub.MIRROR):
         pytest.skip(f"needs real data: set {hub.MIRROR}")
-    from asutil import encoders
+    from asutil import tokenizers
 
-    tokenizer = encoders.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")

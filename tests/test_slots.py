@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import BertConfig, RobertaConfig
 
-from asutil import disk, encoders, inputs, joints, rundir, slots
+from asutil import disk, encoders, inputs, joints, rundir, slot_cosines, slots
 
 from .test_groups import bert  # noqa: F401
 from .test_packing import joint_examples, joint_model
@@ -48,12 +48,12 @@ def test_cosines_equal_a_slow_loop_over_inputs_alone(name, positions, pooling):
                     for of in ("first", "mean"):
                         a, b = one[of], other[of]
                         found[of].append(float(a @ b / np.sqrt((a @ a) * (b @ b))))
-    table = slots.slot_cosines(model, micro)
+    table = slot_cosines.slot_cosines(model, micro)
     assert table.shape == (3, 4) and table.index.tolist() == [0, 1, 2]
     for of in ("first", "mean"):
         assert table[of].tolist() == pytest.approx([np.mean(layer[of]) for layer in expected], abs=1e-5)
         assert table[f"{of}_least"].tolist() == pytest.approx([min(layer[of]) for layer in expected], abs=1e-5)
-    last = slots.figures(model, table)["slot_cosines"]
+    last = slot_cosines.figures(model, table)["slot_cosines"]
     assert last == {"first": table["first"].round(6).tolist(), "mean": table["mean"].round(6).tolist(), "pooling": pooling}
 
 
@@ -62,13 +62,13 @@ def test_few_inputs_are_read_without_dropout_and_the_model_is_left_as_it_was(mon
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.5
-    first, again = slots.slot_cosines(model, micro), slots.slot_cosines(model, micro)
+    first, again = slot_cosines.slot_cosines(model, micro), slot_cosines.slot_cosines(model, micro)
     assert first.equals(again) and model.training
-    monkeypatch.setattr(slots, "EXAMPLES", 3)
+    monkeypatch.setattr(slot_cosines, "EXAMPLES", 3)
     few = {name: tensor[:3] for name, tensor in micro.items() if name != "masked_positions"}
-    assert slots.slot_cosines(model, micro).equals(slots.slot_cosines(model, few))
+    assert slot_cosines.slot_cosines(model, micro).equals(slot_cosines.slot_cosines(model, few))
     with pytest.raises(ValueError, match="a padded micro-batch is expected, got a packed one"):
-        slots.slot_cosines(model, batch_of("packed")[0])
+        slot_cosines.slot_cosines(model, batch_of("packed")[0])
 
 
 def same_everywhere(model):
@@ -87,25 +87,25 @@ def test_one_text_in_every_slot_is_one_vector_and_a_warning(caplog, pooling):
     (micro,) = inputs.laid_out("ordered", joined, np.zeros((2, 3), int), 1, 10**6)
     model = same_everywhere(joint_model("roberta", pooling=pooling))
     with caplog.at_level(logging.WARNING):
-        table = slots.measured(model, micro)
+        table = slot_cosines.measured(model, micro)
     assert np.allclose(table, 1, atol=1e-6)
     assert f"one vector (slot_pooling={pooling}: mean cosine 1.0000" in caplog.text
     caplog.clear()
-    other = slots.measured(joint_model("roberta", pooling=pooling), micro)
+    other = slot_cosines.measured(joint_model("roberta", pooling=pooling), micro)
     assert other[pooling].iloc[-1] < 0.999 and not caplog.text
 
 
 def test_two_vectors_by_hand():
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [9.0, 9.0]]])
-    found = slots.between(vectors, torch.tensor([[True, True, True, False]]))
+    found = slot_cosines.between(vectors, torch.tensor([[True, True, True, False]]))
     assert found.tolist() == pytest.approx([0, 0.5**0.5, 0.5**0.5])
 
 
 def test_a_model_without_slots_has_none(tokenizer):
     pair = encoders.tiny(tokenizer, mlm=False)
     pooled = joints.over(encoders.tiny(tokenizer, mlm=False), joints.shape(True, "pair_max", 3, 16, None, None, classes=3))
-    assert slots.measured(pair, {}) is None is slots.measured(pooled, {})
-    assert slots.figures(pair, None) == {}
+    assert slot_cosines.measured(pair, {}) is None is slot_cosines.measured(pooled, {})
+    assert slot_cosines.figures(pair, None) == {}
 
 
 @pytest.mark.parametrize("config", [RobertaConfig, BertConfig])
@@ -119,7 +119,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
     found = disk.read_json(out)
     assert [one["init"] for one in found["models"]] == [0.02, 0.5] and found["inputs"] == 16 and found["dataset"] == "pydocs"
     for one in found["models"]:
-        made, table = slots.of(str(folder), one["init"])
+        made, table = slot_cosines.of(str(folder), one["init"])
         assert table["mean"].round(6).tolist() == one["mean"] and len(one["first"]) == one["layers"] + 1 == 4
         assert made.shape["init"] == one["init"] and one["type"] == made.backbone.config.model_type
     narrow, wide = (one["first"][0] for one in found["models"])
@@ -130,7 +130,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
 def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
     made = joints.shape(True, "ae_k", 3, 48, "linear", "skipping", pooling="mean")
     folder = encoders.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
-    model, table = slots.of(str(folder), init=5.0)
+    model, table = slot_cosines.of(str(folder), init=5.0)
     assert model.shape == made and len(table) == 3
 
 

@@ -11,7 +11,7 @@ import yaml
 from bs4 import BeautifulSoup
 from scipy import stats
 
-from asutil import comparisons, experiments, measured, report, testable
+from asutil import comparisons, experiments, records, report, testable
 from trust import pages
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record, values
@@ -232,15 +232,15 @@ def test_nothing_is_pooled_where_dev_chose_an_epoch(tmp_path, place):
     patient = {"dataset": "wikiqa", "patience": 5}
     before = {"notebook": "finetune", "name": "p", "rung": "small", "seed": 0, "settings": patient}
     lines = with_dev(tmp_path, **({"settings": patient} if place == "its own" else {"earlier": [before]}))
-    assert all(measured.pooled(experiments.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
+    assert all(records.pooled(experiments.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
     assert "pooled" not in comparisons.claims_table(PAPER, lines, draws=100, folder=FOLDER)
 
 
 def test_nothing_is_pooled_where_dev_chose_settings(tmp_path):
     lines, data = with_dev(tmp_path), json.loads(json.dumps(experiments.read(PAPER, FOLDER)))
-    assert all(len(measured.pooled(data, one)) == 64 for one in lines.itertuples())
+    assert all(len(records.pooled(data, one)) == 64 for one in lines.itertuples())
     data["rungs"]["small"]["search"] = {"epochs": [1, 2], "datasets": ["wikiqa"]}
-    assert all(measured.pooled(data, one) is None for one in lines.itertuples())
+    assert all(records.pooled(data, one) is None for one in lines.itertuples())
 
 
 # ------------------------------------------------------------------ counted again
@@ -260,7 +260,7 @@ def test_every_reason_and_the_pooled_column_are_counted_again(declaring, tmp_pat
     path.write_text(
         path.read_text("utf-8").replace("not_testable:\n      small: it is <not> there", "not_testable:\n      gpu: it is <not> there")
     )
-    lines = experiments.records(PAPER, results, tmp_path / "none", declaring)
+    lines = records.records(PAPER, results, tmp_path / "none", declaring)
     shown = {
         "claims": comparisons.claims_table(PAPER, lines, folder=declaring),
         "two-tests": comparisons.two_tests_table(PAPER, lines, folder=declaring),

@@ -63,7 +63,7 @@ def test_all_triplets_of_a_question_and_no_others(tokenizer, labels):
 def test_a_limit_takes_some_of_them_whatever_the_order_asked():
     labels = [[1, 0, 0, 1, 0]] * 12
     whole = {}
-    from asutil.encoders import train_tokenizer
+    from asutil.tokenizers import train_tokenizer
 
     tokenizer = train_tokenizer([" ".join(WORDS)], 300)
     for limit in (None, 40, 20, 72, 100):
@@ -142,12 +142,12 @@ def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
 
 
 @pytest.mark.mirror
-@pytest.mark.parametrize(("dataset", "protocol"), triplets.COUNTS)
+@pytest.mark.parametrize(("dataset", "protocol"), questions.TRIPLETS)
 def test_the_number_of_triplets_of_the_papers_data(mirror, tokenizer, dataset, protocol):
     split = questions.load(dataset, protocol)["train"]
-    found = triplets.examples_for("triplet", tokenizer, split, expected=triplets.COUNTS[dataset, protocol])
+    found = triplets.examples_for("triplet", tokenizer, split, expected=questions.TRIPLETS[dataset, protocol])
     slow = sum(sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split)
-    assert len(found) == slow == triplets.COUNTS[dataset, protocol]
+    assert len(found) == slow == questions.TRIPLETS[dataset, protocol]
 
 
 def test_another_number_of_triplets_is_refused(tokenizer):

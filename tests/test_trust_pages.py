@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from bs4 import BeautifulSoup
 
-from asutil import comparisons, disk, experiments, pca, report, results
+from asutil import comparisons, disk, experiments, pca, records, report, results
 from trust import Broken, pages, plots, traced_gains, traced_plots
 
 from .test_evidence_rows import made
@@ -50,7 +50,7 @@ def block(told: str, html: str):
 
 def shown(told: str, root: Path):
     """The blocks of a table and of the claims, as the records give them."""
-    found = experiments.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
+    found = records.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
     html = report.results_table(PAPER, "table_2", found, folder=ROOT / "experiments")
     if told == "claims":
         html = comparisons.claims_table(PAPER, found, folder=ROOT / "experiments")
@@ -86,7 +86,7 @@ def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):
     measured = record["metrics"]["test"]
     record["readouts"] = {by: {"test": measured | {"map": measured["map"] - away}} for by, away in (("distance", 0), ("dot", 0.0571))}
     disk.write_json(path, record)
-    found = experiments.records("asbert", tmp_path / "results", tmp_path / "no runs", tmp_path / "experiments")
+    found = records.records("asbert", tmp_path / "results", tmp_path / "no runs", tmp_path / "experiments")
     html = directives("as2_vectors").readout_table(experiments.read("asbert", tmp_path / "experiments"), found)
     assert pages.traced_block(tmp_path, "page", block("readouts asbert", html)) > 10
     other = f"{100 * measured['map'] - 5.71:.1f}"

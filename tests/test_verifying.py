@@ -12,7 +12,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from asutil import claims, encoders, heads, joints, metrics, parameters, questions, rundir, runs, training, verifying
+from asutil import (
+    claims,
+    encoders,
+    heads,
+    joints,
+    lists,
+    metrics,
+    parameters,
+    plots,
+    questions,
+    rankers,
+    rows,
+    rundir,
+    runs,
+    tokenizers,
+    training,
+    verifying,
+)
 from asutil.claims import LABELS, Claim, Claims, Evidence
 
 from .conftest import WORDS, Stopping
@@ -314,7 +331,7 @@ def test_saved_and_loaded_it_gives_the_same_verdicts(tokenizer, asked, head, tmp
     assert anew.fresh == (head,)
     assert not np.allclose(verifying.predict(anew, asked, length(head), progress=False).supports, expected.supports, atol=1e-3)
     with pytest.raises(ValueError, match="one label for a claim"):
-        encoders.load_ranker(tmp_path / "model")
+        rankers.load_ranker(tmp_path / "model")
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -341,7 +358,7 @@ def test_token_types_are_for_slots_alone(tokenizer):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_parameters_are_counted_by_hand(tokenizer, head):
-    table = joints.parameters(new_model(tokenizer, head)).set_index("part")
+    table = joints.parameters(new_model(tokenizer, head), rows.read("joint_inference")["parameters"]).set_index("part")
     assert table.parameters["of these token types"] == 32 * (5 if head in HEADS[:2] else 1)
     assert table.parameters[f"head {head}"] == 3 * 32 + 3 + 32 * (head == "pair_weighted")
     assert table.parameters["backbone"] == sum(p.numel() for p in new_model(tokenizer, head).backbone.parameters())
@@ -418,7 +435,7 @@ def test_sides_are_counted():
 
 
 def test_the_confusion_matrix_is_drawn():
-    figure = verifying.confusion_plot(table_of([0, 0, 0, 1], [0, 0, 1, 1]))
+    figure = plots.confusion_plot(table_of([0, 0, 0, 1], [0, 0, 1, 1]))
     axis, bar = figure.axes
     assert (axis.get_xlabel(), axis.get_ylabel(), bar.get_ylabel()) == ("predicted", "label", "share of the label's claims")
     assert [text.get_text() for text in axis.get_xticklabels()] == [text.get_text() for text in axis.get_yticklabels()] == list(LABELS)
@@ -429,7 +446,7 @@ def test_the_confusion_matrix_is_drawn():
 def test_claims_are_shown_escaped():
     evidence = (Evidence("T", 0, "T. <script>alert(1)</script>"), Evidence("T", 1, "T. & more"))
     asked = [Claim(str(n), f"claim <b>{n}</b>", n % 3, evidence if n % 2 else ()) for n in range(6)]
-    html = verifying.shown(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]), 2)
+    html = lists.verdicts(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]), 2)
     root = ET.fromstring(f"<body>{html}</body>")
     assert {node.tag for node in root.iter()} == {"body", "table", "caption", "thead", "tbody", "tr", "th", "td"}
     captions = ["".join(node.itertext()) for node in root.iter("caption")]
@@ -440,7 +457,7 @@ def test_claims_are_shown_escaped():
         assert ("✓" in caption) == (number < 3)
     cells = ["".join(node.itertext()) for node in root.iter("td")]
     assert "T. <script>alert(1)</script>" in cells or "no evidence" in cells
-    assert verifying.shown(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]), 1).count("<table") == 1
+    assert lists.verdicts(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]), 1).count("<table") == 1
 
 
 # ------------------------------------------------------------------ the notebook
@@ -474,7 +491,7 @@ SMALL = {"model": "tiny", "max_tokens": 96, "epochs": 1, "batch_size": 8, "warmu
 
 @pytest.fixture
 def own_tokenizer(monkeypatch, tokenizer):
-    monkeypatch.setattr(encoders, "tokenizer_for", lambda model, source, folder: tokenizer)
+    monkeypatch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
 
 
 @pytest.mark.parametrize(("blind", "test"), [(False, True), (True, True), (False, False)])
@@ -525,10 +542,10 @@ def opened(tokenizer, saved, tmp_path_factory):
         if key not in known:
             with pytest.MonkeyPatch.context() as patch:
                 seen = {}
-                patch.setattr(encoders, "tokenizer_for", lambda model, source, folder: tokenizer)
+                patch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
                 patch.setattr(training, "train", lambda model, batches, folder, **options: seen.update(options) or NOTHING)
-                patch.setattr(verifying, "confusion_plot", lambda scores: None)
-                patch.setattr("asutil.report.training_curves", lambda logs: None)
+                patch.setattr(plots, "confusion_plot", lambda scores: None)
+                patch.setattr("asutil.plots.training_curves", lambda logs: None)
                 given = {name: str(value) if name == "model" else value for name, value in given.items()}
                 names = run_notebook({**given, "runs_dir": str(folder / "runs")})
             seen = {name: value for name, value in seen.items() if name != "evaluate"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
-from asutil import corpus, disk, encoders, rundir, runs, trainer, vectors, weights
+from asutil import corpus, disk, encoders, rundir, runs, tokenizers, trainer, vectors, weights
 from trust import must, saves
 
 BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
@@ -50,7 +50,7 @@ def _refused(read: Callable, what: str, path: Path) -> str:
 def _all_of(folder: Path):
     """(name, how it is read, its files) of each kind."""
     folder.mkdir()
-    tokenizer = encoders.train_tokenizer(saves.TEXTS, vocab_size=300)
+    tokenizer = tokenizers.train_tokenizer(saves.TEXTS, vocab_size=300)
     index = corpus.build(saves.TEXTS, tokenizer, folder / "index").folder
     yield "index", lambda: corpus.Corpus.open(index), [*index.glob("*.npy"), index / "corpus.json"]
     vectors.embed(saves.Lengths(), saves.TEXTS, folder / "vectors", progress=False)

@@ -18,7 +18,7 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import electra, embedding, encoders, evidence_models, heads, joints, own_tasks
+from asutil import electra, embedding, encoders, evidence_models, heads, joints, own_tasks, tokenizers
 
 from . import slow
 
@@ -41,7 +41,7 @@ def ready(module: nn.Module) -> nn.Module:
 
 
 def embedder(architecture="untrained", pooling="mean", **options):
-    tokenizer = encoders.train_tokenizer(["a few words"], 300)
+    tokenizer = tokenizers.train_tokenizer(["a few words"], 300)
     config = RobertaConfig(**SIZE | {"vocab_size": len(tokenizer)})
     return ready(embedding.Embedder(RobertaModel(config), tokenizer, embedding.settings_of(architecture, pooling, 16, **options)))
 

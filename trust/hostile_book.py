@@ -147,22 +147,22 @@ def _shown() -> Iterator:
     import pandas as pd
     from IPython.display import HTML
 
-    from asutil import examples, verifying
+    from asutil import examples, lists, verifying
     from asutil.claims import Claim, Evidence
 
     yield "".join(f"{number} {text}\n" for number, text in enumerate(PAYLOADS))
     yield pd.DataFrame([{"title": text, "evidence": text} for text in PAYLOADS])
     yield pd.Series({text: text for text in PAYLOADS}, name=PAYLOADS[0]).to_frame()
     scores, labels = [1 / (1 + n) for n in range(len(PAYLOADS))], [n % 2 for n in range(len(PAYLOADS))]
-    yield HTML(examples.ranked_example(PAYLOADS[0], PAYLOADS, scores, labels, top=len(PAYLOADS)))
-    yield HTML(examples.compare_rankings(PAYLOADS[1], PAYLOADS, labels, dict.fromkeys(PAYLOADS[:3], scores), top=5))
+    yield HTML(lists.ranked_example(PAYLOADS[0], PAYLOADS, scores, labels, top=len(PAYLOADS)))
+    yield HTML(lists.compare_rankings(PAYLOADS[1], PAYLOADS, labels, dict.fromkeys(PAYLOADS[:3], scores), top=5))
     for n, text in enumerate(PAYLOADS):
         best = [[str(n), 1, 0.9, 1], [text, 0, 0.1, 2]]
         yield HTML(examples.side_by_side(text, {PAYLOADS[n - 1]: best, "other": best}, {str(n): text}))
     evidence = tuple(Evidence(text, 0, text) for text in PAYLOADS[:5])
     claims = [Claim(str(n), text, n % 3, evidence) for n, text in enumerate(PAYLOADS[:6])]
     verdicts = pd.DataFrame([{"claim_id": claim.id, "label": claim.label} | dict.fromkeys(verifying.CLASSES, -1.0) for claim in claims])
-    yield HTML(verifying.shown(claims, verdicts, len(claims)))
+    yield HTML(lists.verdicts(claims, verdicts, len(claims)))
 
 
 def environment(root: Path, mirror: Path, **more: str) -> dict:

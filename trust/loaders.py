@@ -20,7 +20,6 @@ from asutil import (
     claims,
     corpus,
     document_order,
-    encoders,
     evidence,
     files,
     hotpotqa,
@@ -32,6 +31,7 @@ from asutil import (
     sentence_encoders,
     sources,
     tables,
+    tokenizers,
     vectors,
 )
 
@@ -112,7 +112,7 @@ def built(path: Path) -> None:
     But for U+FEFF, which blingfire drops: inside a text it is a space of no width.
     """
     made = list(sources.documents(path))
-    index = corpus.prepare(path, encoders.load_tokenizer(path.parent / "tokenizer"), path.parent / "indexes")
+    index = corpus.prepare(path, tokenizers.load_tokenizer(path.parent / "tokenizer"), path.parent / "indexes")
     kept = [found for found in map(corpus.clean, made) if found]
     same(index.info["documents_read"], len(made), "documents read")
     same(len(index.documents) - 1, len(kept), "documents kept")
@@ -134,13 +134,13 @@ def opened(path: Path) -> None:
 
 
 def planned(path: Path) -> None:
-    made = pipeline.plan(path, encoders.load_tokenizer(path.parent / "tokenizer"), 2)
+    made = pipeline.plan(path, tokenizers.load_tokenizer(path.parent / "tokenizer"), 2)
     same(made["total"], len(written(path)), "documents to share out")
 
 
 def joined(path: Path) -> None:
     folder = path.parents[1] if path.parent.name.startswith("shard-") else path.parent
-    pipeline._check(folder, pipeline.plan(folder / "documents.jsonl", encoders.load_tokenizer(folder / "tokenizer"), 2))
+    pipeline._check(folder, pipeline.plan(folder / "documents.jsonl", tokenizers.load_tokenizer(folder / "tokenizer"), 2))
     pipeline.join(folder)
     same(len(corpus.Corpus.open(folder).documents) - 1, len(DOCUMENTS), "documents of two shards")
 

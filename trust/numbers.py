@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from asutil import corpus, encoders, hub
+from asutil import corpus, hub, tokenizers
 
 from . import gradients, laws, lengths, processes, rankings
 
@@ -49,7 +49,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
 
 def pydocs(limit: int | None, folder: Path):
     """The embedded documents, and the tokenizer that models from scratch have."""
-    tokenizer = encoders.tokenizer_for("tiny", "pydocs", folder)
+    tokenizer = tokenizers.tokenizer_for("tiny", "pydocs", folder)
     return tokenizer, list(tqdm(corpus.documents("pydocs", limit=limit), "documents", unit="", dynamic_ncols=True))
 
 

@@ -88,16 +88,16 @@ def refused(folder: Path) -> int:
 
 def _made(trap: Trap):
     """A tokenizer, the folder of a small model, and the documents behind them."""
-    from asutil import encoders
+    from asutil import encoders, tokenizers
 
     texts = [f"The {word} of a {other} stands by the river number {n}." for n, word in enumerate("bcdfgh") for other in "klmnpq"]
-    tokenizer = encoders.train_tokenizer(texts, vocab_size=300)
+    tokenizer = tokenizers.train_tokenizer(texts, vocab_size=300)
     encoders.tiny(tokenizer).save(trap.folder / "model")
     return tokenizer, trap.folder / "model", [[texts[n : n + 3], texts[n + 3 : n + 6]] for n in range(0, 36, 6)]
 
 
 def _weights(trap: Trap, model: Path, tokenizer) -> None:
-    from asutil import embedding, encoders, evidence_models, own_tasks
+    from asutil import embedding, encoders, evidence_models, own_tasks, rankers
 
     triplet = embedding.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
     finding = {"kinds": ["span"], "form": "plain", "max_tokens": 64, "contrast": {}}
@@ -107,7 +107,7 @@ def _weights(trap: Trap, model: Path, tokenizer) -> None:
         (place / name).write_bytes(trap.bytes)
         readers = {
             "encoders.load": lambda place=place: encoders.load(place),
-            "encoders.load_ranker": lambda place=place: encoders.load_ranker(place),
+            "encoders.load_ranker": lambda place=place: rankers.load_ranker(place),
             "embedding.start_from": lambda place=place: embedding.start_from(place, tokenizer, triplet),
             "evidence_models.start_from": lambda place=place: evidence_models.start_from(place, tokenizer, finding),
             "own_tasks.load": lambda place=place: own_tasks.load(str(place), "nsp"),
@@ -255,7 +255,7 @@ def _extension(trap: Trap, path: Path, binary: bool) -> None:
 
 def remote(folder: Path) -> int:
     """Folders of models that name Python files of their own: refused, or loaded without running them; the number of them."""
-    from asutil import embedding, encoders
+    from asutil import embedding, encoders, tokenizers
     from asutil.sentence_encoders import SentenceTransformerEncoder
 
     trap = Trap(folder)
@@ -269,7 +269,7 @@ def remote(folder: Path) -> int:
         if changes:
             trap.refuses("a model of its own Python", lambda place=place: encoders.load(place), "custom code")
             _changed(place / "tokenizer_config.json", tokenizer_class="Own")
-            trap.refuses("a tokenizer of its own Python", lambda place=place: encoders.load_tokenizer(place), "custom code")
+            trap.refuses("a tokenizer of its own Python", lambda place=place: tokenizers.load_tokenizer(place), "custom code")
         else:
             encoders.load(place)
             embedding.start_from(place, tokenizer, embedding.settings_of("untrained", "mean", 64))

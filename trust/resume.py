@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from asutil import corpus, encoders, inputs, metrics, pipeline, ranking, runs, sampling, trainer, training
+from asutil import corpus, encoders, inputs, metrics, pipeline, ranking, runs, sampling, tokenizers, trainer, training
 from asutil.questions import Candidate, Question
 from trust import kills, must
 
@@ -44,7 +44,7 @@ class Held:
 
     def __init__(self, folder: Path, draw: random.Random):
         self.folder, self.documents = folder, [_document(draw) for _ in range(60)]
-        self.tokenizer = encoders.train_tokenizer((" ".join(" ".join(p) for p in d) for d in self.documents), vocab_size=400)
+        self.tokenizer = tokenizers.train_tokenizer((" ".join(" ".join(p) for p in d) for d in self.documents), vocab_size=400)
         self.index = corpus.build(self.documents, self.tokenizer, folder / "corpus")
         self.asked = [_question(draw, number) for number in range(40)]
 

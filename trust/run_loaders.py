@@ -10,7 +10,6 @@ import numpy as np
 
 from asutil import (
     claims,
-    comparisons,
     corpus,
     costs,
     disk,
@@ -20,12 +19,15 @@ from asutil import (
     launch,
     matrix,
     pipeline,
+    plots,
     questions,
-    report,
+    rankers,
+    records,
     reranking,
     rundir,
     runs,
     sources,
+    tokenizers,
     trainer,
     trec,
     vectors,
@@ -87,16 +89,16 @@ class One:
 
 
 def values(path: Path) -> None:
-    same(len(comparisons.per_question(One(path.parent))), len(written(path)), "rows")
+    same(len(records.per_question(One(path.parent))), len(written(path)), "rows")
 
 
 def committed(path: Path) -> None:
     folder = path.parents[3]
-    found = experiments.records(PAPER, folder / "results", folder / "no runs")
+    found = records.records(PAPER, folder / "results", folder / "no runs")
     same(found.row.tolist(), [RESULT["row"]] * path.exists(), "records")
     if not path.exists():
         return
-    same(len(comparisons.per_question(next(found.itertuples()))), len(json.loads(path.read_bytes())["per_question"]), "questions")
+    same(len(records.per_question(next(found.itertuples()))), len(json.loads(path.read_bytes())["per_question"]), "questions")
 
 
 def cost(path: Path) -> None:
@@ -113,7 +115,7 @@ def paper(path: Path) -> None:
 
 
 def curves(path: Path) -> None:
-    report.training_curves({"made up": path})
+    plots.training_curves({"made up": path})
 
 
 def last_error(path: Path) -> None:
@@ -137,7 +139,7 @@ def checkpoint(path: Path) -> None:
 
 
 def ranker(path: Path) -> None:
-    model = encoders.load_ranker(path.parent, "cpu")
+    model = rankers.load_ranker(path.parent, "cpu")
     same(sorted(number for number, _ in model.rank("Where?", ["There.", "Here."])), [0, 1], "ranked")
 
 
@@ -211,13 +213,13 @@ LOADERS = [
 def prepare(base: Path) -> None:
     """What is read whole and made by the project itself: a tokenizer, indexes, vectors, a model."""
     made = [row["text"] for row in loaders.DOCUMENTS]
-    tokenizer = encoders.train_tokenizer(made, vocab_size=300)
+    tokenizer = tokenizers.train_tokenizer(made, vocab_size=300)
     tokenizer.save_pretrained(base / "tokenizer")
     corpus.build(made, tokenizer, base / "index", source="made up")
     shards = base / "shards"
     tokenizer.save_pretrained(shards / "tokenizer")
     (shards / "documents.jsonl").write_bytes(damage.encoded(loaders.DOCUMENTS, ".jsonl"))
-    made = pipeline.plan(shards / "documents.jsonl", encoders.load_tokenizer(shards / "tokenizer"), 2)
+    made = pipeline.plan(shards / "documents.jsonl", tokenizers.load_tokenizer(shards / "tokenizer"), 2)
     disk.write_json(shards / pipeline.PLAN, made)
     for rank in range(2):
         texts = pipeline._documents(shards / "documents.jsonl", made, rank)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from asutil import corpus, disk, encoders, rundir, trainer, training, vectors
+from asutil import corpus, disk, encoders, rundir, tokenizers, trainer, training, vectors
 from trust.loaders import DOCUMENTS
 
 STEPS = 6
@@ -36,7 +36,7 @@ class Save:
 
 def all_of(folder: Path) -> list[Save]:
     """Checkpoints and best weights, a model, a record and its table, an index, vectors."""
-    tokenizer = encoders.train_tokenizer(TEXTS, vocab_size=300)
+    tokenizer = tokenizers.train_tokenizer(TEXTS, vocab_size=300)
     return [checkpoints(tokenizer), model(tokenizer, folder), record(), table(), index(tokenizer), embedded()]
 
 

@@ -254,10 +254,10 @@ def _kept(given: list[str], value: str, marker: Path) -> None:
 
 
 def _ranks(*given: str) -> None:
-    from asutil import ranks
+    from asutil import processes
 
     with patch.object(sys, "argv", ["asutil.ranks", *given]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
-        ranks.main()
+        processes.main()
 
 
 def _refused_by_ranks(name: str, marker: Path) -> None:

@@ -4,7 +4,7 @@ from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed
 from docutils import nodes
 
-from asutil import disk, hub, markup, report
+from asutil import disk, hub, markup, plots
 
 SOURCES["backbone"] = lambda _: sorted(hub.EMBEDDED_FOLDER.glob("*"))
 
@@ -57,7 +57,7 @@ class BackboneLoss(Shown):
     required_arguments = 0
 
     def show(self):
-        figure = report.training_curves({"masked language modelling": hub.EMBEDDED_FOLDER / "log.jsonl"})
+        figure = plots.training_curves({"masked language modelling": hub.EMBEDDED_FOLDER / "log.jsonl"})
         return drawn(figure, "The loss stays near that of token frequencies, and then falls: attention has found what to copy.")
 
 

@@ -7,7 +7,7 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import cleaning, docstrings, experiments, objectives
+from asutil import cleaning, docstrings, objectives, records
 
 KINDS = {"sdc": "the first paragraph of the document", "dpc": "what is left of b's paragraph", "dslc": "the sentences next to b"}
 
@@ -75,9 +75,7 @@ class Overlap(Shown):
     """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
 
     def show(self, paper):
-        return overlap_table(experiments.records(paper)) or note(
-            "The two contexts: not run, no pre-training of this paper has measured them."
-        )
+        return overlap_table(records.records(paper)) or note("The two contexts: not run, no pre-training of this paper has measured them.")
 
 
 def overlap_table(found) -> str:
@@ -85,7 +83,7 @@ def overlap_table(found) -> str:
     lines = {}
     for one in found.itertuples():
         if measured := one.record.get("figures", {}).get("context_overlap"):
-            budget = one.rung + (f", {experiments.HERE}" if one.source == experiments.HERE else "")
+            budget = one.rung + (f", {records.HERE}" if one.source == records.HERE else "")
             lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), budget] = measured
     body = "".join(line(*where, measured) for where, measured in sorted(lines.items()))
     heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context", "Share of DPC's that DSLC's has")

@@ -7,7 +7,7 @@ from as2_vectors import arrow, box, panel, text
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, evidence, examples, hub, markup, report, rundir
+from asutil import changes, comparisons, draws, evidence, examples, hub, markup, records, report, rundir
 from asutil.comparisons import HERE
 from asutil.markup import NAMES
 from asutil.rows import one_of
@@ -108,7 +108,7 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
         if lines is None:
             body.append(markup.line([head, markup.word("not run"), *["–"] * (len(SEEN) + 2)]))
             continue
-        measured = [comparisons.figures(one) for one in lines.itertuples()]
+        measured = [records.figures(one) for one in lines.itertuples()]
         started = [one.record["baselines"][BEFORE]["map_projected"] for one in lines.itertuples()]
         figures = [started, *([one[name] for one in measured] for name in SEEN)]
         budget = lines.rung.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
@@ -211,7 +211,7 @@ def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
     for pair in pairs:
         sides = examples._sides(pair, before, after, pair.seeds[0])
         held = [lists(side) for side in sides]
-        shared = examples.choose(set(held[0]) & set(held[1]), limit)
+        shared = draws.choose(set(held[0]) & set(held[1]), limit)
         if not shared:
             continue
         at_hand = texts(pair.dataset, shared)
@@ -227,7 +227,7 @@ def lists(side) -> dict[str, list]:
     """The nearest sentences of a record's questions."""
     if side.folder is not None:
         table = rundir.read_table(side.folder).assign(score=lambda rows: rows["gold"])
-        return {name: examples.best_of(table, name) for name in examples.choose(set(table.question_id), 3)}
+        return {name: changes.best_of(table, name) for name in draws.choose(set(table.question_id), 3)}
     return {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
 
 

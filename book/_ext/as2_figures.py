@@ -7,7 +7,7 @@ from html import escape
 import matplotlib
 from as2_pages import Shown, boxed, note
 
-from asutil import comparisons, examples, experiments, report
+from asutil import comparisons, examples, experiments, plots, report
 
 NOTHING = "Where ranks moved: not run, there is no data set on which both rows have results."
 
@@ -46,7 +46,7 @@ class Curves(Shown):
         for title, lines in (("Pre-training", found[~ranked]), ("Fine-tuning", found[ranked])):
             logs = report.logs(lines, data)
             if logs:
-                html += drawn(report.training_curves(logs), f"{title}: loss and validation metric by step.")
+                html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
         return html or note("No run of the laptop rung has finished on this machine; make book makes some.")
 
 

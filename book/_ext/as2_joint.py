@@ -10,7 +10,7 @@ from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, disk, docstrings, experiments, markup, metrics, rundir
+from asutil import claims, comparisons, disk, docstrings, experiments, markup, metrics, records, rundir
 from asutil.groups import Groups
 from asutil.questions import Candidate, Question
 
@@ -163,12 +163,12 @@ class Verdicts(Shown):
 
 def verdict_table(data: dict, made: pd.DataFrame) -> str:
     """A line a row, data set and budget, mean over seeds in points; and folded away the confusion of the first seed of each local one."""
-    names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in metrics.VERDICTS}
+    names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in claims.LABELS}
     body, folded = [], ""
     for (dataset, rung, source, row), lines in made.groupby(["dataset", "rung", "source", "row"], sort=False):
         name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
-        budget = rung + (f", {source}" if source == experiments.HERE else "")
-        found = [comparisons.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
+        budget = rung + (f", {source}" if source == records.HERE else "")
+        found = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
         figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in found]
         body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), budget]))
         first = lines.sort_values("seed").iloc[0]
@@ -180,9 +180,9 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
 
 def confusion(one) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
-    side = comparisons.side(one)
+    side = records.side(one)
     scores = rundir.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",))
-    columns = [verdict.lower().replace(" ", "_") for verdict in metrics.VERDICTS]
+    columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
     body = []
     for verdict, row in zip(counts.index, counts.to_numpy()):

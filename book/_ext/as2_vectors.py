@@ -1,6 +1,5 @@
 """Directives of models that embed each text by itself: networks and triplets drawn, counts, ranked lists, vectors before and after."""
 
-import ast
 import csv
 import io
 import json
@@ -12,9 +11,9 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import comparisons, examples, experiments, hub, markup, pca, questions, report, rows, rundir, testable
-from asutil.experiments import COMMITTED
+from asutil import changes, comparisons, examples, experiments, hub, markup, pca, questions, report, rows, rundir, testable
 from asutil.markup import NAMES, Html
+from asutil.records import COMMITTED, HERE
 from asutil.rundir import RUNGS
 
 MARGIN = 5.0
@@ -151,15 +150,8 @@ class TripletCounts(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        for name in ("questions", "triplets"):
-            self.env.note_dependency(str(ROOT / "asutil" / f"{name}.py"))
-        return [nodes.raw("", boxed(triplet_table(self.arguments[0], constant("triplets", "COUNTS"))), format="html")]
-
-
-def constant(module: str, name: str):
-    """A literal of a module of the package, read with `ast`: nothing is imported, torch least of all."""
-    tree = ast.parse((ROOT / "asutil" / f"{module}.py").read_text("utf-8"))
-    return next(ast.literal_eval(one.value) for one in tree.body if isinstance(one, ast.Assign) and one.targets[0].id == name)
+        self.env.note_dependency(str(ROOT / "asutil" / "questions.py"))
+        return [nodes.raw("", boxed(triplet_table(self.arguments[0], questions.TRIPLETS)), format="html")]
 
 
 def triplet_table(protocol: str, counts: dict) -> str:
@@ -197,7 +189,7 @@ def readout_lines(data: dict, found, row: str, dataset: str) -> list[str]:
     head, lines = markup.cell(data["rows"][row]["name"], "th", scope="row"), []
     for source, rung, of_row in report._groups(found, row, dataset):
         cells = [readout_cell(list(of_row.record), name) for name in READOUTS]
-        budget = rung + (f", {source}" if source == experiments.HERE else "")
+        budget = rung + (f", {source}" if source == HERE else "")
         lines.append(markup.line([head, *cells, report._seeds(data, row, of_row), budget]))
     if not lines and not rows.untrained(data, row):
         lines.append(markup.line([head, markup.word("not run"), *["–"] * (len(READOUTS) + 1)]))
@@ -334,7 +326,7 @@ def asked(data: dict, found, before: str, after: str) -> str:
 def ranked(side, question_id: str) -> list:
     """The best candidates of a question by one run, from its folder or from what was committed of it; none where it does not hold it."""
     if side.folder is not None:
-        return examples.best_of(rundir.read_table(side.folder), question_id)
+        return changes.best_of(rundir.read_table(side.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in side.record.get("chosen", ())}
     return chosen.get(question_id, [])
 

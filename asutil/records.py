@@ -1,13 +1,85 @@
-"""What the record of a run says: its split, its figures, the values of every question, and the runs that led to it."""
+"""The records of a paper's rows, and what one says: its split, its figures, the values of every question, the runs that led to it."""
+
+from pathlib import Path
 
 import pandas as pd
 
-from . import metrics, rundir
+from . import disk, metrics, rows, rundir, runs
+from .experiments import Job, completed, jobs, settings_key
 from .rows import FOUND, SIDES
 
+COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 PER_CLAIM = {"label_accuracy": "label_accuracy"}
 PER_CONTEXT = {name: name for name in FOUND}
+
+
+# ------------------------------------------------------------------ what was run
+
+
+def records(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> pd.DataFrame:
+    """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
+
+    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some rung.
+
+    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), rung, seed, source ("committed" | "this machine"),
+        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
+        those of the row that ranked first as well). Where sides of a data set are columns of the paper's tables, as FEVER's are, or the
+        dev questions of ASBERT, a run is a row for each that has labels.
+    Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
+    """
+    data = rows.read(paper, folder)
+    found = [*_committed_records(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
+    return pd.DataFrame(found, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
+
+
+def _committed_records(data: dict, folder: Path):
+    for path in sorted(folder.glob("*/*.json")):
+        try:
+            record = disk.read_json(path)
+            row, dataset, rung, seed = (record[key] for key in ("row", "dataset", "rung", "seed"))
+        except (ValueError, KeyError) as error:
+            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
+        place = f"{row}/{dataset}-{rung}-seed{seed}.json"
+        if path != folder / place or row not in data["rows"]:
+            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks")
+        yield row, dataset, rung, seed, COMMITTED, record.get("name", path.stem), None, record, record.get("earlier", [])
+
+
+def _local(data: dict, made: pd.DataFrame, folder):
+    made = made[made["finished"].astype(bool)]
+    in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))  # of runs on changed data the newest counts
+    known = {settings_key(run.notebook, completed(run.notebook, run.record["settings"])): run for run in in_time}
+
+    def find(notebook: str, parameters: dict) -> Path:
+        key = settings_key(notebook, runs.settings(notebook, parameters))
+        return known[key].folder if key in known else Path("not run") / str(abs(hash(key)))
+
+    by_folder = {run.folder: run for run in made.itertuples()}
+    for rung in (name for name in data.get("rungs", {}) if name in set(made["rung"])):
+        plan = {job.folder: job for job in jobs(data["slug"], rung, folder_for=find, folder=folder)}
+        for job in plan.values():
+            if job.folder in by_folder and not job.search:
+                run = by_folder[job.folder]
+                earlier = [by_folder[need].record for need in _ancestors(job, plan)]
+                for dataset in _columns(data, job.dataset, run.record):
+                    yield job.row, dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
+
+
+def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
+    """The folders of the runs that a job goes back to, each after those that it needs."""
+    return [folder for need in job.needs for folder in (*_ancestors(plan[need], plan), need)]
+
+
+def _columns(data: dict, dataset: str, record: dict) -> list[str]:
+    """The columns of the paper's tables that a run has figures for: the sides of its data set that are some, those with labels."""
+    printed = {name for table in data["tables"].values() for name in table["datasets"]}
+    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset and column in printed}
+    named = [column for column, side in sides.items() if side in record["metrics"]]
+    return named if "test" in sides.values() else [*named, dataset]
+
+
+# ------------------------------------------------------------------ what a record says
 
 
 def chain(one) -> list[dict]:

@@ -1,0 +1,79 @@
+"""Two rankings of the same questions: which questions were rescued and which lost, and where ranks moved. Functions of scores alone."""
+
+import numpy as np
+import pandas as pd
+
+from . import metrics
+from .draws import choose
+
+FATES = ("rescued", "lost", "right by both", "wrong by both")
+TOP = 5
+
+
+def _first_right(table: pd.DataFrame) -> pd.Series:
+    """Reciprocal rank by question, from scores (question_id, label, score) or from values by question."""
+    if "score" in table:
+        table = metrics.of(table, empty="skip").per_question
+    if "question_id" in table:
+        table = table.set_index("question_id")
+    return table["reciprocal_rank"]
+
+
+def _both(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """Reciprocal ranks of the same questions under both systems."""
+    before, after = _first_right(before), _first_right(after)
+    if not before.index.is_unique or not after.index.is_unique or set(before.index) != set(after.index):
+        raise ValueError(f"the two sides are not the same questions, each once ({len(before)} and {len(after)})")
+    return pd.DataFrame({"before": before, "after": after.reindex(before.index)})
+
+
+def fates(before: pd.DataFrame, after: pd.DataFrame) -> pd.Series:
+    """What became of each question's first place: "rescued", "lost", "right by both" or "wrong by both", by question_id.
+
+    Args:
+        before, after: scores (question_id, label, score) of two runs, or their values by question (`per_question`), in any order.
+    Raises: ValueError where the two are not the same questions.
+    """
+    right = _both(before, after) == 1
+    names = np.select([~right.before & right.after, right.before & ~right.after, right.before & right.after], FATES[:3], FATES[3])
+    return pd.Series(names, right.index, dtype=object)
+
+
+def rescued(before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int = 0) -> tuple[list[str], dict[str, int]]:
+    """Questions whose best candidate is wrong before and right after, chosen by a keyed hash; and how many have which fate.
+
+    Paper: sentence_objectives, table 6.
+    Returns: question ids, and the number of questions of each fate: rescued ones alone would flatter.
+    Example:
+        >>> before = pd.DataFrame({"question_id": list("aabb"), "label": [1, 0, 0, 1], "score": [0.1, 0.9, 0.2, 0.8]})
+        >>> rescued(before, before.assign(score=[0.9, 0.1, 0.2, 0.8]))
+        (['a'], {'rescued': 1, 'lost': 0, 'right by both': 1, 'wrong by both': 0})
+    """
+    found = fates(before, after)
+    return choose(found.index[found == "rescued"], limit, seed), {fate: int((found == fate).sum()) for fate in FATES}
+
+
+def best_of(scores: pd.DataFrame, question_id: str, count: int = TOP) -> list[list]:
+    """The best candidates of one question: [candidate_id, label, score, rank], the wrong one first among equals, as in the metrics."""
+    ranked = scores[scores.question_id == question_id].sort_values(["score", "label"], ascending=[False, True], kind="stable")
+    best = ranked.head(count).itertuples()
+    return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
+
+
+def rank_moves(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
+    """The rank of each question's first right candidate under both systems: columns before, after; question_id as index.
+
+    Args: as of `fates`. A question without a right candidate has no such rank and is left out.
+    Example:
+        >>> before = pd.DataFrame({"question_id": ["a", "b"], "reciprocal_rank": [0.5, 1.0]})
+        >>> rank_moves(before, before.assign(reciprocal_rank=[1.0, 0.25])).values.tolist()
+        [[2, 1], [1, 4]]
+    """
+    both = _both(before, after)
+    return (1 / both[(both > 0).all(axis=1)]).round().astype(int)
+
+
+def move_counts(moves: pd.DataFrame) -> dict[str, int]:
+    """How many questions have their first right candidate higher, as high, and lower than before."""
+    signs = np.sign(moves.before - moves.after)
+    return {"higher": int((signs > 0).sum()), "as before": int((signs == 0).sum()), "lower": int((signs < 0).sum())}

@@ -1,0 +1,87 @@
+"""Ranked lists and verdicts as HTML for a notebook, and the first group of a sampler as a table.
+
+A ranking's lines have the classes `as2-right` and `as2-wrong`, its table `as2-ranking`.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from . import markup, verifying
+from .changes import TOP
+from .claims import LABELS, Claim
+from .draws import choose
+from .questions import Split
+
+
+def sampled(sampler) -> pd.DataFrame:
+    """The first group of a `sampling.Sampler`: a line an example, of mspp, where the group is one example, a line a sentence."""
+    first = sampler[0]
+    if isinstance(first.kind, tuple):
+        kinds, labels = ("s0", *first.kind), ("", *first.label)
+        return pd.DataFrame({"slot": range(len(first.parts)), "label": labels, "kind": kinds, "text": [text[:200] for text in first.parts]})
+    group, parts = [first, *(sampler[i] for i in range(1, 1 + sampler.negatives))], ("first", "second", "context")
+    return pd.DataFrame([{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group])
+
+
+def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:
+    """One question with its best candidates as HTML, best first; at one score the wrong candidate stands first, as in the metrics."""
+    return compare_rankings(question, candidates, labels, {"score": scores}, top)
+
+
+def compare_rankings(question: str, candidates: list[str], labels, scores: dict, top: int = TOP) -> str:
+    """One question ranked by several models as HTML: rank (score) by each, in the order of the first; texts are escaped.
+
+    Args:
+        scores: name of a model -> one score a candidate.
+        top: candidates that some model ranks this high are shown.
+    """
+    for name, values in {"labels": labels, **scores}.items():
+        if len(values) != len(candidates):
+            raise ValueError(f"one value a candidate: got {len(values)} of {name} for {len(candidates)} candidates")
+    orders = {name: sorted(range(len(candidates)), key=lambda i: (-values[i], labels[i])) for name, values in scores.items()}
+    shown = [i for i in next(iter(orders.values())) if any(i in order[:top] for order in orders.values())]
+    body = []
+    for i in shown:
+        ranks = [markup.number(f"{order.index(i) + 1} ({scores[name][i]:.3f})") for name, order in orders.items()]
+        kind, said = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
+        body.append(markup.line([*ranks, said, candidates[i]], kind))
+    heads = [*("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders), "Label", "Candidate"]
+    more = f" ({len(candidates) - len(shown)} more candidates)" if len(candidates) > len(shown) else ""
+    return markup.table(f"{question}{more}", heads, body).replace("as2-table", "as2-table as2-ranking", 1)
+
+
+def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) -> str:
+    """The k candidates of some questions as HTML, with rank and score by both stages, in the second one's order.
+
+    Args:
+        top: what `joined` gives. chosen: what is said before a question, such as "rescued" -> ids of questions.
+    """
+    parts, places = [], {name: place for place, name in enumerate(split.ids)}
+    for caption, name in [(caption, name) for caption, names in chosen.items() for name in names]:
+        question, rows = split[places[name]], top[top.question_id == name]
+        texts = {candidate.id: candidate.text for candidate in question.candidates}
+        scores = {"the joint model": rows.score.tolist(), "the first stage": rows.first_score.tolist()}
+        candidates = [texts[candidate] for candidate in rows.candidate_id]
+        parts.append(compare_rankings(f"{caption}: {question.text}", candidates, rows.label.tolist(), scores, len(rows)))
+    return "".join(parts)
+
+
+def verdicts(claims: Sequence[Claim], scores: pd.DataFrame, each: int = 1, seed: int = 0) -> str:
+    """Claims with their evidence, label and verdict as HTML, `each` with a right and as many with a wrong one, chosen by a hash.
+
+    Args:
+        scores: rows of `predict` for these claims. seed: of the hash.
+    """
+    known, right = {claim.id: claim for claim in claims}, verifying.per_claim(scores).set_index("question_id")["label_accuracy"] == 1
+    guesses = dict(zip(scores.claim_id, verifying.predictions(scores)))
+    best = dict(zip(scores.claim_id, np.exp(scores[list(verifying.CLASSES)].max(axis=1))))
+    parts = []
+    for ids, kind, said in ((right.index[right], "as2-right", "✓ right"), (right.index[~right], "as2-wrong", "✗ wrong")):
+        for name in choose(ids, each, seed):
+            claim = known[name]
+            caption = f"{claim.text} Label: {LABELS[claim.label]}. Verdict: {LABELS[guesses[name]]}, probability {best[name]:.2f} ({said})."
+            body = [markup.line([markup.number(str(n)), piece.text], kind) for n, piece in enumerate(claim.evidence, 1)]
+            parts.append(markup.table(caption, ["No.", "Evidence"], body or [markup.line(["–", "no evidence"], kind)]))
+    return "".join(parts)

@@ -1,0 +1,133 @@
+"""What a run shows as matplotlib Figures: training curves, accuracies, confusions, and where ranks moved."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from . import changes, files, metrics, verifying
+from .markup import NAMES
+
+EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
+DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
+LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
+PLACES = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6 to 10": 10, "11 on": np.inf}  # ranks in the plot, by their last one
+
+
+def accuracy_bars(table: pd.DataFrame):
+    """Accuracy of models on their own tasks as bars, each with a line at the share of its majority class, as a matplotlib Figure.
+
+    Args:
+        table: one row a model, with `accuracy` and `majority` from 0 to 1.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 0.8 + 0.45 * len(table)), layout="constrained")
+    axis = figure.subplots()
+    points = 100 * table[["accuracy", "majority"]].astype(float)
+    seaborn.barplot(x=points.accuracy, y=points.index, ax=axis, color="C0", width=0.6, errorbar=None)
+    for place, (accuracy, majority) in enumerate(points.to_numpy()):
+        axis.plot([majority] * 2, [place - 0.4, place + 0.4], color="black", linestyle="--", label="" if place else "majority class")
+        axis.text(accuracy + 0.5, place, f"{accuracy:.1f}", va="center", fontsize="small")
+    axis.set(xlabel="accuracy on held-out documents, points", ylabel="", xlim=(0, 109))
+    figure.legend(loc="outside upper right", fontsize="small", frameon=False)
+    return figure
+
+
+def training_curves(logs: dict):
+    """Loss and validation metric by step of some runs, as a matplotlib Figure; a colour and a dash a name, a line a seed.
+
+    Args:
+        logs: name, or (name, seed) -> path of a `log.jsonl`, or its lines as dicts.
+    Raises: ValueError naming file and line of a log that is not one JSON object a line.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+
+    named = [(*key, log) if isinstance(key, tuple) else (key, None, log) for key, log in logs.items()]
+    seeds = {name: [str(seed) for other, seed, _ in named if other == name and seed is not None] for name, *_ in named}
+    titles = {name: f"{name}, seed{'s' * (len(of) > 1)} {', '.join(of)}" if of else name for name, of in seeds.items()}
+    steps, seen = [], set()
+    for run, (name, _, log) in enumerate(named):
+        lines = log if isinstance(log, list) else _read_log(Path(log))
+        metric = next((m for m in EVALUATED if any(f"eval_{m}" in line for line in lines)), None)
+        seen |= {NAMES[metric]} if metric else set()
+        for line in lines:
+            reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None
+            steps.append({"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]})
+    frame = pd.DataFrame(steps, columns=["step", "loss", "reached", "run", "name"])
+    figure, drawn = Figure(figsize=(8, 3.2), layout="constrained"), [("loss", "training loss")]
+    if seen:
+        drawn.append(("reached", f"validation {' or '.join(sorted(seen))}, points"))
+    looks = {"hue": "name", "style": "name", "units": "run", "estimator": None, "palette": "colorblind"}
+    looks |= {f"{look}_order": list(titles.values()) for look in ("hue", "style")}
+    for axis, (column, label) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
+        known, legend = frame.dropna(subset=column), {"legend": column == "loss"}
+        if len(known):
+            seaborn.lineplot(known, x="step", y=column, ax=axis, **looks, **legend, **({"marker": "o"} if column == "reached" else {}))
+        axis.set(xlabel="optimiser step", ylabel=label)
+        axis.grid(alpha=0.3)
+        if axis.get_legend():
+            seaborn.move_legend(axis, "best", title=None, fontsize="x-small")
+    return figure
+
+
+def _read_log(path: Path) -> list[dict]:
+    found = []
+    for number, (_, text) in enumerate(files.lines(path), 1):
+        try:
+            row = dict(json.loads(text))
+            drawn = [row[name] for name in row if name in DRAWN]
+            if "step" not in row or not all(isinstance(value, int | float) and abs(value) < LARGEST for value in drawn):
+                raise ValueError(f"expected a number below {LARGEST:.0e} as step, and as whatever is drawn")
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})") from error
+        found.append(row)
+    return found
+
+
+def confusion_plot(scores: pd.DataFrame):
+    """The confusion matrix as a heatmap, a matplotlib Figure: counts, coloured by their share of the label's claims."""
+    import seaborn
+    from matplotlib.figure import Figure
+
+    table = metrics.confusion(scores["label"], verifying.predictions(scores))
+    shares = table.div(table.sum(axis=1).clip(lower=1), axis=0)
+    figure = Figure(figsize=(6.4, 4), layout="constrained")
+    axis, bar = figure.subplots(), {"label": "share of the label's claims"}
+    seaborn.heatmap(shares, annot=table, fmt="d", vmin=0, vmax=1, cmap="Blues", ax=axis, cbar_kws=bar)
+    axis.set(xlabel="predicted", ylabel="label")
+    axis.tick_params(axis="y", rotation=0)
+    return figure
+
+
+def moves_plot(moves: pd.DataFrame, before: str, after: str):
+    """Where ranks moved, as a matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
+    import seaborn
+    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+    from matplotlib.figure import Figure
+    from matplotlib.patches import Rectangle
+
+    figure = Figure(figsize=(8, 3.9), layout="constrained")
+    grid, bars = figure.subplots(1, 2, width_ratios=(3, 2))
+    binned = moves.apply(lambda ranks: pd.cut(ranks, [0, *PLACES.values()], labels=list(PLACES)))
+    counts = pd.crosstab(binned.before, binned.after, dropna=False).reindex(index=list(PLACES), columns=list(PLACES), fill_value=0)
+    blue = seaborn.color_palette("colorblind")[0]
+    shades = LinearSegmentedColormap.from_list("shades", [(*blue, 0), (*blue, 0.65)])  # clear to half clear, on any page
+    texts = counts.map(lambda count: str(count) if count else "")
+    looks = {"norm": PowerNorm(0.5, vmin=0), "cmap": shades, "cbar": False, "annot_kws": {"color": "black"}}
+    seaborn.heatmap(counts, annot=texts, fmt="", linewidths=0.5, linecolor="#8888", ax=grid, **looks)
+    for place in range(len(PLACES)):
+        grid.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor="black"))
+    grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title="questions; left of the outlined: higher")
+    grid.tick_params(axis="x", rotation=0)
+    counted = changes.move_counts(moves)
+    seaborn.barplot(x=list(counted.values()), y=list(counted), hue=list(counted), palette="colorblind", legend=False, ax=bars)
+    for bar in bars.containers:
+        bars.bar_label(bar, padding=3)
+    bars.set(xlabel="questions", ylabel="", title="first right candidate")
+    bars.margins(x=0.15)
+    bars.spines[["top", "right"]].set_visible(False)
+    return figure
