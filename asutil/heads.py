@@ -16,10 +16,7 @@ from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from . import disk, packing, weights
-from .evidence_heads import EVIDENCE, POOLED, AggregatedEvidence1, AggregatedEvidenceK, IndividualEvidence1, IndividualEvidenceK
 
-__all__ = ["EVIDENCE", "POOLED", "AggregatedEvidence1", "AggregatedEvidenceK", "IndividualEvidence1", "IndividualEvidenceK"]
-__all__ += ["PairEncoder", "QuestionTypeProjection", "Siamese"]
 
 
 class Given(nn.Module):
@@ -249,76 +246,3 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
     if "position_ids" in batch:
         given["position_ids"] = batch["position_ids"] + packing.first_position(backbone)
     return backbone(**given, **options)
-
-
-# ------------------------------------------------------------------ heads on the vectors of two texts
-
-
-class Siamese(nn.Module):
-    """The siamese network above its two vectors: whether a candidate answers a question, as one logit.
-
-    z = w [u ; v ; |u - v|] + b
-    Paper: asbert, section 3.1 and figure 1 (a).
-    Shapes: questions u, candidates v (B, H) -> logits (B,)
-    Args:
-        classes: 2, which one logit tells apart.
-    Deviation: D-82, the paper leaves the pooling of the two vectors open.
-
-    Example:
-        >>> Siamese(hidden_size=8)(torch.zeros(3, 8), torch.zeros(3, 8)).shape
-        torch.Size([3])
-    """
-
-    def __init__(self, hidden_size: int, classes: int = 2):
-        super().__init__()
-        if classes != 2:
-            raise ValueError(f"classes: one logit tells 2 classes apart, got {classes}")
-        self.linear = nn.Linear(3 * hidden_size, 1)
-        nn.init.normal_(self.linear.weight, std=0.02)
-        nn.init.zeros_(self.linear.bias)
-
-    def forward(self, questions: torch.Tensor, candidates: torch.Tensor) -> torch.Tensor:
-        with torch.autocast(questions.device.type, enabled=False):
-            questions, candidates = (vectors.to(self.linear.weight.dtype) for vectors in (questions, candidates))
-            return self.linear(torch.cat([questions, candidates, (questions - candidates).abs()], -1)).squeeze(-1)
-
-
-class QuestionTypeProjection(nn.Module):
-    """A question and its sentences in the subspace of every question type.
-
-    projected: q_k = D(W_k^q q),  s_kj = D(W_k^s s_j),  W in R^(d' x d), D dropout: for the cosine of equation 3
-    bilinear:  q_k = D(W_k q),    s_kj = s_j,           W in R^(d x d): for the product of equation 2
-    Paper: evidence_contrast, section 3.2, equations 2 and 3, and appendix C.
-    Shapes: question (H,), sentences (N, H) -> (Q, d), (Q, N, d)
-    Args:
-        classes: question types, each with matrices of its own; 1 is a projection that all share.
-        size: d'; H where it is left out. Of bilinear it is H always.
-        form: "projected" or "bilinear".
-
-    Example:
-        >>> projection = QuestionTypeProjection(hidden_size=8, classes=3, size=4)
-        >>> [tuple(vectors.shape) for vectors in projection(torch.ones(8), torch.ones(5, 8))]
-        [(3, 4), (3, 5, 4)]
-    """
-
-    def __init__(self, hidden_size: int, classes: int = 2, size: int | None = None, form: str = "projected", dropout: float = 0.1):
-        super().__init__()
-        if form not in ("projected", "bilinear"):
-            raise ValueError(f'form: "projected" or "bilinear" expected, got {form!r}')
-        if form == "bilinear" and size not in (None, hidden_size):
-            raise ValueError(f"size: s' W q needs a square W of {hidden_size}, got {size}")
-        self.form, size = form, size or hidden_size
-        self.of_questions = nn.Parameter(torch.empty(classes, size, hidden_size))
-        self.of_sentences = nn.Parameter(torch.empty(classes, size, hidden_size)) if form == "projected" else None
-        self.dropout = nn.Dropout(dropout)
-        for matrices in self.parameters():
-            for matrix in matrices:
-                nn.init.xavier_uniform_(matrix)
-
-    def forward(self, question: torch.Tensor, sentences: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        with torch.autocast(question.device.type, enabled=False):
-            question, sentences = (vectors.to(self.of_questions.dtype) for vectors in (question, sentences))
-            questions = self.dropout(self.of_questions @ question)
-            if self.form == "bilinear":
-                return questions, sentences.expand(len(questions), -1, -1)
-            return questions, self.dropout(torch.einsum("qdh,nh->qnd", self.of_sentences, sentences))

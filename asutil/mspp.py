@@ -10,7 +10,7 @@ from .spans import EASY, HARD, POSITIVE, Spans
 BLOCK = 1 << 16  # groups that are looked at together when anchors are sought
 
 
-class MultiSentenceSampler(Sampler):
+class MultiSentenceSampler(Sampler, objective="mspp"):
     """The examples of mspp by number: s_0 and its k = k1 + k2 + k3 candidates in random order. `Sampler(corpus, "mspp")` gives it.
 
     k1 = positives are of the paragraph of s_0, up to k2 = hard_negatives of other paragraphs of its document, the other negatives of

@@ -5,6 +5,7 @@ the group), so nothing is materialised and any example can be made again alone, 
 """
 
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -65,12 +66,15 @@ class Sampler:
         the same.
     """
 
-    def __new__(cls, corpus=None, objective=None, *_, **__):
-        if objective != "mspp":
-            return super().__new__(cls)
-        from .mspp import MultiSentenceSampler
+    KINDS: ClassVar[dict[str, type]] = {}  # objective -> its own class, which names itself here
 
-        return super().__new__(MultiSentenceSampler)
+    def __init_subclass__(cls, objective: str | None = None, **options):
+        super().__init_subclass__(**options)
+        if objective is not None:
+            Sampler.KINDS[objective] = cls
+
+    def __new__(cls, corpus=None, objective=None, *_, **__):
+        return super().__new__(cls.KINDS.get(objective, cls))
 
     def __init__(
         self,

@@ -13,6 +13,7 @@ import torch
 from tqdm.auto import tqdm
 
 from . import inputs, metrics
+from .claim_slots import Pairs, Slots
 from .claims import LABELS, Claim
 from .heads import POOLED
 from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
@@ -25,108 +26,11 @@ CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns 
 UNKNOWN = -1  # the label of a claim in a blind test set
 WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounded by it
 
-# ------------------------------------------------------------------ claims as token ids
-
-
-class Slots:
-    """Claims with their first k pieces of evidence as a joint model reads them: [claim, e_1 ... e_k], in the order that the data have.
-
-    A slot without evidence is empty. A text is tokenised once.
-    Paper: joint_inference, sections 3.1 and 3.2.
-    Deviation: D-79.
-    """
-
-    parts = 1  # texts between the special tokens of one encoding
-
-    def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
-        self.template, self.k = Template.of(tokenizer, self.parts), k
-        self.labels = np.array([inputs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64)
-        row_of, self._rows = {"": 0}, np.full((len(claims), k + 1), -1)
-        for row, claim in zip(self._rows, claims):
-            texts = [claim.text, *(piece.text for piece in claim.evidence[:k])]
-            row[: len(texts)] = [row_of.setdefault(text, len(row_of)) for text in texts]
-        self._tokens, self._lengths = tokenized(tokenizer.backend_tokenizer, list(row_of))
-        self._starts = self._lengths.cumsum() - self._lengths
-
-    def __len__(self):
-        return len(self._rows)
-
-    def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
-        """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""
-        slot_tokens, left = divmod(max_tokens, self.k + 1)
-        if left:
-            raise ValueError(f"max_tokens: a multiple of the {self.k + 1} slots of a claim and its evidence expected, got {max_tokens}")
-        rows = self._rows[numbers]
-        present = rows >= 0
-        texts = rows[present]
-        texts = inputs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens)
-        return inputs.as_slots(texts, present, slot_tokens)
-
-    def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
-        """Micro-batches of what `join` gave, of whole claims, ordered by length. Shapes: numbers, labels (B,)"""
-        return inputs.laid_out(layout, joined, labels, self.template.pad, micro_tokens)
-
-
-class Pairs(Slots):
-    """Claims with their first k pieces of evidence as a pairwise model reads them: (claim, e_i), each an input of its own.
-
-    A claim without evidence is read with an empty text, so that there is something to decide by.
-    Paper: joint_inference, appendix B.2.
-    Deviation: D-79.
-    """
-
-    parts = 2
-
-    def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
-        super().__init__(tokenizer, claims, k)
-        self._rows[:, 1] = np.maximum(self._rows[:, 1], 0)  # row 0 is the empty text
-
-    def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
-        """The pairs of some claims, claim by claim. Shapes: (B,) -> P examples"""
-        rows = self._rows[numbers]
-        claim, place = np.nonzero(rows[:, 1:] >= 0)
-        texts = np.stack([rows[claim, 0], rows[claim, place + 1]], -1)
-        return inputs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens)
-
-    def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
-        """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K) say where each pair begins, -1 for none."""
-        present = self._rows[numbers, 1:] >= 0
-        pairs = np.full(present.shape, -1)
-        pairs[present] = np.arange(len(joined.lengths))
-        longest = np.where(present, joined.lengths[pairs], 0).max(1)
-        order, found = np.argsort(-longest, kind="stable"), []
-        until = present.sum(1)[order].cumsum()
-        while len(order):
-            rows = max(1, micro_tokens // longest[order[0]])
-            some, order = np.split(order, [max(1, np.searchsorted(until, rows, side="right"))])
-            until = until[len(some) :] - until[len(some) - 1]
-            found.append(self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout))
-        return found
-
-    def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
-        # The pairs are put in another order by their length, so their numbers go along in the place of the labels.
-        count = len(joined.lengths)
-        (micro,) = inputs.laid_out(layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max()))
-        began = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
-        firsts = torch.full(present.shape, -1)
-        firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], began)
-        return micro | {"labels": torch.from_numpy(labels), "firsts": firsts}
-
-
 def inputs_of(model: JointEncoder, claims: Sequence[Claim]) -> Slots:
     """Claims as the model reads them."""
     kind = Pairs if model.HEADS[0] in POOLED else Slots
     return kind(model.tokenizer, claims, model.shape["k"])
 
-
-class Batches(inputs.FinetuningBatches):
-    """Optimiser batches of claims, by step; every epoch visits each claim once, in a keyed order. `pairs` is what `inputs_of` gave."""
-
-    def __getitem__(self, step: int) -> dict:
-        numbers = self.examples(step)
-        joined, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
-        micro = self.pairs.laid_out(joined, numbers, labels, self.micro_tokens, self.layout)
-        return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(joined.ids)}
 
 
 # ------------------------------------------------------------------ verdicts

@@ -1,0 +1,162 @@
+"""Token ids -> micro-batches, padded or packed, and optimiser batches addressed by step."""
+
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+
+from .draws import keyed, permuted
+from .masking import mask
+from .inputs import IGNORED, Pairs
+from .ragged import Ragged, concatenated
+
+TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
+
+
+def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None, members=None) -> list[dict]:
+    """One optimiser batch as torch micro-batches: examples ordered by length, each micro-batch padded to its own longest.
+
+    Args:
+        max_padded_tokens: rows x longest of a micro-batch stays within it (one example always fits).
+        masked: (places, targets) of masked tokens in the flat ids.
+        members: which objective of a union each example is of.
+    Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the template has them, members where given,
+        masked_positions (into the flattened micro-batch) with masked_targets, rows (B,), the place of each example in the batch, and of
+        joint inputs position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
+    """
+    import torch
+
+    lengths = ragged.lengths
+    order = np.argsort(lengths, kind="stable")
+    if masked is not None:
+        places, targets = masked
+        row = np.searchsorted(ragged.offsets, places, side="right") - 1
+        column = places - ragged.offsets[row]
+    found, stop = [], len(order)
+    while stop > 0:  # the longest first: memory is at its peak at the start, not in the last micro-batch
+        width = int(lengths[order[stop - 1]])
+        rows = order[max(0, stop - max(1, max_padded_tokens // width)) : stop]
+        stop -= len(rows)
+        part = ragged.take(rows)
+        ids, types, positions = part.columns(pad)
+        micro = {
+            "input_ids": ids,
+            "attention_mask": (np.arange(width) < part.lengths[:, None]).astype(np.int64),
+            "labels": np.asarray(labels[rows], np.int64),
+            "rows": rows,
+        }
+        if types is not None:
+            micro["token_type_ids"] = types
+        if positions is not None:
+            micro["position_ids"] = positions
+        if part.firsts is not None:
+            micro["firsts"] = np.where(part.firsts < 0, -1, part.firsts + width * np.arange(len(rows))[:, None])
+        if members is not None:
+            micro["members"] = members[rows]
+        if masked is not None:
+            new_row = np.full(len(order), -1)
+            new_row[rows] = np.arange(len(rows))
+            here = np.flatnonzero(new_row[row] >= 0)
+            micro["masked_positions"] = new_row[row[here]] * width + column[here]
+            micro["masked_targets"] = targets[here]
+        found.append({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in micro.items()})
+    return found
+
+
+def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
+    """The micro-batches of one optimiser batch: "ordered" by length and padded, or "packed" without padding."""
+    if layout not in (None, "ordered", "packed"):
+        raise ValueError(f'layout: "ordered" or "packed" expected, got {layout!r}')
+    if layout == "packed":
+        from .packing import packed
+
+        return packed(ragged, labels, pad, micro_tokens, masked, members)
+    return micro_batches(ragged, labels, pad, micro_tokens, masked, members)
+
+
+class PretrainingBatches:
+    """Optimiser batches of an objective with MLM, by step: step s holds examples s * batch_size ... of the stream of epochs.
+
+    Args:
+        make_sampler: epoch -> Sampler.
+        mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
+        layout: "ordered" or "packed"; ordered where it is left out, until `training.train` packs it for a GPU.
+    Deviation: D-122, every epoch has a sampler of its own, so examples are drawn anew.
+    """
+
+    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15, layout=None):
+        if not 0 <= mlm_share <= 1:
+            raise ValueError(f"mlm_share: 0 to 1 expected, got {mlm_share}")
+        self.sampler = lru_cache(maxsize=2)(make_sampler)
+        self.steps, self.batch_size, self.micro_tokens = steps, batch_size, micro_tokens
+        self.seed, self.mlm_share, self.layout = seed, mlm_share, layout
+        self._starts = [0, len(self.sampler(0))]  # where epochs begin in the stream of examples
+
+    def __len__(self):
+        return self.steps
+
+    def examples(self, step: int) -> list[tuple[int, np.ndarray]]:
+        """(epoch, example numbers) of one step: more than one entry where an epoch ends inside the batch."""
+        start, stop, found = step * self.batch_size, (step + 1) * self.batch_size, []
+        while self._starts[-1] < stop:
+            self._starts.append(self._starts[-1] + len(self.sampler(len(self._starts) - 1)))
+        while start < stop:
+            epoch = int(np.searchsorted(self._starts, start, side="right")) - 1
+            end = min(stop, self._starts[epoch + 1])
+            found.append((epoch, np.arange(start, end) - self._starts[epoch]))
+            start = end
+        return found
+
+    def __getitem__(self, step: int) -> dict:
+        return self.made_of(self.examples(step))
+
+    def made_of(self, examples: list[tuple[int, np.ndarray]]) -> dict:
+        """One optimiser batch of the given (epoch, example numbers)."""
+        pieces, labels, members, keys = [], [], [], []
+        for epoch, numbers in examples:
+            made = self.sampler(epoch).spans(numbers)
+            pieces.append(self.sampler(epoch).joined(made))
+            labels.append(made.labels)
+            members.append(made.members)
+            keys.append(keyed(self.seed, epoch, numbers, 0x3A5C))
+        ragged, labels, template = concatenated(pieces), np.concatenate(labels), self.sampler(0).template
+        masked, members = None, np.concatenate(members) if self.sampler(0).members else None
+        if self.mlm_share:
+            ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
+            ragged, masked = replace(ragged, ids=ids), (places, targets)
+        micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members)
+        counts = {"examples": len(labels), "labels": labels.size, "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
+        return {"micro": micro, **counts}
+
+
+class FinetuningBatches:
+    """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order.
+
+    Args:
+        pairs: `Pairs`, or `groups.Groups`, of which a batch holds `batch_size` groups; they are put together anew every epoch.
+    """
+
+    def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None):
+        if not len(pairs):
+            raise ValueError("no training pairs")
+        self.pairs, self.batch_size, self.max_tokens, self.micro_tokens = pairs, batch_size, max_tokens, micro_tokens
+        self.seed, self.layout = seed, layout
+        self.steps_an_epoch = -(-len(pairs) // batch_size)
+        self.steps = self.steps_an_epoch * epochs
+
+    def __len__(self):
+        return self.steps
+
+    def examples(self, step: int) -> np.ndarray:
+        """Numbers of the pairs of one step."""
+        epoch, step = divmod(step, self.steps_an_epoch)
+        numbers = np.arange(step * self.batch_size, min((step + 1) * self.batch_size, len(self.pairs)))
+        return permuted(numbers, len(self.pairs), keyed(self.seed, epoch, 0xF17E))
+
+    def __getitem__(self, step: int) -> dict:
+        epoch = step // self.steps_an_epoch
+        members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, 0x60FD))
+        ragged, labels = self.pairs.join(members, self.max_tokens), self.pairs.labels_of(members)
+        micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
+        counts = {"examples": len(labels), "labels": int((labels != IGNORED).sum()), "masked": 0, "tokens": len(ragged.ids)}
+        return {"micro": micro, **counts}
