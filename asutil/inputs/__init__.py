@@ -1,0 +1,17 @@
+"""Texts or sentence ranges -> ragged batches of token ids: pairs and contexts, slots, triplets, long inputs; masking and packing.
+
+A batch is addressed by its step, so that any step can be made again alone.
+"""
+
+from ..lazy import names_of
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "template": ("Template",),
+        "pairs": ("IGNORED", "Pairs", "as_slots", "join_ranges", "join_slots", "join_texts",),
+        "batches": ("FinetuningBatches", "PretrainingBatches", "laid_out", "micro_batches",),
+        "groups": ("Groups",),
+        "ragged": ("Batch", "Ragged",),
+    },
+)

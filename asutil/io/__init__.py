@@ -1,0 +1,8 @@
+"""Files and folders: strict readers, writers that leave a whole file or none, hashes, the hub and its mirror, and checkpoints.
+
+A finished run is read here as a folder (`rundir`); what makes one is in `aslab`.
+"""
+
+from ..lazy import names_of
+
+__getattr__ = names_of(__name__)

@@ -1,0 +1,24 @@
+"""Public names of a package that are imported when they are first named: counting ranks needs no torch."""
+
+import importlib
+import pkgutil
+import sys
+from collections.abc import Callable
+
+
+def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -> Callable[[str], object]:
+    """A package's `__getattr__`: its modules by their names, and the public names that its modules give to it.
+
+    Args:
+        exported: module of the package -> the names that the package has from it.
+    """
+    source = {name: module for module, names in (exported or {}).items() for name in names}
+
+    def find(name: str):
+        if name in source:
+            return getattr(importlib.import_module(f"{package}.{source[name]}"), name)
+        if name in {module.name for module in pkgutil.iter_modules(sys.modules[package].__path__)}:
+            return importlib.import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
+
+    return find

@@ -1,0 +1,15 @@
+"""Backbones and heads: loading and saving them, pair, joint and ELECTRA models, embedders, evidence finders, encoders of others."""
+
+from ..lazy import names_of
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "pair": ("PairEncoder",),
+        "joint": ("JointEncoder",),
+        "electra": ("ElectraEncoder",),
+        "embedder": ("Embedder",),
+        "finder": ("EvidenceFinder",),
+        "loading": ("load", "start_from",),
+    },
+)

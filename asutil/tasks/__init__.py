@@ -1,0 +1,13 @@
+"""What a trained model is for: ranking, re-ranking, nearest vectors, verifying claims, finding evidence, its own pre-training task."""
+
+from ..lazy import names_of
+
+__getattr__ = names_of(
+    __name__,
+    {
+        "rank": ("Ranker",),
+        "rankers": ("load_ranker",),
+        "nearest": ("Nearest",),
+        "vectors": ("Vectors",),
+    },
+)
