@@ -50,7 +50,7 @@ lab: $(READY)  ## JupyterLab with the notebooks
 	$(BIN)/jupyter lab --notebook-dir=. notebooks/tour.ipynb
 
 results: $(READY)  ## records of finished runs above the laptop rung into results/, numbers only
-	$(BIN)/python -m asutil.results
+	$(BIN)/python -m aslab.publish
 
 clean:  ## the built book and caches; runs and the virtual environment stay
 	rm -rf book/_build book/runs book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake

@@ -1,6 +1,6 @@
 """Around the runs of the matrix: a GPU for each, the hours that are expected of them, and which of them failed.
 
-`python -m asutil.matrix 4 papermill notebooks/finetune.ipynb` runs a command on that one of 4 GPUs which no other such command holds.
+`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on that one of 4 GPUs which no other such command holds.
 """
 
 import argparse
@@ -51,7 +51,7 @@ def hold(devices: list[str]) -> tuple[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.matrix", description="Run a command on a GPU that no other one holds.")
+    parser = argparse.ArgumentParser(prog="python -m aslab.gpus", description="Run a command on a GPU that no other one holds.")
     parser.add_argument("gpus", type=int, help="how many GPUs there are to choose from")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run; NAME=value before it as in `env`")
     given = parser.parse_args()
@@ -75,13 +75,13 @@ def expected(jobs, searches=()) -> str:
     Args:
         searches: the tries of each search that is not done: the seeds that follow it are no jobs yet.
     """
-    from . import experiments
+    from . import plan
 
-    counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in experiments.after(tries)]
+    counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in plan.after(tries)]
     for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
         place = (job.paper, job.rung, job.notebook, when)
         counted[place] += 1
-        hours[place] += experiments.gpu_hours(job)
+        hours[place] += plan.gpu_hours(job)
     lines = [(*place, f"{number:,}", f"{hours[place]:,}") for place, number in counted.items()]
     lines = [("paper", "rung", "notebook", "", "runs", "GPU-hours"), *lines]
     lines.append(("in all", "", "", "", f"{sum(counted.values()):,}", f"{sum(hours.values()):,}"))

@@ -1,6 +1,6 @@
 """Hours of training that planned runs take on this machine's cores: their tokens, by the tokens a second that were measured.
 
-`python -m asutil.hours MODEL 2` measures a backbone on 2 cores.
+`python -m aslab.hours MODEL 2` measures a backbone on 2 cores.
 """
 
 import argparse
@@ -15,7 +15,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from . import claims, disk, evidence, experiments, questions, records, rundir, runs
+from asutil.data import answers, claims, long_questions
+from asutil.io import disk, rundir
+
+from . import plan, records, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
@@ -155,16 +158,16 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
         if notebook == "verify_claims":
             return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
-            asked = evidence.COUNTS[dataset]["train"]["questions"]
+            asked = long_questions.COUNTS[dataset]["train"]["questions"]
             return min(asked, settings.get("question_limit") or asked), 1
-        protocols, protocol = questions.COUNTS[dataset], settings["protocol"]
+        protocols, protocol = answers.COUNTS[dataset], settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
         asked, candidates = protocols[protocol]["train"]
         if (limit := settings.get("question_limit")) and limit < asked:
             asked, candidates = limit, candidates * limit // asked
         if architecture == "triplet":
-            candidates = questions.TRIPLETS[dataset, settings["protocol"]]
+            candidates = answers.TRIPLETS[dataset, settings["protocol"]]
             candidates = min(candidates, asked * (settings.get("triplets_per_question") or candidates))
     except KeyError:
         raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
@@ -181,7 +184,7 @@ def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
     key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
     kept = rundir.runs_folder() / "shared" / f"speed-{key}.json"
     if not kept.is_file():
-        command = [sys.executable, "-m", "asutil.hours", backbone, str(cores), *["--bf16"] * bf16]
+        command = [sys.executable, "-m", "aslab.hours", backbone, str(cores), *["--bf16"] * bf16]
         environment = {**os.environ, "OMP_NUM_THREADS": str(cores)}
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, env=environment, check=True)
@@ -201,10 +204,11 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     import torch
     from transformers import AutoModel
 
-    from . import packing, weights
+    from asutil.inputs import packing
+    from asutil.io import checkpoints
 
     torch.set_num_threads(cores)
-    model, _ = weights.with_head(AutoModel, weights.source(backbone), backbone)
+    model, _ = checkpoints.with_head(AutoModel, checkpoints.source(backbone), backbone)
     optimiser = torch.optim.AdamW(model.train().parameters(), fused=True)
     ids = torch.randint(5, model.config.vocab_size, (TEXTS, LENGTH), generator=torch.Generator().manual_seed(0))
 
@@ -231,7 +235,7 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None, spe
 
     Runs of rung `laptop` take minutes, and those with `gpu_hours` are made for GPUs: "" where no others are among the runs.
     """
-    jobs = [job for job in jobs if job.rung != "laptop" and not experiments.gpu_hours(job)]
+    jobs = [job for job in jobs if job.rung != "laptop" and not plan.gpu_hours(job)]
     if not jobs:
         return ""
     cores, by_name = cores or os.cpu_count(), {job.folder.name: job for job in jobs}
@@ -269,7 +273,7 @@ def _summed(some: list[Estimate]) -> tuple[str, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m asutil.hours", description="Tokens a second of training steps of a backbone, measured now."
+        prog="python -m aslab.hours", description="Tokens a second of training steps of a backbone, measured now."
     )
     parser.add_argument("backbone", help="a hub id or a folder")
     parser.add_argument("cores", type=int, help="threads that share a step")

@@ -18,7 +18,7 @@ def is_ours(notebook: str) -> bool:
     path = Path(notebook).resolve()
     if path.parent.name != "notebooks" or path.suffix != ".ipynb" or not path.is_file():
         return False
-    from . import rundir
+    from asutil.io import rundir
 
     try:
         return path.parent.parent == rundir.root().resolve()
@@ -35,7 +35,7 @@ def given_parameters(options: dict) -> dict:
     from papermill.cli import _resolve_type
     from papermill.iorw import NoDatesSafeLoader, papermill_io
 
-    from asutil import files
+    from asutil.io import files
 
     def parse(text):
         return files.yaml_value(text, NoDatesSafeLoader)
@@ -81,7 +81,9 @@ def prepare(options: dict) -> None:
 
     Raises: click.UsageError (exit code 2) for a parameter that the notebook does not take; click.exceptions.Exit(0) for a finished run.
     """
-    from . import rundir, runs
+    from asutil.io import rundir
+
+    from . import runs
 
     given = given_parameters(options)
     try:

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import yaml
 
-from . import files, rundir, runs, spelling
-from .rundir import RUNGS
+from asutil.io import files, rundir, spelling
+from asutil.io.rundir import RUNGS
+
+from . import runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")  # of evidence in a long context

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from .rundir import root
-from .spelling import nearest
+from asutil.io.rundir import root
+from asutil.io.spelling import nearest
 
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 

@@ -1,7 +1,7 @@
 """Indexes of large sources, built by datatrove: tasks on this machine or on a Slurm cluster, each of which writes one shard.
 
-    python -m asutil.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32 --workers 2
-    python -m asutil.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --executor slurm --partition cpu
+    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32 --workers 2
+    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --executor slurm --partition cpu
 
 A shard is an index of its own, of a contiguous share of the documents: one after the other they are the index of the whole source, whatever
 their number. `Corpus.open` opens their folder, whose corpus.json lists them and is written last; datatrove's own files are in `datatrove/`.
@@ -18,7 +18,11 @@ from types import SimpleNamespace
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from . import cleaning, corpus, disk, hub, sources
+from asutil.corpus import cleaning, sources
+from asutil.corpus import index as corpus_index
+from asutil.io import disk, hub
+
+from . import pipeline
 
 try:
     from datatrove.pipeline.base import PipelineStep
@@ -37,11 +41,11 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
     if not total:
         raise ValueError(f"{source}: no documents")
     return {
-        "format": corpus.FORMAT,
+        "format": corpus_index.FORMAT,
         "source": sources.shown(source),
         "fingerprint": sources.fingerprint(source),
         "tokenizer": Path(tokenizer.name_or_path).name,
-        "tokenizer_sha256": corpus.tokenizer_hash(tokenizer),
+        "tokenizer_sha256": corpus_index.tokenizer_hash(tokenizer),
         "splitter": splitter,
         "min_sentence_chars": min_sentence_chars,
         "limit": limit,
@@ -100,8 +104,8 @@ class Index(PipelineStep):
         texts, form = _documents(self.source, planned, rank), (planned["splitter"], planned["min_sentence_chars"])
         with self.track_time("task"):
             try:
-                counts = corpus.build(texts, tokenizer, folder, *form, source=planned["source"]).info
-            except corpus.EmptyCorpus as error:  # of this share: it is left out when all are opened
+                counts = corpus_index.build(texts, tokenizer, folder, *form, source=planned["source"]).info
+            except corpus_index.EmptyCorpus as error:  # of this share: it is left out when all are opened
                 counts, part = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}, folder.with_name(f".{folder.name}.building")
                 disk.write_json(part / "corpus.json", counts)
                 part.rename(folder)
@@ -121,7 +125,7 @@ def join(out: Path, *_) -> None:
             raise ValueError(f"{out / name / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in found.values()) for name in COUNTS}
     if not counts["documents"]:
-        raise corpus.EmptyCorpus(counts["documents_read"], planned["source"])
+        raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"])
     sums = {name: hub.sha256(out / name / "corpus.json") for name, info in found.items() if info["documents"]}
     settings = {name: value for name, value in found[next(iter(sums))].items() if name != "sha256"}
     disk.write_json(out / "corpus.json", {**settings, **planned, **counts, "shards": sums})
@@ -149,7 +153,7 @@ def build(source, tokenizer, out, executor="local", tasks=8, workers=None, parti
         raise ValueError(f"tasks and workers must be 1 or more, got {tasks} and {workers}")
     if executor == "slurm" and not (partition and (dry_run or shutil.which("sbatch"))):
         raise ValueError("executor slurm needs a partition, and sbatch where this is no dry run")
-    from . import tokenizers
+    from asutil.corpus import tokenizers
 
     cleaning.splitter_function(options.get("splitter", "blingfire"))
     out, opened = Path(out).resolve(), tokenizers.load_tokenizer(tokenizer)
@@ -174,7 +178,7 @@ def build(source, tokenizer, out, executor="local", tasks=8, workers=None, parti
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tasks are what runs side by side
             jobs[0].run()
             join(out)
-    return corpus.Corpus.open(out)
+    return corpus_index.Corpus.open(out)
 
 
 def _check(out: Path, planned: dict) -> None:
@@ -212,7 +216,7 @@ def _shown(planned: dict) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.pipeline", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m aslab.pipeline", description=__doc__.splitlines()[0])
     builds = parser.add_subparsers(required=True, metavar="build").add_parser("build", help="build an index, or go on building it")
     builds.add_argument("source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl or .txt; several joined by commas")
     builds.add_argument("--tokenizer", required=True, help="a hub id, a folder or a run")
@@ -236,6 +240,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    from asutil import pipeline  # a task in another process looks for its class by name, which must not be __main__'s
-
     pipeline.main()

@@ -7,15 +7,17 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from . import rundir, runs
-from .evidence import KINDS
-from .rows import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
-from .rows import PAPERS as PAPERS
-from .rows import papers as papers
-from .rows import read as read
-from .rows import seeds as seeds_of
-from .rows import stages as stages
-from .rundir import RUNGS as RUNGS
+from asutil.data.long_questions import KINDS
+from asutil.io import rundir
+from asutil.io.rundir import RUNGS as RUNGS
+
+from . import runs
+from .papers import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
+from .papers import PAPERS as PAPERS
+from .papers import papers as papers
+from .papers import read as read
+from .papers import seeds as seeds_of
+from .papers import stages as stages
 
 # settings that a comparison does not ask for
 FREE = ("seed", "workers", "micro_tokens", "precision", "gradient_checkpointing", "validation_examples", "runs_dir")

@@ -1,6 +1,6 @@
 """One of several processes that train a notebook's run together.
 
-`torchrun --nproc_per_node 4 -m asutil.processes notebooks/pretrain.ipynb -p objective psd` runs a notebook's cells up to its training in
+`torchrun --nproc_per_node 4 -m aslab.processes notebooks/pretrain.ipynb -p objective psd` runs a notebook's cells up to its training in
 every process, on one machine or, with torchrun's own options, on several. A notebook that finds more than one GPU does that by itself.
 """
 
@@ -11,7 +11,10 @@ import os
 from operator import itemgetter
 from pathlib import Path
 
-from . import disk, ranks, rundir, runs
+from asutil.io import disk, rundir
+from asutil.training import processes
+
+from . import runs
 
 TRAINING = "training.train("
 
@@ -35,7 +38,7 @@ def run(path: Path, given: dict) -> None:
     """Run a notebook's cells up to and with its training, with some parameters; only the first process shows what they print."""
     names = {"__name__": "__main__"}
     with contextlib.ExitStack() as stack:
-        if not ranks.first():
+        if not processes.first():
             stack.enter_context(contextlib.redirect_stdout(stack.enter_context(Path(os.devnull).open("w"))))
         for number, (source, has_parameters) in enumerate(cells(path)):
             exec(compile(source, f"{path.name}, code cell {number + 1}", "exec"), names)
@@ -44,7 +47,7 @@ def run(path: Path, given: dict) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="torchrun ... -m asutil.processes", description=run.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="torchrun ... -m aslab.processes", description=run.__doc__.splitlines()[0])
     parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
     parser.add_argument("-p", "--parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="as papermill has them")
     asked = parser.parse_args()
@@ -56,10 +59,10 @@ def main() -> None:
         runs.check(notebook, given)
     elif asked.parameters:
         parser.error("a run that was begun has its parameters already")
-    elif not (path / ranks.PLAN).is_file():
-        parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {ranks.PLAN})")
+    elif not (path / processes.PLAN).is_file():
+        parser.error(f"{asked.run} is no notebook and no folder of a run that was begun (it has no {processes.PLAN})")
     else:
-        notebook, given = itemgetter("notebook", "given")(disk.read_json(path / ranks.PLAN))
+        notebook, given = itemgetter("notebook", "given")(disk.read_json(path / processes.PLAN))
     run(rundir.root() / "notebooks" / f"{notebook}.ipynb", given)
 
 

@@ -1,4 +1,4 @@
-"""What a record says of where its figures come from: versions, hardware, commit and sources of the package."""
+"""What a record says of where its figures come from: versions, hardware, commit and sources of both packages."""
 
 import contextlib
 import hashlib
@@ -10,7 +10,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from . import hub
+import asutil
+from asutil.io import hub
 
 RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
 
@@ -22,8 +23,9 @@ def of_project(folder: Path) -> dict:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     sources = hashlib.sha256()
-    for name, path in source_files(Path(__file__).parent):
-        sources.update(f"{name}\0{hub.sha256(path)}\n".encode())
+    for package in (Path(asutil.__file__).parent, Path(__file__).parent):
+        for name, path in source_files(package):
+            sources.update(f"{package.name}/{name}\0{hub.sha256(path)}\n".encode())
     return {
         "versions": versions,
         "hardware": _hardware(),

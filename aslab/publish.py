@@ -1,6 +1,6 @@
 """From runs to `results/`: finished runs of the papers' rows as small records of numbers, without any text.
 
-`python -m asutil.results` (or `make results`) writes `results/<paper>/<row>/<dataset>-<rung>-seed<k>.json` for every finished run of a
+`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<rung>-seed<k>.json` for every finished run of a
 row above the laptop rung, and with `--laptop` for those of the laptop rung alone.
 """
 
@@ -10,15 +10,19 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import changes, disk, draws, experiments, metrics, records, rundir, spelling
-from .rows import untrained
+from asutil import draws
+from asutil.io import disk, rundir, spelling
+from asutil.metrics import changes, rankings
+
+from . import papers, records
+from .papers import untrained
 
 SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
 
 def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
     """Write the records of a paper's finished runs into `results/`, those above the laptop rung or those of it. Returns the files."""
-    written, found, data = [], records.records(paper, results, runs_dir), experiments.read(paper)
+    written, found, data = [], records.records(paper, results, runs_dir), papers.read(paper)
     found = found[(found.source == records.HERE) & ((found.rung == "laptop") == laptop)]
     for line in found.itertuples():
         place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
@@ -55,7 +59,7 @@ def _published(data: dict, line, baseline) -> dict:
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
-        per_question = metrics.of(table).per_question
+        per_question = rankings.of(table).per_question
         record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
@@ -97,15 +101,15 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.results", description=publish.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
     parser.add_argument("--laptop", action="store_true", help="the records of the laptop rung, in place of those above it")
     given = parser.parse_args()
-    unknown = [paper for paper in given.papers if paper not in experiments.papers()]
+    unknown = [paper for paper in given.papers if paper not in papers.papers()]
     if unknown:
-        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], experiments.papers())} ({', '.join(experiments.papers())})")
-    for paper in given.papers or experiments.papers():
+        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], papers.papers())} ({', '.join(papers.papers())})")
+    for paper in given.papers or papers.papers():
         for path in publish(paper, runs_dir=given.runs_dir, laptop=given.laptop):
             print(path.relative_to(rundir.root()))
 

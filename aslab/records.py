@@ -4,9 +4,12 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import disk, metrics, rows, rundir, runs
-from .experiments import Job, completed, jobs, settings_key
-from .rows import FOUND, SIDES
+from asutil.io import disk, rundir
+from asutil.metrics import rankings
+
+from . import papers, runs
+from .papers import FOUND, SIDES
+from .plan import Job, completed, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
@@ -28,7 +31,7 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
         dev questions of ASBERT, a run is a row for each that has labels.
     Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
     """
-    data = rows.read(paper, folder)
+    data = papers.read(paper, folder)
     found = [*_committed_records(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
     return pd.DataFrame(found, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
 
@@ -171,7 +174,7 @@ def dev_questions(data: dict, one) -> pd.DataFrame | None:
         return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None
     if "scores_dev.parquet" not in one.record.get("tables_sha256", {}):
         return None
-    return metrics.of(rundir.read_table(one.folder, "scores_dev.parquet")).per_question.set_index("question_id")
+    return rankings.of(rundir.read_table(one.folder, "scores_dev.parquet")).per_question.set_index("question_id")
 
 
 def pooled(data: dict, one) -> pd.DataFrame | None:

@@ -17,13 +17,16 @@ from types import SimpleNamespace
 import pandas as pd
 from filelock import FileLock
 
-from . import claims, disk, evidence, files, hub, questions, sources
+from asutil.corpus import sources
+from asutil.data import answers, claims, long_questions
+from asutil.io import disk, files, hub
+from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
+from asutil.io.spelling import nearest
+
 from .parameters import Parameter as Parameter
 from .parameters import check as check
 from .parameters import effective, parameters, settings
 from .provenance import of_project
-from .rundir import NAME, find, no_link, read_record, root, runs_folder
-from .spelling import nearest
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
@@ -35,7 +38,7 @@ STAGES = ("first_run", "joint_run")  # those that name a finished run and nothin
 
 
 def _fingerprints(notebook: str) -> dict:
-    dataset = {"verify_claims": claims, "find_evidence": evidence}.get(notebook, questions).fingerprint
+    dataset = {"verify_claims": claims, "find_evidence": long_questions}.get(notebook, answers).fingerprint
     return {"corpus": sources.fingerprint, "dataset": dataset, "exclude_titles": lambda path: hub.sha256(Path(path))}
 
 

@@ -1,12 +1,15 @@
 """A record of the cosines between the slots of joint inputs, by layer: `slot_cosines` of several models.
 
-python -m asutil.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
+python -m aslab.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
 """
 
 import argparse
 from pathlib import Path
 
-from . import disk, runs, slot_cosines, weights
+from asutil.io import checkpoints, disk
+from asutil.models import slot_cosines
+
+from . import runs
 
 
 def record(names: list[str], inits: list[float], dataset: str) -> dict:
@@ -18,7 +21,7 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
             tokenizer = tokenizer or model.tokenizer  # of a random one that of the first model
             config = model.backbone.config
             described = {"model": name, "type": config.model_type, "layers": config.num_hidden_layers, "hidden": config.hidden_size}
-            described |= {"init": init, "weights_sha256": weights.fingerprint(None, model.backbone)}
+            described |= {"init": init, "weights_sha256": checkpoints.fingerprint(None, model.backbone)}
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
     origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
@@ -26,7 +29,7 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.slots", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m aslab.slots", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", help="hub ids, folders or runs", metavar="model")
     parser.add_argument("--init", nargs="+", type=float, default=[0.02], help="standard deviations of fresh slot types (default: 0.02)")
     parser.add_argument("--random", action="store_true", help="also RoBERTa-Base's architecture with random weights")

@@ -20,7 +20,10 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from transformers import BertConfig, BertModel
 
-from asutil import embedding, hub, questions, tokenizers
+from asutil.corpus import tokenizers
+from asutil.data import answers
+from asutil.io import hub
+from asutil.models import embedder
 
 GOAL, GPU_GOAL, MAX_TOKENS = 1.1, 2, 128
 GPU = torch.cuda.is_available()
@@ -29,7 +32,7 @@ LAYERS, HIDDEN, VOCABULARY = (12, 768, 30522) if GPU else (4, 256, 8192)
 
 def candidates(dataset: str, count: int) -> list[str]:
     """The first different candidates of the training split."""
-    texts = (candidate.text for question in questions.load(dataset)["train"] for candidate in question.candidates)
+    texts = (candidate.text for question in answers.load_answers(dataset)["train"] for candidate in question.candidates)
     return list(itertools.islice(dict.fromkeys(itertools.islice(texts, 4 * count)), count))
 
 
@@ -43,10 +46,10 @@ def random_bert(texts: list[str], folder) -> str:
     return str(folder)
 
 
-def models(name: str) -> tuple[embedding.Embedder, list[SentenceTransformer]]:
+def models(name: str) -> tuple[embedder.Embedder, list[SentenceTransformer]]:
     """The same weights and mean pooling on every side; on a GPU the peer in float32 and in bfloat16."""
-    settings = embedding.settings_of("untrained", "mean", MAX_TOKENS)
-    model = embedding.start_from(name, tokenizers.load_tokenizer(name), settings).to("cuda" if GPU else "cpu").eval()
+    settings = embedder.settings_of("untrained", "mean", MAX_TOKENS)
+    model = embedder.start_from(name, tokenizers.load_tokenizer(name), settings).to("cuda" if GPU else "cpu").eval()
     with tempfile.TemporaryDirectory() as folder:
         model.save(folder)
         kinds = ("float32", "bfloat16") if GPU else ("float32",)

@@ -26,8 +26,12 @@ import side_by_side
 import torch
 from transformers import RobertaConfig
 
-from asutil import corpus, encoders, hub, ranking, sampling, sources, tokenizers, training
-from asutil.questions import Candidate, Question
+from asutil import corpus, sampling, training
+from asutil.corpus import index, sources, tokenizers
+from asutil.data.answers import Candidate, Question
+from asutil.io import hub
+from asutil.models import loading
+from asutil.tasks import rank
 
 GOAL = 1.6
 GPU = torch.cuda.is_available()
@@ -91,7 +95,7 @@ def of_corpus(source: str, folder: str, megabytes: int) -> dict:
         started = time.perf_counter()
         found = corpus.build(some(source, megabytes * 10**6), tokenizer, Path(built) / "index")
         building = time.perf_counter() - started
-        held = sum((found.folder / f"{name}.npy").stat().st_size for name in corpus.ARRAYS)
+        held = sum((found.folder / f"{name}.npy").stat().st_size for name in index.ARRAYS)
         started = time.perf_counter()
         sampler = sampling.Sampler(corpus.Corpus.open(found.folder), "ssp")
         opening = time.perf_counter() - started
@@ -106,7 +110,7 @@ def of_corpus(source: str, folder: str, megabytes: int) -> dict:
 def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
     """Questions with so many candidates of some twenty words, ranked."""
     tokenizer = tokenizers.load_tokenizer(folder)
-    model = encoders.from_config(config(128, tokenizer), tokenizer).to(DEVICE)
+    model = loading.from_config(config(128, tokenizer), tokenizer).to(DEVICE)
     draw = np.random.default_rng(0)
     words = [tokenizer.decode([token]).strip() or "word" for token in draw.integers(300, len(tokenizer), 400)]
     text = lambda count: " ".join(draw.choice(words, count))
@@ -114,7 +118,7 @@ def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
         Question(f"q{n}", text(8), tuple(Candidate(f"c{k}", text(20), int(k == 0), None, None) for k in range(candidates)))
         for n in range(repeat)
     ]
-    ranker = ranking.Ranker(model, 128)
+    ranker = rank.Ranker(model, 128)
     ranker.score(questions[:1], progress=False)  # warm
     started = time.perf_counter()
     ranker.score(questions, progress=False)
@@ -124,7 +128,7 @@ def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
 def of_length(folder: str, tokens: int, steps: int) -> dict:
     """Training steps of pairs that are all of so many tokens."""
     tokenizer = tokenizers.load_tokenizer(folder)
-    model = encoders.from_config(config(tokens, tokenizer), tokenizer)
+    model = loading.from_config(config(tokens, tokenizer), tokenizer)
     batches = Steps(len(tokenizer), tokens, steps, pairs=PAIRS)
     with tempfile.TemporaryDirectory() as out:
         done = trained(model, batches, out)
@@ -179,7 +183,7 @@ def worker(folder: str, out: str, steps: str) -> None:
     """One of several processes."""
     torch.set_num_threads(1)
     tokenizer = tokenizers.load_tokenizer(folder)
-    done = trained(encoders.from_config(config(128, tokenizer), tokenizer), Steps(len(tokenizer), 128, int(steps), pairs=2 * PAIRS), out)
+    done = trained(loading.from_config(config(128, tokenizer), tokenizer), Steps(len(tokenizer), 128, int(steps), pairs=2 * PAIRS), out)
     if os.environ["RANK"] == "0":
         (Path(out) / "done.json").write_text(json.dumps(done | {"peak_memory_mib": peak()}), encoding="utf-8")
 

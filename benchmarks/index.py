@@ -24,7 +24,9 @@ from pathlib import Path
 import side_by_side
 from blingfire import text_to_sentences
 
-from asutil import cleaning, corpus, hub, sources, tokenizers
+from asutil import corpus
+from asutil.corpus import cleaning, index, sources, tokenizers
+from asutil.io import hub
 
 GOAL = 0.8  # of the raw speed of splitter and tokenizer, one worker
 MODEL = "ibm-granite/granite-embedding-30m-english"
@@ -64,7 +66,7 @@ def whole(source, folder) -> dict:
     with tempfile.TemporaryDirectory() as built:
         found = corpus.build(counted(), tokenizer, Path(built) / "index")
         seconds = time.perf_counter() - started
-        size = sum((found.folder / f"{name}.npy").stat().st_size for name in corpus.ARRAYS)
+        size = sum((found.folder / f"{name}.npy").stat().st_size for name in index.ARRAYS)
     return {
         "corpus": source,
         "characters": characters,

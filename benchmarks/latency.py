@@ -26,8 +26,12 @@ import side_by_side
 import torch
 from transformers import RobertaConfig
 
-from asutil import encoders, inputs, joints, questions, ranking, tokenizers
-from asutil.template import Template
+from asutil.corpus import tokenizers
+from asutil.data import answers
+from asutil.inputs import batches
+from asutil.inputs.template import Template
+from asutil.models import joint, loading
+from asutil.tasks import rank
 
 GOAL, TOKENS = 1.0, 64  # the joint model takes no longer; L
 PUBLISHED = {"k": 5, "pair_seconds": 71, "joint_seconds": 81, "on": "WikiQA, one A100"}  # joint_inference, section 4.3
@@ -60,7 +64,7 @@ def asked(dataset: str, model: str, count: int, k: int) -> tuple[list, object]:
 
     Raises: ValueError where there is no such question.
     """
-    enough = (question for question in questions.load(dataset)["test"] if len(question.candidates) >= k)
+    enough = (question for question in answers.load_answers(dataset)["test"] if len(question.candidates) >= k)
     found = list(itertools.islice(enough, 2 * count))
     texts = list(dict.fromkeys(text for question in found for text in (question.text, *(one.text for one in question.candidates))))
     tokenizer = tokenizer_of(model, texts)
@@ -78,20 +82,20 @@ def first(given: list, k: int) -> list:
     return [replace(question, candidates=question.candidates[:k]) for question in given]
 
 
-def ranker_of(model: str, tokenizer, k: int | None = None) -> ranking.Ranker:
+def ranker_of(model: str, tokenizer, k: int | None = None) -> rank.Ranker:
     """Of pairs, or of k candidates together under IEk.
 
     Args:
-        model: tiny, base, or what `encoders.load` takes.
+        model: tiny, base, or what `loading.load` takes.
     """
     length = (k + 1) * TOKENS if k else 2 * TOKENS
-    shape = joints.shape(True, "ie_k", k, length, "linear", "absolute") if k else None
+    shape = joint.shape(True, "ie_k", k, length, "linear", "absolute") if k else None
     if model != "base":
-        return ranking.Ranker(encoders.start_from(model, tokenizer, length, joint=shape).eval(), length)
+        return rank.Ranker(loading.start_from(model, tokenizer, length, joint=shape).eval(), length)
     ids = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
     config = RobertaConfig(vocab_size=VOCABULARIES["base"], max_position_embeddings=514, type_vocab_size=1, **ids)
-    pair = encoders.from_config(config, tokenizer, mlm=False)
-    return ranking.Ranker((joints.over(pair, shape) if shape else pair).eval(), length)
+    pair = loading.from_config(config, tokenizer, mlm=False)
+    return rank.Ranker((joint.over(pair, shape) if shape else pair).eval(), length)
 
 
 # ------------------------------------------------------------------ with and without padding
@@ -122,13 +126,13 @@ def widened(table: np.ndarray | None, fill: int) -> np.ndarray | None:
     return None if table is None else np.pad(table, ((0, 0), (0, 2 * TOKENS - table.shape[1])), constant_values=fill)
 
 
-def scores(ranker: ranking.Ranker, given: list, way: str) -> np.ndarray:
+def scores(ranker: rank.Ranker, given: list, way: str) -> np.ndarray:
     """From texts to scores as the project does it, or padded and else the same."""
-    with mock.patch.object(inputs, "micro_batches", padded) if way.endswith("padded") else contextlib.nullcontext():
+    with mock.patch.object(batches, "micro_batches", padded) if way.endswith("padded") else contextlib.nullcontext():
         return ranker.score(given, progress=False)["score"].to_numpy()
 
 
-def checked(ranker: ranking.Ranker, given: list, way: str) -> dict[str, float]:
+def checked(ranker: rank.Ranker, given: list, way: str) -> dict[str, float]:
     """Real tokens a question, and the largest difference that padding makes to a score, beside how far scores spread.
 
     Raises: ValueError for a difference of more than 1e-5, or 1e-5 of the largest score.

@@ -15,7 +15,9 @@ import torch
 from tqdm.auto import tqdm
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, get_linear_schedule_with_warmup
 
-from asutil import hub, peers, questions
+from asutil.data import answers
+from asutil.io import hub
+from asutil.metrics import peers
 
 
 def flat(split):
@@ -47,7 +49,7 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
     torch.manual_seed(given.seed)
-    splits = questions.load(given.dataset, "clean", given.train_questions)
+    splits = answers.load_answers(given.dataset, "clean", given.train_questions)
     path = hub.model_path(given.model)
     tokenizer = AutoTokenizer.from_pretrained(path)
     model = AutoModelForSequenceClassification.from_pretrained(path, num_labels=2, dtype=torch.float32)

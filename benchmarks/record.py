@@ -16,7 +16,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asutil import disk, rundir, runs
+from aslab import runs
+from asutil.io import disk, rundir
 
 HERE = Path(__file__).parent
 VERSIONS = (

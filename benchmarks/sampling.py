@@ -21,8 +21,11 @@ import side_by_side
 import torch
 from transformers import DataCollatorForLanguageModeling
 
-from asutil import corpus, hub, inputs, sampling, tokenizers
+from asutil import corpus, inputs, sampling
+from asutil.corpus import tokenizers
 from asutil.draws import keyed
+from asutil.inputs import masking
+from asutil.io import hub
 
 BATCH = 4096  # the paper's
 GOAL, EXAMPLES, TOKENS = 50, 500_000, 40_000_000  # times the peer; a second and core: examples, or tokens where contexts are longer
@@ -53,7 +56,7 @@ class Objective:
         self.tokens = 0
         for numbers in self.numbers:
             ragged, _ = self.sampler.ragged(numbers)
-            ids, _, _ = inputs.mask(ragged, self.sampler.template, keyed(0, 0, numbers))
+            ids, _, _ = masking.mask(ragged, self.sampler.template, keyed(0, 0, numbers))
             self.tokens += len(ids)
 
     def whole(self):

@@ -19,7 +19,13 @@ import transformers
 from sentence_transformers import CrossEncoder
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from asutil import encoders, hub, inputs, questions, ranking, tokenizers
+from asutil import inputs
+from asutil.corpus import tokenizers
+from asutil.data import answers
+from asutil.inputs import batches
+from asutil.io import hub
+from asutil.models import loading
+from asutil.tasks import rank
 
 GOAL, TOKENISING_GOAL, GPU_GOAL, MAX_TOKENS = 1.1, 3, 3, 128
 GPU = torch.cuda.is_available()
@@ -29,7 +35,7 @@ LAYERS, HIDDEN, VOCABULARY = (12, 768, 50265) if GPU else (4, 256, 8192)
 def asked(dataset: str, pairs: int) -> list:
     """The first questions of the training split that have so many candidates together."""
     found, held = [], 0
-    for question in questions.load(dataset)["train"]:
+    for question in answers.load_answers(dataset)["train"]:
         found.append(question)
         held += len(question.candidates)
         if held >= pairs:
@@ -55,16 +61,16 @@ def models(tokenizer, folder):
     torch.manual_seed(0)
     RobertaForSequenceClassification(config).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    model = encoders.load(folder).to("cuda" if GPU else "cpu")
+    model = loading.load(folder).to("cuda" if GPU else "cpu")
     kinds = ("float32", "bfloat16") if GPU else ("float32",)
     peers = [CrossEncoder(folder, max_length=MAX_TOKENS, model_kwargs={"dtype": kind}) for kind in kinds]
-    return ranking.Ranker(model, MAX_TOKENS), peers
+    return rank.Ranker(model, MAX_TOKENS), peers
 
 
 def tokenise_ours(tokenizer, given):
     pairs = inputs.Pairs(tokenizer, given)
     numbers = np.arange(len(pairs))
-    return inputs.micro_batches(pairs.join(numbers, MAX_TOKENS), numbers, pairs.template.pad, inputs.TOKENS_ON_CPU)
+    return inputs.micro_batches(pairs.join(numbers, MAX_TOKENS), numbers, pairs.template.pad, batches.TOKENS_ON_CPU)
 
 
 def tokenise_theirs(peer, pairs, batch_size):

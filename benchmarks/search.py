@@ -1,6 +1,6 @@
 """The ten nearest of a million vectors: this project, from a file, against sentence-transformers and faiss, which hold them in memory.
 
-All three compare every vector: `asutil.vectors` block by block on a memory-mapped file, with scores summed in float64;
+All three compare every vector: `asutil.tasks.vectors` block by block on a memory-mapped file, with scores summed in float64;
 `sentence_transformers.util.semantic_search` with its own blocks; faiss's IndexFlatIP and, for the distance, IndexFlatL2, where faiss-cpu
 is installed. The vectors are normal and of length 1, and the numbers that come back are compared. `memory_mib` is the most that one
 search of this project allocates, with what it keeps of the vectors' lengths; `alone` are the questions one at a time.
@@ -22,7 +22,7 @@ import side_by_side
 import torch
 from sentence_transformers import util
 
-from asutil import vectors
+from asutil.tasks import vectors
 
 try:
     import faiss

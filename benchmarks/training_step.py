@@ -26,7 +26,10 @@ from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data import DataLoader, SequentialSampler
 from transformers import DataCollatorForLanguageModeling, RobertaConfig, RobertaForMaskedLM, Trainer, TrainingArguments
 
-from asutil import corpus, encoders, inputs, sampling, sources, tokenizers, training
+from asutil import corpus, inputs, sampling, training
+from asutil.corpus import sources, tokenizers
+from asutil.models import loading
+from asutil.training.trainer import micro_loss
 
 SIZES = {"tiny": (2, 128, 8192), "small": (4, 256, 8192), "base": (12, 768, 50265)}  # layers, hidden size, vocabulary
 MAX_TOKENS, PEAK = 128, 989e12  # dense bfloat16 operations a second of an H200
@@ -71,7 +74,7 @@ def bare(model, batches):
             micro = {name: value.to(DEVICE, non_blocking=True) if torch.is_tensor(value) else value for name, value in micro.items()}
             with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
                 logits = model(micro)
-            training.micro_loss(logits, micro, batch)[0].backward()
+            micro_loss(logits, micro, batch)[0].backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()
@@ -148,7 +151,7 @@ def sides(given, found, config) -> tuple[dict, inputs.PretrainingBatches, list]:
     sampler = sampling.Sampler(found, "ssp", max_tokens=MAX_TOKENS)
     batches = inputs.PretrainingBatches(lambda epoch: sampler, given.steps, given.batch_size, given.micro_tokens)
     pairs = [sampler[number].parts for number in range(min(len(sampler), given.steps * given.batch_size))]
-    model = encoders.from_config(config, tokenizer).to(DEVICE)
+    model = loading.from_config(config, tokenizer).to(DEVICE)
     other = partial(peer, pairs=pairs, tokenizer=tokenizer, steps=given.steps, batch_size=given.batch_size)
     turns = {
         "ours": lambda: waiting.append(ours(model, batches)["waiting"]),

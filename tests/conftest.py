@@ -11,7 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 import pytest
 from hypothesis import settings
 
-from asutil import hub
+from asutil.io import hub
 
 # A busy machine is no failure: laws are checked without a clock.
 settings.register_profile("asutil", deadline=None)
@@ -64,7 +64,7 @@ def documents():
 
 @pytest.fixture(scope="session")
 def tokenizer(documents):
-    from asutil import tokenizers
+    from asutil.corpus import tokenizers
 
     texts = (" ".join(" ".join(p) for p in document) for document in documents)
     return tokenizers.train_tokenizer(texts, vocab_size=400)
@@ -89,7 +89,7 @@ def held_out(tokenizer, tmp_path_factory):
 @pytest.fixture(scope="session")
 def entries():
     """The entries of pydocs, read once."""
-    from asutil import docstrings
+    from asutil.corpus import docstrings
 
     return list(docstrings.entries())
 

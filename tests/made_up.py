@@ -5,8 +5,8 @@ from pathlib import Path
 
 import numpy as np
 
-from asutil import disk
-from asutil import records as measured
+from aslab import records as measured
+from asutil.io import disk
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"

@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import answers, hub, significance
+from asutil.io import hub
+from asutil.metrics import answers, significance
 
 # ------------------------------------------------------------------ the definitions again, letter by letter and word by word
 
@@ -436,7 +437,7 @@ def test_a_row_a_question_goes_into_the_bootstrap():
 
 
 def test_no_torch():
-    code = "import sys, asutil.answers; sys.exit('torch' in sys.modules)"
+    code = "import sys, asutil.metrics.answers; sys.exit('torch' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 

@@ -14,8 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
+from pages import comparisons
 
-from asutil import comparisons, disk, hub, losses, pca, questions, records, rows, runs, vectors
+from aslab import papers, records, runs
+from aslab.show import pca
+from asutil import losses
+from asutil.data import answers
+from asutil.io import disk, hub
+from asutil.tasks import vectors
 
 from . import made_up
 
@@ -42,7 +48,7 @@ def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(page):
     assert "linear layer" in " ".join(words[0]) and "linear" not in " ".join(words[1])
     margin = inspect.signature(losses.triplet).parameters["margin"].default
     assert f"max( |a − p|² − |a − n|² + {margin:g}, 0 )" in words[1]
-    assert [rule["are"]["margin"] for rule in rows.read("asbert")["settings"] if "margin" in rule["are"]] == [margin] == [page.MARGIN]
+    assert [rule["are"]["margin"] for rule in papers.read("asbert")["settings"] if "margin" in rule["are"]] == [margin] == [page.MARGIN]
     for drawing in drawings:  # nothing is drawn outside of its panel, and no colour of its own
         width, height = map(float, drawing.get("viewBox").split()[2:])
         for box in drawing.iter(f"{NS}rect"):
@@ -70,13 +76,13 @@ def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them(page):
 
 
 def test_triplets_stand_beside_the_pairs_that_make_them(page):
-    cells = made_up.cells(page.triplet_table("asbert", questions.TRIPLETS))
+    cells = made_up.cells(page.triplet_table("asbert", answers.TRIPLETS))
     assert cells[1:] == [["WikiQA", "8,672", "8,995", "1.04"], ["TREC-QA", "5,914", "83,923", "14.19"]]
 
 
 def test_counts_beside_the_data(page, monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
-    cells = [line[-5:] for line in made_up.cells(page.count_table(rows.read("asbert")["counts"], "asbert"))[1:]]
+    cells = [line[-5:] for line in made_up.cells(page.count_table(papers.read("asbert")["counts"], "asbert"))[1:]]
     assert cells[0] == ["train", "872 / 8,666", "873 / 8,672", "−1 / −6", "data not at hand"]
     assert cells[1][3] == "same" and cells[2][3] == "−2 / −33"
     assert [line[3:] for line in cells[3:]] == [["same", "–"], ["same", "–"], ["0 / −1", "–"]]
@@ -99,7 +105,7 @@ def test_a_quotation_mark_that_nobody_closes_swallows_rows(page, tmp_path, monke
 
 @pytest.mark.mirror
 def test_read_with_quotes_the_data_give_the_printed_counts(page, mirror):
-    printed = rows.read("asbert")["counts"]["wikiqa"]
+    printed = papers.read("asbert")["counts"]["wikiqa"]
     assert {side: page.quoted("wikiqa", "asbert", side) for side in printed} == {side: f"{q:,} / {c:,}" for side, (q, c) in printed.items()}
 
 
@@ -111,7 +117,7 @@ def read_out(values: dict, dev=0.9):
 
 
 def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
-    data, settings = rows.read("asbert"), {"settings": {"rank_by": "distance"}}
+    data, settings = papers.read("asbert"), {"settings": {"rank_by": "distance"}}
     lines = [
         records_of(
             {"siamese_bert": 0.5}, readouts=read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}), **settings
@@ -149,7 +155,7 @@ def records_of(means: dict, dataset="wikiqa", rung="small", **more):
 
 
 def test_orderings_are_the_claims_of_the_paper(page):
-    data, found = rows.read("asbert"), records_of({"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9})
+    data, found = papers.read("asbert"), records_of({"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9})
     html = page.ordering_table(data, found, draws=300)
     said = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', html)
     claims = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', comparisons.claims_table("asbert", found, draws=300))
@@ -164,10 +170,10 @@ def test_orderings_are_the_claims_of_the_paper(page):
 
 
 def test_the_opposite_of_a_claim_is_called_so(page):
-    claim = next(one for one in rows.read("asbert")["claims"] if (one["row_a"], one["row_b"], one["sign"]) == ("use", "glove", "+"))
+    claim = next(one for one in papers.read("asbert")["claims"] if (one["row_a"], one["row_b"], one["sign"]) == ("use", "glove", "+"))
     found = records_of({"use": 0.2, "glove": 0.9})
-    assert page.compared(rows.read("asbert"), found, claim, 300)[2] == "opposite"
-    assert page.compared(rows.read("asbert"), found, claim | {"sign": "-"}, 300)[2] == "shows"
+    assert page.compared(papers.read("asbert"), found, claim, 300)[2] == "opposite"
+    assert page.compared(papers.read("asbert"), found, claim | {"sign": "-"}, 300)[2] == "shows"
 
 
 # ------------------------------------------------------------------ the paper's own questions
@@ -179,7 +185,7 @@ def test_ranked_lists_of_the_questions_that_the_paper_prints(page, monkeypatch):
     found = records_of(dict.fromkeys(best, 0.5))
     for record in found.record:
         record["chosen"] = [{"question_id": "Q7", "candidates": best[record["row"]]}]
-    data = rows.read("asbert") | {"questions": {"wikiqa": ["Q7", "Q8"]}}
+    data = papers.read("asbert") | {"questions": {"wikiqa": ["Q7", "Q8"]}}
     html = page.asked(data, found, "siamese_bert", "triplet_bert")
     assert made_up.cells(f"<p>{html}</p>".replace("&nbsp;", " "))[0] == ["Rank", "Siamese-BERT", "Triplet-BERT"]
     assert "script>" not in html and escape(f"Q7-0 {PAYLOAD}") in html and "Q8" not in html
@@ -223,7 +229,7 @@ def test_the_committed_run_of_the_largest_budget_is_drawn(page):
 
 
 def test_the_caption_is_computed_from_the_numbers(page):
-    data = rows.read("asbert")
+    data = papers.read("asbert")
     one = page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.5)), "triplet_bert", "wikiqa")
     said = page.said_of(one, data)
     assert said.startswith("Triplet-BERT on WikiQA, rung small, seed 0: 2 questions with 2 right and 2 wrong candidates")
@@ -240,7 +246,7 @@ def test_the_caption_is_computed_from_the_numbers(page):
 
 
 def test_what_was_not_run_says_how(page):
-    data = rows.read("asbert")
+    data = papers.read("asbert")
     said = page.not_run(data, "triplet_bert", "trecqa")
     command = shlex.split(re.search("<code>(.*?)</code>", said)[1])
     given = dict(zip(command[3::3], command[4::3]))

@@ -8,14 +8,20 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from pages import comparisons, examples, report
 from scipy import stats
 
-from asutil import comparisons, disk, examples, experiments, metrics, pca, questions, records, report, results, rows, rundir, runs
+from aslab import papers, publish, records, runs
+from aslab import plan as plans
+from aslab.show import pca
+from asutil import metrics
+from asutil.data import answers
+from asutil.io import disk, rundir
 
 from .made_up import cells
 
 PAPER = "asbert"
-DATA = experiments.read(PAPER)
+DATA = papers.read(PAPER)
 ROWS = list(DATA["rows"])
 TRAINED = [name for name in ROWS if name.startswith(("siamese", "triplet"))]
 
@@ -25,7 +31,7 @@ def stub(notebook, given, folder=Path("runs")):
 
 
 def plan(rung, names=None, seeds=None):
-    return experiments.jobs(PAPER, rung, names, seeds, folder_for=stub)
+    return plans.jobs(PAPER, rung, names, seeds, folder_for=stub)
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -60,7 +66,7 @@ def test_rows_with_the_same_figures_are_marked_and_no_others():
 
 def test_printed_counts_differ_from_ours_where_the_data_card_says_why():
     """A quotation mark read as a quote costs rows of WikiQA; one candidate of TREC-QA's test side is not counted."""
-    ours = {dataset: questions.COUNTS[dataset]["asbert"] for dataset in DATA["counts"]}
+    ours = {dataset: answers.COUNTS[dataset]["asbert"] for dataset in DATA["counts"]}
     less = {
         (dataset, side): tuple(np.subtract(ours[dataset][side], printed))
         for dataset, sides in DATA["counts"].items()
@@ -98,18 +104,18 @@ def test_every_row_has_the_printed_settings(row, dataset):
         changes += [{"batch_size": 16}, {"peak_lr": 3e-5}, {"warmup_share": 0.2}, {"patience": 5}, {"pooling": "cls"}, {"triplet_limit": 9}]
     if row.startswith("triplet"):
         assert (settings["margin"], settings["distance"], settings["selection"]) == (5.0, "squared", "all")
-        assert experiments.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"distance": "plain"}}])
+        assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"distance": "plain"}}])
         changes += [{"margin": 1.0}, {"selection": "hard"}, {"triplets_per_question": 100}]
     if row.startswith("siamese"):
         changes += [{"rank_by": "probability"}]
         for readout in ("distance", "cosine"):
-            assert experiments.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"rank_by": readout}}])
+            assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"rank_by": readout}}])
     for column in (dataset, f"{dataset}_dev"):
         # the paper's USE is another model than the one that runs
-        assert experiments.at_paper_settings(DATA, row, column, [record]) == (row != "use")
+        assert plans.at_paper_settings(DATA, row, column, [record]) == (row != "use")
         for change in changes:
-            assert not experiments.at_paper_settings(DATA, row, column, [{**record, "settings": settings | change}]), change
-    assert not experiments.at_paper_settings(DATA, row, dataset, [])
+            assert not plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | change}]), change
+    assert not plans.at_paper_settings(DATA, row, dataset, [])
 
 
 def test_encoders_follow_the_names_of_rows():
@@ -135,17 +141,17 @@ def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(rung):
         seeds = budget["seeds"] if row in TRAINED else [0]
         wanted = [(dataset, seed) for dataset in budget["datasets"] for seed in seeds]
         assert [(job.dataset, job.seed) for job in jobs if job.row == row] == wanted
-        assert rows.untrained(DATA, row) == (row not in TRAINED) and rows.seeds(DATA, row, rung) == seeds
+        assert papers.untrained(DATA, row) == (row not in TRAINED) and papers.seeds(DATA, row, rung) == seeds
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "embed" and not job.needs
         runs.check("embed", job.parameters)
-        assert experiments.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(rung, 0)
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(rung, 0)
 
 
 def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
     assert [job.seed for job in plan("small", ["use", "siamese_bert"], [2])] == [0, 0, 2, 2]
-    assert rows.seeds(DATA, "siamese_bert", "small", [2]) == [2] and rows.seeds(DATA, "use", "small", [2]) == [0]
+    assert papers.seeds(DATA, "siamese_bert", "small", [2]) == [2] and papers.seeds(DATA, "use", "small", [2]) == [0]
 
 
 def test_the_rungs_below_the_papers():
@@ -168,8 +174,8 @@ def test_committed_runs_are_those_of_todays_plan():
     assert len(committed) and set(committed.rung) == {"small"}
     for one in committed.itertuples():
         wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
-        settings = experiments.completed("embed", one.record["settings"])
-        assert experiments.settings_key("embed", settings) == experiments.settings_key("embed", wanted), one.name
+        settings = plans.completed("embed", one.record["settings"])
+        assert plans.settings_key("embed", settings) == plans.settings_key("embed", wanted), one.name
 
 
 def test_the_hours_of_the_small_budget_are_those_of_its_settings():
@@ -223,14 +229,14 @@ def write(folder, **changes):
 def test_what_is_refused(tmp_path, changes, said):
     write(tmp_path, **changes)
     with pytest.raises(ValueError, match=f"{PAPER}.yml: {said}"):
-        experiments.read(PAPER, tmp_path)
+        papers.read(PAPER, tmp_path)
 
 
 def test_what_is_taken(tmp_path):
     write(tmp_path, row={"doubtful": "a copy"}, counts={"wikiqa": {"train": [1, 2]}})
-    assert [job.seed for job in experiments.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0, 1]
+    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0, 1]
     write(tmp_path, row={"stages": [EMBED | {"architecture": "untrained"}]})
-    assert [job.seed for job in experiments.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0]
+    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0]
 
 
 # ------------------------------------------------------------------ records of made-up runs
@@ -254,7 +260,7 @@ def made(tmp_path, rung, reached, seeds=None):
     """Finished runs of rows with a P@1 each on the test side."""
     vectors = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3)
     for row, level in reached.items():
-        for job in experiments.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             job.folder.mkdir(parents=True)
             measured = {}
             for side, suffix in (("dev", "_dev"), ("test", "")):
@@ -295,7 +301,7 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
 
 def test_other_papers_have_no_dev_columns():
     for paper in ("sentence_objectives", "joint_inference"):
-        data = experiments.read(paper)
+        data = papers.read(paper)
         assert records._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
 
 
@@ -363,7 +369,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
 def test_what_is_published(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "siamese_bert": 0.6, "triplet_bert": 0.7})
     before = found(tmp_path)
-    places = results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     assert len(places) == len(before) == (1 + 3 + 3) * 4
     held = {f"{path.parent.name}/{path.stem}": json.loads(path.read_text()) for path in places}
     assert {name for name, record in held.items() if "pca" in record} == {
@@ -383,7 +389,7 @@ def test_what_is_published(tmp_path):
         assert beside[f"triplet_bert/trecqa-small-seed{seed}"] == {"siamese_bert"}
     assert beside["mean_bert/wikiqa-small-seed0"] == set()
     scores = pd.read_parquet(next((tmp_path / "runs").glob("*/scores.parquet")))
-    usual, printed = (results._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
+    usual, printed = (publish._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
     names = [entry["question_id"] for entry in usual]
     assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
     after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")

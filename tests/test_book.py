@@ -14,9 +14,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from pages import comparisons
 
-from asutil import comparisons, disk, metrics, plots, runs
-from asutil.questions import Candidate, Question
+from aslab import runs
+from aslab.show import plots
+from asutil import metrics
+from asutil.data.answers import Candidate, Question
+from asutil.io import disk
 
 ROOT = Path(__file__).resolve().parents[1]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
@@ -344,7 +348,7 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension
     import torch
     from transformers import RobertaConfig, RobertaModel
 
-    from asutil import heads
+    from asutil.models import heads
 
     def count(module):
         return sum(parameter.numel() for parameter in module.parameters())

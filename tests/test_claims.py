@@ -14,8 +14,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import claims, docstrings, hub
-from asutil.claims import Claim, Evidence, load_claims
+from asutil.corpus import docstrings
+from asutil.data import claims
+from asutil.data.claims import Claim, Evidence, load_claims
+from asutil.io import hub
 
 CARDS = Path(__file__).parents[1] / "data_cards"
 PIECE = ["Fight_Club_-LRB-film-RRB-", 3, "It is `` bleak '' -LRB- 1999 -RRB- .", 0.97]
@@ -301,7 +303,7 @@ def test_climate_fever(mirror):
 
 
 def test_no_torch():
-    code = "import sys, asutil.claims; sys.exit('torch' in sys.modules)"
+    code = "import sys, asutil.data.claims; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -6,9 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from pages import comparisons
 from scipy import stats
 
-from asutil import comparisons, experiments, questions, records, rows, significance
+from aslab import papers, records
+from asutil.data import answers
+from asutil.metrics import significance
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -37,7 +40,7 @@ def test_claims(results):
 
 def test_a_claim_is_tested_on_each_of_its_metrics(results):
     """P@1 and MAP of one claim: the printed difference of each from the published cells, ours from the records of each question."""
-    data, table = experiments.read(PAPER, FOLDER), cells(comparisons.claims_table(PAPER, found(results), draws=500, folder=FOLDER))
+    data, table = papers.read(PAPER, FOLDER), cells(comparisons.claims_table(PAPER, found(results), draws=500, folder=FOLDER))
     assert all(claim["metric"] == ["p@1", "map"] for claim in data["claims"]) and len(table) == 1 + 2 * len(data["claims"])
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     of_map = table[place + 1]
@@ -79,24 +82,24 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     ours, here = table[place : place + 2]
     assert ours[1:3] == ["RoBERTa + SSP − RoBERTa-Base, pydocs, P@1", "+"] and ours[3].startswith("+50.0 [")
     assert ours[4:] == ["ours", "2", "shows"] and here[1:] == ["ours, this machine", "1", "opposite"] and here[0].startswith("-50.0 [")
-    data = experiments.read(PAPER, FOLDER)
-    asked = rows.claims_asked(data, "laptop")
+    data = papers.read(PAPER, FOLDER)
+    asked = papers.claims_asked(data, "laptop")
     assert {claim["dataset"] for claim in asked} == {"pydocs"} and not {"psd_trecqa", "sp_tanda", "sp_asnq"} & {one["id"] for one in asked}
     assert len(asked) == len({(one["row_a"], one["row_b"], one["metric"], one["sign"]) for one in asked}) == 2 * 9
     assert next(row for row in table if row[0].startswith("On WikiQA the PSD"))[3:] == ["–", "–", "–", "not run"]
 
 
 def test_claims_that_differ_in_the_papers_data_set_alone_are_asked_once():
-    asked = [claim["id"] for claim in rows.claims_asked(experiments.read("joint_inference", FOLDER), "laptop")]
+    asked = [claim["id"] for claim in papers.claims_asked(papers.read("joint_inference", FOLDER), "laptop")]
     assert "joint_alone_ie_k_wikiqa" in asked and "mspp_joint_fever_dev" in asked
     assert not [name for name in asked if name.endswith(("_trecqa", "_asnq", "_fever_test", "climate_fever"))]
     data = {"claims": [{"id": name, "dataset": name, "row_a": "a", "row_b": "b", "metric": "map", "sign": "+"} for name in ("x", "y", "z")]}
     data["rungs"] = {"laptop": {"rows": ["a", "b"], "asked_of": {"x": "own", "y": "own", "z": "other"}}}
-    assert [(claim["id"], claim["dataset"]) for claim in rows.claims_asked(data, "laptop")] == [("x", "own"), ("z", "other")]
+    assert [(claim["id"], claim["dataset"]) for claim in papers.claims_asked(data, "laptop")] == [("x", "own"), ("z", "other")]
 
 
 def test_a_paper_without_claims(results, tmp_path):
-    data = experiments.read("evidence_contrast", FOLDER)
+    data = papers.read("evidence_contrast", FOLDER)
     (tmp_path / "evidence_contrast.yml").write_text(yaml.safe_dump({key: data[key] for key in data if key != "claims"}), encoding="utf-8")
     assert "nothing to show yet" in comparisons.claims_table("evidence_contrast", found(results), folder=tmp_path)
 
@@ -109,7 +112,7 @@ def test_both_tests_of_our_runs(tmp_path):
     for seed in range(3):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, ours[seed]))
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, base[seed]))
-    tests = comparisons.own_tests(experiments.read(PAPER, FOLDER), found(tmp_path))
+    tests = comparisons.own_tests(papers.read(PAPER, FOLDER), found(tmp_path))
     one = tests[tests.name == "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"].iloc[0]
     theirs = stats.ttest_ind(ours, base)
     assert one.over_seeds.p_value == pytest.approx(theirs.pvalue)
@@ -151,7 +154,7 @@ def test_nothing_has_run(tmp_path):
 
 
 def test_printed_gains_equal_scipy():
-    data = experiments.read(PAPER, FOLDER)
+    data = papers.read(PAPER, FOLDER)
     tests = comparisons.printed_tests(data)
     known = {(row.row, row.dataset): row.pair for row in tests.itertuples()}
     assert not any(row.startswith("released") for row, _ in known)  # they repeat what was printed once
@@ -173,8 +176,8 @@ def test_printed_gains_equal_scipy():
 
 
 def test_limits_of_a_test_set():
-    at = comparisons.limits(experiments.read(PAPER, FOLDER)).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
-    assert at.questions == questions.COUNTS["trecqa"]["clean"]["test"][0] == 68
+    at = comparisons.limits(papers.read(PAPER, FOLDER)).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
+    assert at.questions == answers.COUNTS["trecqa"]["clean"]["test"][0] == 68
     interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
     assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
     assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046
@@ -189,7 +192,7 @@ def test_limits_of_a_test_set():
 def test_plot_shows_the_data():
     """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
     figure = comparisons.gains_plot(PAPER, FOLDER)
-    data = experiments.read(PAPER, FOLDER)
+    data = papers.read(PAPER, FOLDER)
     tests = comparisons.printed_tests(data)
     limits = comparisons.limits(data).drop_duplicates("dataset").set_index("dataset")
     for axis, dataset in zip(figure.axes, dict.fromkeys(tests.dataset)):

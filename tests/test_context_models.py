@@ -8,8 +8,11 @@ import pytest
 import torch
 from transformers import AutoModel, BertConfig, BertTokenizer, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from asutil import electra, encoders, inputs, rankers, ranking
-from asutil.questions import Candidate, Question
+from asutil import inputs
+from asutil.data.answers import Candidate, Question
+from asutil.models import electra, loading
+from asutil.models import pair as pair_models
+from asutil.tasks import rank, rankers
 
 from . import test_electra
 from .conftest import WORDS
@@ -30,10 +33,10 @@ def new_model(name, tokenizer=None, members=1, context=True):
     if name == "electra with its generator":
         model = test_electra.new_model(tokenizer, wide={"type_vocab_size": 2})
     else:
-        model = encoders.from_config(copy.deepcopy(CONFIGS[name]), tokenizer, seed=1, mlm=name != "electra")
+        model = loading.from_config(copy.deepcopy(CONFIGS[name]), tokenizer, seed=1, mlm=name != "electra")
     model.give_members(members)
     if context:
-        encoders.widen_types(model, seed=1)
+        pair_models.widen_types(model, seed=1)
         model.backbone.config.parts = 3
     with torch.no_grad():
         for parameter in model.parameters():
@@ -73,7 +76,7 @@ def batch_of(layout="ordered", tokens=10**6, count=20):
 def test_a_table_of_three_types_is_fresh_and_all_else_stays(name):
     before, model = new_model(name, context=False), new_model(name, context=False)
     state = torch.random.get_rng_state()
-    assert encoders.widen_types(model, seed=3)
+    assert pair_models.widen_types(model, seed=3)
     assert torch.equal(state, torch.random.get_rng_state())
     table = model.backbone.embeddings.token_type_embeddings
     assert table.weight.shape[0] == table.num_embeddings == model.backbone.config.type_vocab_size == 3
@@ -86,22 +89,22 @@ def test_a_table_of_three_types_is_fresh_and_all_else_stays(name):
     assert now.keys() == former.keys()
     assert model.takes_types and model.fresh[-1] == "types"
     again, other = new_model(name, context=False), new_model(name, context=False)
-    encoders.widen_types(again, seed=3)
-    encoders.widen_types(other, seed=4)
+    pair_models.widen_types(again, seed=3)
+    pair_models.widen_types(other, seed=4)
     assert torch.equal(again.backbone.embeddings.token_type_embeddings.weight, table.weight)
     assert not torch.equal(other.backbone.embeddings.token_type_embeddings.weight, table.weight)
-    assert not encoders.widen_types(model, seed=5)  # wide enough: kept
+    assert not pair_models.widen_types(model, seed=5)  # wide enough: kept
     assert torch.equal(model.backbone.embeddings.token_type_embeddings.weight, again.backbone.embeddings.token_type_embeddings.weight)
 
 
 @pytest.mark.parametrize("types", [True, False])
 def test_an_offset_that_is_no_type_stays_under_the_fresh_rows(types, tokenizer):
-    model = encoders.tiny(tokenizer, mlm=False)
+    model = loading.tiny(tokenizer, mlm=False)
     model.tokenizer = copy.deepcopy(tokenizer)
     model.tokenizer.model_input_names = ["input_ids", "attention_mask", *["token_type_ids"] * types]
     with torch.no_grad():
         model.backbone.embeddings.token_type_embeddings.weight.fill_(7)
-    encoders.widen_types(model, seed=3)
+    pair_models.widen_types(model, seed=3)
     means = model.backbone.embeddings.token_type_embeddings.weight.mean(1)
     assert torch.allclose(means, torch.full((3,), 0.0 if types else 7.0), atol=0.02)
 
@@ -110,7 +113,7 @@ def test_the_generator_has_the_discriminators_types_even_where_its_own_were_othe
     for narrow in ({}, {"type_vocab_size": 1}):
         model = test_electra.new_model(narrow=narrow)
         assert test_electra.shared(model) == [True, True, narrow == {}, True]
-        encoders.widen_types(model)
+        pair_models.widen_types(model)
         assert test_electra.shared(model) == [True] * 4
         assert model.generator.config.type_vocab_size == 3 and model.generator_takes_types
 
@@ -123,11 +126,11 @@ def test_the_generator_has_the_discriminators_types_even_where_its_own_were_othe
     ],
 )
 def test_backbones_without_token_types_are_refused_by_name(config, named, tokenizer, tmp_path):
-    model = encoders.from_config(type(config)(**config.to_diff_dict() | {"vocab_size": len(tokenizer)}), tokenizer, mlm=False)
+    model = loading.from_config(type(config)(**config.to_diff_dict() | {"vocab_size": len(tokenizer)}), tokenizer, mlm=False)
     model.save(tmp_path / "model")
-    assert encoders.start_from(tmp_path / "model", tokenizer, 32).parts == 2
+    assert loading.start_from(tmp_path / "model", tokenizer, 32).parts == 2
     with pytest.raises(ValueError, match=rf"^{named} has no token types.*take a backbone that has them \(roberta, bert, electra\)"):
-        encoders.start_from(tmp_path / "model", tokenizer, 32, context=True)
+        loading.start_from(tmp_path / "model", tokenizer, 32, context=True)
 
 
 @torch.no_grad()
@@ -208,8 +211,8 @@ def test_a_head_learns_from_its_own_objective_alone():
 
 
 def test_heads_begin_as_copies_that_do_not_share(tokenizer):
-    model = encoders.start_from("tiny", tokenizer, 64, mlm=True, context=True, members=3)
-    shared = encoders.start_from("tiny", tokenizer, 64, mlm=True, context=True)
+    model = loading.start_from("tiny", tokenizer, 64, mlm=True, context=True, members=3)
+    shared = loading.start_from("tiny", tokenizer, 64, mlm=True, context=True)
     assert len(model.pairs) == 3 and len(shared.pairs) == 1
     for head in model.pairs:
         assert_same(parameters(shared.pair), parameters(head))
@@ -221,7 +224,7 @@ def test_heads_begin_as_copies_that_do_not_share(tokenizer):
 
 @pytest.fixture(params=["tiny", "tiny_electra"])
 def saved(request, tokenizer, tmp_path):
-    model = encoders.start_from(request.param, tokenizer, 64, seed=2, mlm=True, context=True, members=3)
+    model = loading.start_from(request.param, tokenizer, 64, seed=2, mlm=True, context=True, members=3)
     with torch.no_grad():
         for number, head in enumerate(model.pairs):
             for parameter in head.parameters():
@@ -231,7 +234,7 @@ def saved(request, tokenizer, tmp_path):
 
 def test_a_saved_model_comes_back_with_its_types_and_heads(saved):
     model, folder = saved
-    again = encoders.load(folder, mlm=True)
+    again = loading.load(folder, mlm=True)
     assert_same(parameters(model), parameters(again))
     assert (again.parts, again.fresh, again.takes_types, len(again.pairs)) == (3, (), True, 3)
     bare = AutoModel.from_pretrained(folder)
@@ -244,42 +247,42 @@ def test_a_saved_model_comes_back_with_its_types_and_heads(saved):
 
 def test_fine_tuning_starts_from_the_first_head(saved, caplog):
     model, folder = saved
-    plain = encoders.start_from(folder, model.tokenizer, 64, context=True)
+    plain = loading.start_from(folder, model.tokenizer, 64, context=True)
     assert "one pair head an objective; the first is taken, not pair_2, pair_3" in caplog.text
     assert (plain.parts, plain.fresh, len(plain.pairs)) == (3, (), 1)
     assert_same(parameters(model.backbone), parameters(plain.backbone))
     assert_same(parameters(model.pair), parameters(plain.pair))
-    anew = encoders.start_from(folder, model.tokenizer, 64, context=True, keep_head=False, members=3)
+    anew = loading.start_from(folder, model.tokenizer, 64, context=True, keep_head=False, members=3)
     assert anew.fresh == ("pair",)
     assert all(not torch.equal(one.classifier.dense.weight, two.classifier.dense.weight) for one, two in zip(anew.pairs, model.pairs))
     plain.save(folder.parent / "one")
-    more = encoders.load(folder.parent / "one", members=2)
+    more = loading.load(folder.parent / "one", members=2)
     assert_same(parameters(more.pair), parameters(more.pair_2))
     assert_same(parameters(model.pair), parameters(more.pair_2))
-    assert len(encoders.load(folder.parent / "one").pairs) == 1
+    assert len(loading.load(folder.parent / "one").pairs) == 1
 
 
 def test_parts_are_kept_where_types_are_many(saved):
     """Pairs may be read by a model of three types, and a model of pairs is told from one of three parts."""
     model, folder = saved
-    pairs = encoders.start_from(folder, model.tokenizer, 64)
+    pairs = loading.start_from(folder, model.tokenizer, 64)
     assert (pairs.parts, pairs.backbone.config.type_vocab_size) == (2, 3)
     pairs.save(folder.parent / "pairs")
-    assert encoders.load(folder.parent / "pairs").parts == 2
+    assert loading.load(folder.parent / "pairs").parts == 2
     assert_same(parameters(pairs.backbone), parameters(model.backbone))
 
 
 def test_a_model_of_pairs_is_widened_and_said_so(tokenizer, tmp_path, caplog):
-    first = encoders.tiny(tokenizer, seed=5)
+    first = loading.tiny(tokenizer, seed=5)
     first.save(tmp_path / "pairs")
     assert "parts" not in (tmp_path / "pairs" / "config.json").read_text()
-    model = encoders.start_from(tmp_path / "pairs", tokenizer, 64, seed=7, mlm=True, context=True)
+    model = loading.start_from(tmp_path / "pairs", tokenizer, 64, seed=7, mlm=True, context=True)
     assert model.fresh == ("types",)
     assert "a fresh table (seed 7) of 3 token types" in caplog.text
     assert_same(parameters(first.pair), parameters(model.pair))
     model.save(tmp_path / "wide")
     caplog.clear()
-    again = encoders.start_from(tmp_path / "wide", tokenizer, 64, seed=8, mlm=True, context=True)
+    again = loading.start_from(tmp_path / "wide", tokenizer, 64, seed=8, mlm=True, context=True)
     assert again.fresh == () and not caplog.text
     assert_same(parameters(model), parameters(again))
 
@@ -288,9 +291,9 @@ def test_the_shortest_input_has_room_for_three_parts(tokenizer):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a"]
     for kind, own, shortest in (("roberta", tokenizer, 9), ("bert", BertTokenizer(vocab={word: n for n, word in enumerate(words)}), 7)):
         model = new_model(kind, own)
-        encoders.check_length(model, shortest)
+        loading.check_length(model, shortest)
         with pytest.raises(ValueError, match=f"{shortest} to .* got {shortest - 1}"):
-            encoders.check_length(model, shortest - 1)
+            loading.check_length(model, shortest - 1)
 
 
 # ------------------------------------------------------------------ ranking
@@ -314,10 +317,10 @@ def ranker(request, tokenizer):
         words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "?", *(w for word in WORDS for w in (word, f"##{word}"))]
         own = BertTokenizer(vocab={word: n for n, word in enumerate(words)})
     config = type(CONFIGS[request.param])(**CONFIGS[request.param].to_diff_dict() | {"vocab_size": len(own), "initializer_range": 0.3})
-    model = encoders.from_config(config, own, mlm=False)
-    encoders.widen_types(model, seed=1)
+    model = loading.from_config(config, own, mlm=False)
+    pair_models.widen_types(model, seed=1)
     model.backbone.config.parts = 3
-    return ranking.Ranker(model, max_tokens=40)
+    return rank.Ranker(model, max_tokens=40)
 
 
 @torch.no_grad()
@@ -368,7 +371,7 @@ def test_contexts_that_do_not_fit_are_refused(ranker, tokenizer):
     for wrong in ("ab", ("b", "a", "x"), "x"):
         with pytest.raises(ValueError, match=r"\(sentence before, sentence after\) of each candidate expected, got"):
             ranker.rank("q", ["c"], contexts=[wrong])
-    pairs = ranking.Ranker(encoders.tiny(tokenizer, mlm=False))
+    pairs = rank.Ranker(loading.tiny(tokenizer, mlm=False))
     with pytest.raises(ValueError, match="takes no contexts"):
         pairs.rank("q", ["c"], contexts=[("b", "a")])
 
@@ -376,19 +379,19 @@ def test_contexts_that_do_not_fit_are_refused(ranker, tokenizer):
     with pytest.raises(ValueError, match="the row order of these data is no document's"):
         ranker.score(bare, progress=False)
     assert len(pairs.score(bare, progress=False)) == 16
-    known = ranking._Ordered(bare)  # single sentences: nothing stands around them
+    known = rank._Ordered(bare)  # single sentences: nothing stands around them
     assert ranker.score(known, progress=False).score.tolist() == pytest.approx(slow_scores(ranker, bare), abs=1e-4)
 
 
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_another_context_is_scored_again(ranker, tokenizer, tmp_path, side, monkeypatch):
-    monkeypatch.setattr(ranking, "WINDOW", 4)
+    monkeypatch.setattr(rank, "WINDOW", 4)
     asked = questions()
     changed = [*asked[:3], replace(asked[3], candidates=(replace(asked[3].candidates[0], **{side: "other"}), *asked[3].candidates[1:]))]
     changed += asked[4:]
-    seen, window = [], next(window for window in ranking._windows(changed) if changed[3] in window)
+    seen, window = [], next(window for window in rank._windows(changed) if changed[3] in window)
     size = sum(len(question.candidates) for question in window)
-    for given, expected in ((ranker, size), (ranking.Ranker(encoders.tiny(tokenizer, mlm=False)), 0)):  # pairs have no context to change
+    for given, expected in ((ranker, size), (rank.Ranker(loading.tiny(tokenizer, mlm=False)), 0)):  # pairs have no context to change
         hook = given.model.register_forward_pre_hook(lambda model, arguments: seen.append(len(arguments[0]["input_ids"])))
         folder = tmp_path / str(expected)
         given.score(asked, progress=False, folder=folder)

@@ -13,8 +13,11 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import PreTrainedTokenizerFast
 
 from asutil import corpus as c
-from asutil import hub, inputs, objectives, sampling, tokenizers
-from asutil.sampling import Sampler
+from asutil import inputs, sampling
+from asutil.corpus import tokenizers
+from asutil.io import hub
+from asutil.sampling import Sampler, objectives
+from asutil.sampling import sampler as samplers
 from trust.laws import CONTEXTUAL as LEFT
 from trust.laws import Listed, Text, check_epoch, check_group, groups, numbered
 
@@ -71,7 +74,7 @@ def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_non
 
 @pytest.mark.parametrize(("flags", "longest"), [("1101", 3), ("0110", 2), ("0000", 0), ("11", 2), ("", 0), ("10101", 2)])
 def test_the_longest_run_goes_round(flags, longest):
-    assert sampling._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
+    assert samplers._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
 
 
 def test_spans_are_placed_uniformly():
@@ -135,7 +138,7 @@ def test_all_says_its_members_too(corpus):
     union = Sampler(corpus, "all")
     whole = union.spans(np.arange(len(union)))
     assert np.bincount(whole.members).tolist() == [min(len(member) for member in union.members)] * 3
-    assert (whole.kinds[whole.members == 2] != sampling.HARD).all()  # psd, the third, has no hard negatives
+    assert (whole.kinds[whole.members == 2] != samplers.HARD).all()  # psd, the third, has no hard negatives
 
 
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
@@ -233,12 +236,12 @@ def test_overlap_equals_a_slow_count(corpus):
         rest = set(range(start, start + len(text.paragraphs[example.paragraph[1]]))) - taken
         assert set(example.sentences[2]) <= rest
         shares.append(len(example.sentences[2]) / len(rest))
-    found = sampling.context_overlap(corpus, seed=3, size=200)
+    found = samplers.context_overlap(corpus, seed=3, size=200)
     assert found["examples"] == 200 and found["identical"] == np.mean([share == 1 for share in shares])
     assert found["overlap"] == pytest.approx(np.mean(shares))
     assert found["paragraph_sentences"] == np.mean([len(paragraph) for paragraph in text.paragraphs])
     assert 0.1 < found["identical"] < found["overlap"] < 1
-    held_out = sampling.context_overlap(corpus, split="validation")
+    held_out = samplers.context_overlap(corpus, split="validation")
     assert held_out["examples"] == len(Sampler(corpus, "dslc", split="validation")) != len(sampler)
 
 

@@ -6,7 +6,11 @@ import pytest
 import torch
 from transformers import RobertaConfig
 
-from asutil import encoders, inputs, metrics, questions, rankers, sampling, tokenizers, training
+from asutil import inputs, metrics, sampling, training
+from asutil.corpus import tokenizers
+from asutil.data import answers
+from asutil.models import loading
+from asutil.tasks import rankers
 
 from .conftest import Stopping
 
@@ -36,15 +40,15 @@ def data(tmp_path_factory):
     tokenizer = tokenizers.train_tokenizer([f"where is {name}? {name} is old. it is here. it is there." for name in NAMES] * 2, 300)
     size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 514}
     config = RobertaConfig(vocab_size=300, type_vocab_size=1, pad_token_id=1, initializer_range=0.05, **size)
-    encoders.from_config(config, tokenizer, seed=1, mlm=False).save(folder / "model")
-    return questions.load(folder), folder / "model"
+    loading.from_config(config, tokenizer, seed=1, mlm=False).save(folder / "model")
+    return answers.load_answers(folder), folder / "model"
 
 
 def learnt(data, folder, context):
     """The ranker of a fine-tuning as a notebook runs it, and its metrics on the test questions."""
     splits, start = data
     tokenizer = tokenizers.load_tokenizer(start)
-    model = encoders.start_from(start, tokenizer, 32, seed=1, context=context)
+    model = loading.start_from(start, tokenizer, 32, seed=1, context=context)
     batches = inputs.FinetuningBatches(inputs.Pairs(tokenizer, splits["train"], context=context), 24, 48, 32)
     training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=10, log_every=100, **USUAL)
     model.save(folder / "model")
@@ -75,7 +79,7 @@ def batches_of(corpus):
 
 @pytest.mark.parametrize(("name", "members"), [("tiny", 1), ("tiny", 3), ("tiny_electra", 3)])
 def test_the_accuracy_of_each_objective_is_that_of_a_loop_over_its_examples(held_out, tokenizer, name, members):
-    model = encoders.start_from(name, tokenizer, 96, seed=1, mlm=True, context=True, members=members)
+    model = loading.start_from(name, tokenizer, 96, seed=1, mlm=True, context=True, members=members)
     with torch.no_grad():
         for number, head in enumerate(model.pairs):  # so different that a wrong head shows
             list(head.parameters())[-1].copy_(torch.tensor([0.0, 0.0 if members == 1 else number - 1.0]))
@@ -95,7 +99,7 @@ def test_the_accuracy_of_each_objective_is_that_of_a_loop_over_its_examples(held
 
 def test_a_stopped_run_with_a_head_an_objective_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):
     def run(folder, batches):
-        model = encoders.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
+        model = loading.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
         training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=2, log_every=2, **USUAL | {"save_every": 2})
         return model, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
@@ -103,6 +107,6 @@ def test_a_stopped_run_with_a_head_an_objective_ends_in_the_same_bytes(corpus, t
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path / "stopped", Stopping(batches_of(corpus), 5))
     assert run(tmp_path / "stopped", batches_of(corpus))[1] == whole
-    start = encoders.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
+    start = loading.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
     for head in ("pair", "pair_2", "pair_3"):  # each has learnt
         assert any(not torch.equal(one, two) for one, two in zip(getattr(model, head).parameters(), getattr(start, head).parameters()))

@@ -2,10 +2,10 @@
 
 import pytest
 
-from asutil import experiments, rows, runs
+from aslab import papers, plan, runs
 
 PAPER = "contextual_as2"
-DATA = experiments.read(PAPER)
+DATA = papers.read(PAPER)
 TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
     "roberta": {"asnq": (2048, 1e-5, 10_000, 6), "wikiqa": (32, 5e-6, 1_000, 30), "newsas2": (256, 5e-6, 5_000, 8)},
     "electra": {"asnq": (1024, 1e-5, 10_000, 6), "wikiqa": (128, 2e-5, 1_000, 30), "newsas2": (128, 1e-5, 5_000, 8)},
@@ -14,7 +14,7 @@ TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
 
 def chain(row, dataset, seed=0):
     """The records of a row's runs at rung paper."""
-    made = [job for job in experiments.jobs(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
+    made = [job for job in plan.jobs(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
     return [
         {
             "notebook": job.notebook,
@@ -40,25 +40,25 @@ def test_every_row_has_the_printed_settings_of_its_data_sets(row):
             wanted = {"steps": 400_000, "batch_size": 4096, "peak_lr": 1e-4, "warmup_steps": 10_000, "max_tokens": 128}
             wanted |= {"splitter": "nltk", "min_sentence_chars": 20, "heads": "shared"}
             assert {name: one["settings"][name] for name in wanted} == wanted
-        assert experiments.at_paper_settings(DATA, row, dataset, [*before, last])
+        assert plan.at_paper_settings(DATA, row, dataset, [*before, last])
         its = TABLE_3[other][dataset][0]
         for name, value in (("weight_decay", 0.01), ("batch_size", its), ("architecture", "joint"), ("epochs", 40)):
             changed = {**last, "settings": settings | {name: value}}
-            assert not experiments.at_paper_settings(DATA, row, dataset, [*before, changed])
+            assert not plan.at_paper_settings(DATA, row, dataset, [*before, changed])
 
 
 def test_runs_come_baselines_first_and_private_data_never():
     for rung in ("small", "gpu"):
-        rows = list(dict.fromkeys(job.row for job in experiments.jobs(PAPER, rung)))
+        rows = list(dict.fromkeys(job.row for job in plan.jobs(PAPER, rung)))
         assert rows[:5] == ["roberta_base", "roberta_base_context", "roberta_dpc", "roberta_dslc", "roberta_sdc"]
     for rung in DATA["rungs"]:
-        assert not any(job.dataset.startswith("iqad") for job in experiments.jobs(PAPER, rung))
+        assert not any(job.dataset.startswith("iqad") for job in plan.jobs(PAPER, rung))
     assert set(DATA["private"]) == {"iqad_bench_1", "iqad_bench_2"}
 
 
 def test_claims_have_the_printed_sign():
     assert {tuple(claim["metric"]) for claim in DATA["claims"]} == {("p@1", "map")}
-    for claim in rows.claims(DATA):
+    for claim in papers.claims(DATA):
         a, b = (DATA["rows"][claim[row]]["published"][claim["dataset"]][claim["metric"]][0] for row in ("row_a", "row_b"))
         printed_otherwise = claim["id"] == "dslc_sdc_wikiqa"  # the advice of section 7 against table 1
         assert (a > b) == ((claim["sign"] == "+") != printed_otherwise), claim["id"]

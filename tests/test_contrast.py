@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil import losses
-from asutil.heads import QuestionTypeProjection, Siamese
+from asutil.models.heads import QuestionTypeProjection, Siamese
 from trust import slow
 
 

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import disk, hub, sources, tokenizers
+from asutil.corpus import cleaning, index, sources, tokenizers
+from asutil.io import disk, hub
 
 from .conftest import made_up_documents
 
@@ -53,15 +54,15 @@ def test_byte_level_text_is_lossless(tokenizer, tmp_path_factory, sentences):
 
 
 def test_workers_and_shards_make_the_same_bytes(documents, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(c, "SHARD_CHARACTERS", 5_000)
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
     for workers in (1, 3):
         c.build(documents, tokenizer, tmp_path / str(workers), workers=workers, source="same")
-    for name in [*(f"{a}.npy" for a in c.ARRAYS), "corpus.json"]:
+    for name in [*(f"{a}.npy" for a in index.ARRAYS), "corpus.json"]:
         assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
 
 
 def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, tmp_path, monkeypatch):
-    monkeypatch.setattr(c, "SHARD_CHARACTERS", 5_000)
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
     whole = c.build(documents, tokenizer, tmp_path / "whole")
 
     def stops():
@@ -74,19 +75,19 @@ def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, t
     done = sorted((tmp_path / ".index.building").glob("shard-*"))
     assert done
     calls = []
-    indexing = c.index
-    monkeypatch.setattr(c, "index", lambda *a, **k: calls.append(1) or indexing(*a, **k))
+    indexing = index.index
+    monkeypatch.setattr(index, "index", lambda *a, **k: calls.append(1) or indexing(*a, **k))
     again = c.build(documents, tokenizer, tmp_path / "index")
     assert again.info["sha256"] == whole.info["sha256"]
-    assert 0 < len(calls) == len(list(c._grouped(documents))) - len(done)
+    assert 0 < len(calls) == len(list(index._grouped(documents))) - len(done)
 
 
 def test_changed_documents_are_not_taken_from_an_old_shard(documents, tokenizer, tmp_path):
     changed = made_up_documents(seed=1)
-    c._shard(
+    index._shard(
         0, documents, tokenizer.backend_tokenizer.to_str(), True, settings := {"splitter": "blingfire", "min_sentence_chars": 0}, tmp_path
     )
-    c._shard(0, changed, tokenizer.backend_tokenizer.to_str(), True, settings, tmp_path)
+    index._shard(0, changed, tokenizer.backend_tokenizer.to_str(), True, settings, tmp_path)
     assert json.loads((tmp_path / "shard-000000" / "shard.json").read_text())["counts"]["documents"] == len(kept(changed))
 
 
@@ -94,7 +95,7 @@ def test_hashes_tell_sentences_apart(corpus):
     texts = [corpus.text([n]) for n in range(corpus.info["sentences"])]
     assert len(set(texts)) == len(set(corpus.hashes.tolist()))
     tokens, offsets = np.array([1, 2, 2, 1, 1, 2], np.uint16), np.array([0, 2, 4, 6])
-    first, swapped, same = c.sentence_hashes(tokens, offsets).tolist()
+    first, swapped, same = index.sentence_hashes(tokens, offsets).tolist()
     assert first == same != swapped
 
 
@@ -119,7 +120,7 @@ def test_held_out_documents_are_those_whose_own_hash_is_low(tokenizer, tmp_path)
 
 
 def test_two_percent_of_many_documents_are_held_out():
-    hashes = [c.document_hash([f"Paragraph {n} of a document.", "Another one."]) for n in range(20_000)]
+    hashes = [index.document_hash([f"Paragraph {n} of a document.", "Another one."]) for n in range(20_000)]
     share = np.mean(np.array(hashes, np.uint64) <= np.uint64(0.02 * 2**64))
     assert abs(share - 0.02) < 4 * (0.02 * 0.98 / 20_000) ** 0.5
 
@@ -135,7 +136,7 @@ def test_a_document_is_held_out_in_every_corpus_that_has_it(documents, tokenizer
     assert held_out(last) == held_out(c.build([*own, *others], tokenizer, tmp_path / "first"))
     reverse, twice = c.build(own[::-1], tokenizer, tmp_path / "reverse"), c.build([*own, *own], tokenizer, tmp_path / "twice")
     assert held_out(reverse) == held_out(twice) == expected and twice.validation.sum() == 2 * alone.validation.sum()
-    monkeypatch.setattr(c, "SHARD_CHARACTERS", 5_000)
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
     for name, texts, options in (
         ("shards", own, {"workers": 3}),
         ("tokens", own, {"tokenizer": other_tokenizer}),
@@ -186,7 +187,7 @@ def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(docum
     ],
 )
 def test_cleaning(document, expected):
-    assert c.clean(document) == expected
+    assert cleaning.clean(document) == expected
 
 
 def test_min_sentence_chars_leaves_short_sentences_out(tokenizer, tmp_path):
@@ -233,7 +234,7 @@ def test_tokenizer_without_prefix_space_is_refused(documents, tokenizer, tmp_pat
 def test_an_index_of_pickled_objects_is_refused(documents, tokenizer, tmp_path):
     info = c.build(documents, tokenizer, tmp_path).info
     np.save(tmp_path / "sentences.npy", np.array([{}], dtype=object), allow_pickle=True)
-    sums = {name: hub.sha256(tmp_path / f"{name}.npy") for name in c.ARRAYS}
+    sums = {name: hub.sha256(tmp_path / f"{name}.npy") for name in index.ARRAYS}
     disk.write_json(tmp_path / "corpus.json", info | {"sha256": sums})  # it says that they are what was written
     with pytest.raises(ValueError, match=r"sentences.npy is damaged, cut short or a pickle, which is refused: build the index again"):
         c.Corpus.open(tmp_path)
@@ -257,7 +258,7 @@ def test_disk_full_leaves_nothing_that_opens(documents, tokenizer, tmp_path, mon
     def full(path, array):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr(c.np, "save", full)
+    monkeypatch.setattr(index.np, "save", full)
     with pytest.raises(OSError, match="index failed .*No space left"):
         c.build(documents, tokenizer, tmp_path / "index")
     assert not (tmp_path / "index").exists()
@@ -267,7 +268,7 @@ def test_disk_full_leaves_nothing_that_opens(documents, tokenizer, tmp_path, mon
 
 def test_unknown_splitter():
     with pytest.raises(ValueError, match="splitter is blingfire or nltk, got 'spacy'"):
-        c.splitter_function("spacy")
+        cleaning.splitter_function("spacy")
 
 
 def test_nltk_without_its_data_says_what_to_install_before_anything_is_read(tokenizer, tmp_path, monkeypatch):
@@ -282,7 +283,7 @@ def test_nltk_without_its_data_says_what_to_install_before_anything_is_read(toke
 
 def test_nltk_splits_where_its_data_are():
     try:
-        split = c.splitter_function("nltk")
+        split = cleaning.splitter_function("nltk")
     except LookupError:
         pytest.skip("needs NLTK's data: python -m nltk.downloader punkt_tab")
     assert split("One sentence. Another one.") == ["One sentence.", "Another one."]
@@ -334,7 +335,7 @@ def test_missing_sources_say_what_was_expected(tmp_path, monkeypatch):
 
 
 def test_no_network_and_no_mirror_names_the_variable():
-    script = "import asutil.sources as s; list(s.documents('wikimedia/wikipedia'))"
+    script = "import asutil.corpus.sources as s; list(s.documents('wikimedia/wikipedia'))"
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "ASUTIL_MIRROR": ""}
     result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
     assert result.returncode != 0
@@ -390,7 +391,7 @@ def test_what_python_alone_refuses_is_said_with_file_and_line(tmp_path, line, sa
 
 
 def test_a_reference_to_an_endless_number_is_a_character(documents):
-    assert c.clean(f"{'Some prose in a paragraph. ' * 9}&#{'9' * 5000};")[0].endswith("\ufffd")
+    assert cleaning.clean(f"{'Some prose in a paragraph. ' * 9}&#{'9' * 5000};")[0].endswith("\ufffd")
 
 
 def test_an_empty_corpus_is_said_with_its_source(tokenizer, tmp_path):

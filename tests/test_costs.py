@@ -10,8 +10,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
+from pages import costs
 
-from asutil import costs, experiments, hours, rows
+from aslab import hours, papers, plan
 
 ROOT = Path(__file__).resolve().parents[1]
 PAYLOAD = "<script>alert('x')</script>"
@@ -19,7 +20,7 @@ PAYLOAD = "<script>alert('x')</script>"
 
 @pytest.fixture(scope="module")
 def tables():
-    return {paper: costs.table(paper) for paper in rows.papers()}
+    return {paper: costs.table(paper) for paper in papers.papers()}
 
 
 def test_a_pretraining_by_hand(tables):
@@ -67,7 +68,7 @@ def test_parameters_are_those_of_the_models():
     import torch
     from transformers import ElectraConfig, ElectraForMaskedLM, LongformerConfig, LongformerModel, RobertaConfig, RobertaModel
 
-    assert costs.ROBERTA.parameters == rows.read("joint_inference")["parameters"]["RoBERTa-Base"]
+    assert costs.ROBERTA.parameters == papers.read("joint_inference")["parameters"]["RoBERTa-Base"]
     with torch.device("meta"):
         roberta = RobertaModel(RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1), add_pooling_layer=False)
         sizes = {"vocab_size": 50265, "max_position_embeddings": 4098, "type_vocab_size": 1, "attention_window": [512] * 12}
@@ -93,10 +94,10 @@ def test_twice_the_steps_are_twice_the_tokens_and_longer_texts_cost_more_for_eac
 
 def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
     for paper, lines in tables.items():
-        planned = experiments.jobs(paper, "paper", folder_for=costs._place)
+        planned = plan.jobs(paper, "paper", folder_for=costs._place)
         searches = {job.search for job in planned if job.search}
-        data = rows.read(paper)
-        follow = sum(len(rows.seeds(data, name.split("-")[2], "paper")) - 1 for name in searches)
+        data = papers.read(paper)
+        follow = sum(len(papers.seeds(data, name.split("-")[2], "paper")) - 1 for name in searches)
         assert len(lines) == len(planned) + follow and (lines.gpu_hours > 0).all()
         assert costs.by_notebook(paper)["runs"].sum() == len(lines)
     assert set(tables["asbert"].steps[tables["asbert"].row == "glove"]) == {0}
@@ -137,7 +138,7 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
         shown = table()
         assert shown.startswith("<table") and "nan" not in shown, name
         if name in ("rungs", "full", "stated"):
-            assert all(f">{paper}" in shown for paper in rows.papers()), name
+            assert all(f">{paper}" in shown for paper in papers.papers()), name
     text = (ROOT / "book" / "costs.md").read_text("utf-8")
     assert all(f"```{{as2-costs}} {name}\n" in text for name in page.TABLES)
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil import docstrings, questions, sources
+from asutil.corpus import docstrings, sources
+from asutil.data import answers
 
 FOLDER = Path(__file__).parents[1] / "data_cards"
 CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")
@@ -18,8 +19,8 @@ def parts(path):
 
 
 def test_there_is_a_card_for_every_data_set():
-    assert {path.stem for path in CARDS} >= {*questions.NAMES, "wqa", "iqad"}
-    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in questions.HUB.values())}
+    assert {path.stem for path in CARDS} >= {*answers.NAMES, "wqa", "iqad"}
+    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in answers.HUB.values())}
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
@@ -33,12 +34,12 @@ def test_headings_and_front_matter_follow_the_template(path):
         assert section.strip()
 
 
-@pytest.mark.parametrize("name", list(questions.HUB))
+@pytest.mark.parametrize("name", list(answers.HUB))
 def test_counts_are_those_that_loading_asserts(name):
     front, _ = parts(FOLDER / f"{name}.md")
-    assert front["hub_id"] == questions.HUB[name][0]
+    assert front["hub_id"] == answers.HUB[name][0]
     counts = {p: {side: tuple(count.values()) for side, count in sides.items()} for p, sides in front["counts"].items()}
-    assert counts == questions.COUNTS[name]
+    assert counts == answers.COUNTS[name]
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
@@ -57,4 +58,4 @@ def test_counts_of_pydocs_with_the_pinned_versions():
     front, _ = parts(FOLDER / "pydocs.md")
     if front["fingerprint"] != docstrings.fingerprint(docstrings.NUMPYDOC):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
-    assert {side: split.report["kept"] for side, split in questions.load("pydocs").items()} == front["counts"]["clean"]
+    assert {side: split.report["kept"] for side, split in answers.load_answers("pydocs").items()} == front["counts"]["clean"]

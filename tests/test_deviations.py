@@ -8,9 +8,9 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from asutil import corpus as c
-from asutil import objectives, tokenizers
-from asutil.sampling import Sampler
-from asutil.spans import HARD
+from asutil.corpus import tokenizers
+from asutil.sampling import Sampler, objectives
+from asutil.sampling.spans import HARD
 
 PAGE = (Path(__file__).resolve().parents[1] / "book" / "deviations.md").read_text("utf-8")
 pytestmark = pytest.mark.mirror

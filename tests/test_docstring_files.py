@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from asutil import docstring_files
+from asutil.corpus import docstring_files
 
 FOUND = [("invented", "", "The package."), ("invented.a", "A", "A."), ("invented.a", "A.m", "It has a \ud800 alone.")]
 

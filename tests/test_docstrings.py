@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import docstrings
+from asutil.corpus import docstrings
 
 FUNCTION = '''
 def area(width, height, *args, unit="m"):

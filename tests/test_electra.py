@@ -18,9 +18,11 @@ from transformers import (
     ElectraForPreTraining,
 )
 
-from asutil import electra, encoders, inputs, losses, sampling, training
-from asutil.heads import PairEncoder
-from asutil.tokenizers import tokenizer_for
+from asutil import inputs, losses, sampling, training
+from asutil.corpus.tokenizers import tokenizer_for
+from asutil.models import electra, loading
+from asutil.models.pair import PairEncoder
+from asutil.training import trainer
 
 from .conftest import Stopping
 from .test_encoders import assert_same, parameters
@@ -75,7 +77,7 @@ def losses_of(model, batch, **weights):
     model.zero_grad()
     total, parts = 0, 0
     for micro in batch["micro"]:
-        loss, found = training.micro_loss(model(micro), micro, batch, **weights)
+        loss, found = trainer.micro_loss(model(micro), micro, batch, **weights)
         loss.backward()
         total, parts = total + loss.item(), parts + found
     gradients = {name: p.grad for name, p in model.named_parameters()}
@@ -122,10 +124,10 @@ def test_the_loss_is_the_sum_weighted_by_hand():
         functional.cross_entropy(pair, micro["labels"]),
         functional.binary_cross_entropy_with_logits(detection[kept], replaced[kept].float()),
     ]
-    loss, parts = training.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch)
+    loss, parts = trainer.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch)
     torch.testing.assert_close(parts, torch.stack(by_hand))
     torch.testing.assert_close(loss, by_hand[0] + by_hand[1] + 50 * by_hand[2])
-    other = training.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch, 0.5, 3.0, 7.0)[0]
+    other = trainer.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch, 0.5, 3.0, 7.0)[0]
     torch.testing.assert_close(other, 0.5 * by_hand[0] + 3 * by_hand[1] + 7 * by_hand[2])
 
 
@@ -252,18 +254,18 @@ def test_other_vocabularies_or_sizes_are_refused():
 
 def test_a_generator_that_reads_less_limits_the_length(tokenizer):
     with pytest.raises(ValueError, match="to 70 for this model, got 71"):
-        encoders.check_length(new_model(tokenizer, narrow={"max_position_embeddings": 70}), 71)
+        loading.check_length(new_model(tokenizer, narrow={"max_position_embeddings": 70}), 71)
 
 
 # ------------------------------------------------------------------ from scratch
 
 
 def test_tiny_electra_is_small_and_a_function_of_its_seed(tokenizer):
-    model = encoders.start_from("tiny_electra", tokenizer, 128, seed=1, mlm=True)
+    model = loading.start_from("tiny_electra", tokenizer, 128, seed=1, mlm=True)
     state = torch.random.get_rng_state()
     assert_same(parameters(model), parameters(electra.tiny(tokenizer, seed=1)))
     assert torch.equal(state, torch.random.get_rng_state())
-    without = encoders.start_from("tiny_electra", tokenizer, 128, seed=1)
+    without = loading.start_from("tiny_electra", tokenizer, 128, seed=1)
     assert type(without) is PairEncoder and without.mlm is None and without.fresh == ("pair",)
     assert_same(parameters(model.backbone), parameters(without.backbone))
     assert_same(parameters(model.pair), parameters(without.pair))
@@ -272,7 +274,7 @@ def test_tiny_electra_is_small_and_a_function_of_its_seed(tokenizer):
     at_8192 = sum(p.numel() for p in model.parameters()) + (8192 - len(tokenizer)) * 129  # an embedding and a bias a token
     assert 1.5e6 < at_8192 < 2e6
     with pytest.raises(ValueError, match="tiny_electra has its own, got own"):
-        encoders.start_from("tiny_electra", tokenizer, 128, mlm=True, generator="own")
+        loading.start_from("tiny_electra", tokenizer, 128, mlm=True, generator="own")
 
 
 def test_both_tiny_models_have_one_tokenizer(tmp_path):
@@ -366,7 +368,7 @@ def test_validation_is_a_function_of_its_seed_and_reads_the_samples(corpus, toke
 
 
 def test_the_discriminator_alone_logs_no_detection(tokenizer, corpus, tmp_path):
-    model = encoders.start_from("tiny_electra", tokenizer, 64)
+    model = loading.start_from("tiny_electra", tokenizer, 64)
     result = training.train(model, batches_of(corpus, "ordered", 2), tmp_path, **USUAL)
     assert "detection_loss" not in result["log"][0] and result["log"][0]["mlm_loss"] == 0
 
@@ -377,5 +379,5 @@ def test_without_a_masked_token_there_is_still_a_loss():
     none = micro | {name: micro[name][:0] for name in ("masked_positions", "masked_targets")}
     pair, mlm, (detection, replaced, real) = model(none)
     assert mlm.shape == (0, 60) and not replaced.any()
-    _, parts = training.micro_loss((pair, mlm, (detection, replaced, real)), none, batch | {"masked": 0})
+    _, parts = trainer.micro_loss((pair, mlm, (detection, replaced, real)), none, batch | {"masked": 0})
     assert parts[0] == 0 and parts[2] == losses.replaced_token(detection, replaced, real)

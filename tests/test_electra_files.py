@@ -4,8 +4,12 @@ import pytest
 import torch
 from transformers import AutoModel, AutoModelForMaskedLM, BertTokenizer, ElectraConfig, ElectraForMaskedLM, ElectraForPreTraining
 
-from asutil import disk, electra, encoders, inputs, runs, tokenizers
-from asutil.heads import PairEncoder
+from aslab import runs
+from asutil import inputs
+from asutil.corpus import tokenizers
+from asutil.io import disk
+from asutil.models import electra, loading
+from asutil.models.pair import PairEncoder
 
 from .test_electra import NARROW, WIDE, batch_of, new_model, shared
 from .test_encoders import assert_same, parameters
@@ -22,7 +26,7 @@ def saved(tokenizer, tmp_path):
 
 def test_a_loaded_pair_gives_the_same_outputs(saved):
     model, folder = saved
-    again = encoders.load(folder, mlm=True)
+    again = loading.load(folder, mlm=True)
     assert type(again) is electra.ElectraEncoder and again.fresh == ()
     assert shared(again) == [True] * 4
     assert_same(parameters(model), parameters(again))
@@ -46,12 +50,12 @@ def test_each_half_loads_with_transformers_alone(saved):
 
 def test_fine_tuning_starts_from_the_discriminator(saved):
     model, folder = saved
-    plain = encoders.start_from(folder, model.tokenizer, 64)
+    plain = loading.start_from(folder, model.tokenizer, 64)
     assert type(plain) is PairEncoder and plain.fresh == ()
     assert_same(parameters(model.backbone), parameters(plain.backbone))
     assert_same(parameters(model.pair), parameters(plain.pair))
-    assert encoders.start_from(folder, model.tokenizer, 64, keep_head=False).fresh == ("pair",)
-    anew = encoders.load(folder, mlm=True, keep_head=False)
+    assert loading.start_from(folder, model.tokenizer, 64, keep_head=False).fresh == ("pair",)
+    anew = loading.load(folder, mlm=True, keep_head=False)
     assert anew.fresh == ("pair",)
     assert_same(parameters(model.detection), parameters(anew.detection))
     assert not torch.equal(anew.pair.classifier.dense.weight, model.pair.classifier.dense.weight)
@@ -68,7 +72,7 @@ def test_a_save_that_fails_leaves_the_former_pair(saved, monkeypatch):
     with pytest.raises(OSError, match="No space left"):
         other.save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
-    assert_same(parameters(model), parameters(encoders.load(folder, mlm=True)))
+    assert_same(parameters(model), parameters(loading.load(folder, mlm=True)))
 
 
 @pytest.fixture
@@ -86,7 +90,7 @@ def mirrored(tmp_path, monkeypatch):
 
 
 def test_a_pair_of_the_hub_is_found_by_the_discriminators_name(mirrored):
-    model = encoders.start_from(HUB, tokenizers.load_tokenizer(HUB), 64, mlm=True)
+    model = loading.start_from(HUB, tokenizers.load_tokenizer(HUB), 64, mlm=True)
     assert model.fresh == ("pair",)
     assert shared(model) == [True] * 4
     discriminator = ElectraForPreTraining.from_pretrained(mirrored / "electra-base-discriminator")
@@ -103,20 +107,20 @@ def test_a_named_generator_is_taken(mirrored, saved, tokenizer):
     own, folder = saved
     other = electra.tiny(tokenizer, seed=3)
     with pytest.raises(ValueError, match=r"\(400, 16\) expected, got \(400, 128\)"):
-        encoders.load(folder, mlm=True, generator=other.save(folder.parent / "other"))
+        loading.load(folder, mlm=True, generator=other.save(folder.parent / "other"))
     other = new_model(tokenizer, seed=9, wide={"vocab_size": len(tokenizer)}, narrow={"vocab_size": len(tokenizer), "hidden_size": 4})
     other.save(folder.parent / "other")
     for place in (folder.parent / "other", folder.parent / "other" / "generator"):  # a saved pair, and a bare folder
-        model = encoders.load(folder, mlm=True, generator=place)
+        model = loading.load(folder, mlm=True, generator=place)
         assert_same(parameters(other.generator.generator_predictions), parameters(model.generator.generator_predictions))
         assert_same(parameters(own.backbone), parameters(model.backbone))
     run = folder.parent / "pretrain-psd-0123456789ab"
     run.mkdir()
     (folder.parent / "other").rename(run / "model")
     with pytest.raises(ValueError, match="not a finished run"):
-        encoders.load(folder, mlm=True, generator=run)
+        loading.load(folder, mlm=True, generator=run)
     disk.write_json(run / "record.json", {} | runs.hashes(run))
-    model = encoders.start_from(folder, tokenizer, 64, mlm=True, generator=str(run))
+    model = loading.start_from(folder, tokenizer, 64, mlm=True, generator=str(run))
     assert_same(parameters(other.generator.generator_predictions), parameters(model.generator.generator_predictions))
 
 
@@ -124,20 +128,20 @@ def test_what_is_no_generator_is_refused(mirrored, saved, tokenizer, tmp_path):
     own, folder = saved
     (mirrored / "electra-base-discriminator").rename(mirrored / "electra")
     with pytest.raises(ValueError, match="google/electra comes without its generator"):
-        encoders.load("google/electra", mlm=True)
-    assert encoders.load("google/electra", mlm=True, generator=mirrored / "electra-base-generator").fresh == ("pair",)
+        loading.load("google/electra", mlm=True)
+    assert loading.load("google/electra", mlm=True, generator=mirrored / "electra-base-generator").fresh == ("pair",)
     (mirrored / "electra-base-generator" / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
-        encoders.load("google/electra", mlm=True, generator=mirrored / "electra-base-generator")
-    encoders.tiny(tokenizer).save(tmp_path / "roberta")
+        loading.load("google/electra", mlm=True, generator=mirrored / "electra-base-generator")
+    loading.tiny(tokenizer).save(tmp_path / "roberta")
     with pytest.raises(ValueError, match="an ELECTRA model expected, .* is roberta"):
-        encoders.load(folder, mlm=True, generator=tmp_path / "roberta")
+        loading.load(folder, mlm=True, generator=tmp_path / "roberta")
     with pytest.raises(ValueError, match=r"only the pre-training of ELECTRA has one, .* is roberta"):
-        encoders.load(tmp_path / "roberta", mlm=True, generator=folder)
+        loading.load(tmp_path / "roberta", mlm=True, generator=folder)
     with pytest.raises(ValueError, match="only the pre-training of ELECTRA has one"):
-        encoders.load(folder, generator=folder)
+        loading.load(folder, generator=folder)
     texts = ["other words stand here, and more of them"] * 9
     own.tokenizer = tokenizers.train_tokenizer(texts, 300)
     own.save(tmp_path / "strange")
     with pytest.raises(ValueError, match="another vocabulary than"):
-        encoders.load(folder, mlm=True, generator=tmp_path / "strange")
+        loading.load(folder, mlm=True, generator=tmp_path / "strange")

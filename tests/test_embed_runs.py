@@ -6,7 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import metrics, nearest, rankers, rundir
+from asutil import metrics
+from asutil.io import rundir
+from asutil.tasks import nearest, rankers
 
 from .conftest import WORDS
 from .test_notebooks import papermill, questions_file  # noqa: F401
@@ -57,18 +59,18 @@ def test_a_record_has_the_metrics_of_every_readout(made, architecture, ranks):
 
 
 def test_a_run_keeps_so_many_triplets_of_a_question(made, questions_file):  # noqa: F811
-    from asutil import questions
+    from asutil.data import answers
 
-    train = questions.load(str(questions_file))["train"]  # one right and three wrong candidates each
+    train = answers.load_answers(str(questions_file))["train"]  # one right and three wrong candidates each
     record = rundir.read_record(made["triplet"])
     assert record["settings"]["triplets_per_question"] == 2 and record["figures"]["examples"] == 2 * 2 * len(train)
 
 
 def test_the_ranker_of_a_run_gives_its_scores(made, questions_file):  # noqa: F811
-    from asutil import questions
+    from asutil.data import answers
 
     ranker, scores = rankers.load_ranker(made["triplet"], "cpu"), pd.read_parquet(made["triplet"] / "scores.parquet")
-    question = questions.load(str(questions_file))["test"][0]
+    question = answers.load_answers(str(questions_file))["test"][0]
     kept = scores.loc[scores["question_id"] == question.id, "score"].to_numpy()
     ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
     assert isinstance(ranker, nearest.Nearest) and ranker.by == "distance"

@@ -4,7 +4,10 @@ import pytest
 import torch
 from transformers import ElectraForMaskedLM, RobertaForMaskedLM
 
-from asutil import disk, embedded, embedding, encoders, evidence_models, hub, runs, tokenizers
+from aslab import runs
+from asutil.corpus import tokenizers
+from asutil.io import disk, hub
+from asutil.models import embedded, embedder, finder, loading
 
 TEXTS = ["a few words", "a longer text with more words than the other one", "two"]
 
@@ -13,7 +16,7 @@ TEXTS = ["a few words", "a longer text with more words than the other one", "two
 def run(tmp_path_factory, tokenizer):
     """A run of `pretrain` with the objective mlm, its weights far from a fresh model's."""
     folder = tmp_path_factory.mktemp("runs") / "pretrain-mlm-psd-mini-000000000001"
-    model = encoders.mini(tokenizer, seed=1)
+    model = loading.mini(tokenizer, seed=1)
     with torch.no_grad(), torch.random.fork_rng():
         for parameter in model.parameters():
             parameter.add_(0.05 * torch.randn_like(parameter))
@@ -40,8 +43,8 @@ def read_by(made, tokenizer):
 
 
 def test_it_is_the_run_in_half_precision(run, made, tokenizer):
-    trained = encoders.load(run, mlm=True)
-    loaded = encoders.start_from("pydocs_roberta", tokenizers.load_tokenizer("pydocs_roberta"), 256, mlm=True)
+    trained = loading.load(run, mlm=True)
+    loaded = loading.start_from("pydocs_roberta", tokenizers.load_tokenizer("pydocs_roberta"), 256, mlm=True)
     names = [name for name, _ in loaded.backbone.named_parameters() if "pooler" not in name]
     for name in names:
         torch.testing.assert_close(loaded.backbone.get_parameter(name), trained.backbone.get_parameter(name).half().float(), rtol=0, atol=0)
@@ -55,7 +58,7 @@ def test_it_is_the_run_in_half_precision(run, made, tokenizer):
 
 def test_an_electra_pair_begins_with_its_hidden_states_and_its_guesses(made, tokenizer):
     batch, text, hidden, logits = read_by(made, tokenizer)
-    model = encoders.start_from("pydocs_electra", tokenizer, 256, mlm=True).eval()
+    model = loading.start_from("pydocs_electra", tokenizer, 256, mlm=True).eval()
     assert model.fresh == ("pair", "detection")
     with torch.no_grad():
         found = model.backbone(**batch).last_hidden_state
@@ -71,7 +74,7 @@ def test_an_electra_pair_begins_with_its_hidden_states_and_its_guesses(made, tok
 @pytest.mark.parametrize("everywhere", [False, True])
 def test_a_longformer_begins_with_its_hidden_states_locally_and_globally(made, tokenizer, everywhere):
     batch, text, hidden, _ = read_by(made, tokenizer)
-    model = evidence_models.MADE_HERE["pydocs_longformer"](tokenizer).eval()
+    model = finder.MADE_HERE["pydocs_longformer"](tokenizer).eval()
     with torch.no_grad():
         found = model(**batch, global_attention_mask=batch["attention_mask"] * everywhere).last_hidden_state
     torch.testing.assert_close(found[text], hidden[text], atol=1e-4, rtol=1e-4)
@@ -79,7 +82,7 @@ def test_a_longformer_begins_with_its_hidden_states_locally_and_globally(made, t
 
 def test_an_led_begins_with_its_hidden_states(made, tokenizer):
     batch, text, hidden, _ = read_by(made, tokenizer)
-    model = evidence_models.MADE_HERE["pydocs_led"](tokenizer).eval()
+    model = finder.MADE_HERE["pydocs_led"](tokenizer).eval()
     with torch.no_grad():
         found = model.led.encoder(**batch).last_hidden_state
     torch.testing.assert_close(found[text], hidden[text], atol=5e-3, rtol=1e-3)  # its layer norm adds 1e-5, RoBERTa's 1e-12
@@ -87,16 +90,16 @@ def test_an_led_begins_with_its_hidden_states(made, tokenizer):
 
 def test_positions_are_repeated_in_long_inputs(made, tokenizer):
     table = RobertaForMaskedLM.from_pretrained(made, dtype=torch.float32).roberta.embeddings.position_embeddings.weight
-    long = evidence_models.MADE_HERE["pydocs_longformer"](tokenizer).embeddings.position_embeddings.weight
+    long = finder.MADE_HERE["pydocs_longformer"](tokenizer).embeddings.position_embeddings.weight
     assert len(table) == 258 and len(long) == 1026
     for place in (0, 1, 255, 256, 700, 1023):
         assert torch.equal(long[2 + place], table[2 + place % 256])
 
 
 def test_an_embedder_of_it_is_not_called_fresh(made, tokenizer):
-    settings = embedding.settings_of("untrained", "mean", 64)
-    assert embedding.start_from("pydocs_electra", tokenizer, settings).fresh == ()
-    assert embedding.start_from("tiny", tokenizer, settings).fresh == ("backbone",)
+    settings = embedder.settings_of("untrained", "mean", 64)
+    assert embedder.start_from("pydocs_electra", tokenizer, settings).fresh == ()
+    assert embedder.start_from("tiny", tokenizer, settings).fresh == ("backbone",)
 
 
 def test_the_same_name_with_other_weights_is_another_run(made, run, tmp_path):

@@ -13,8 +13,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from asutil import disk, embedding, heads, metrics, nearest, questions, rankers, rundir, tokenizers, weights
-from asutil.questions import Candidate, Question
+from asutil import metrics
+from asutil.corpus import tokenizers
+from asutil.data import answers
+from asutil.data.answers import Candidate, Question
+from asutil.io import checkpoints, disk, rundir
+from asutil.models import embedder, heads
+from asutil.tasks import nearest, rankers
 
 from .conftest import WORDS
 
@@ -23,7 +28,7 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 
 def settings_of(architecture="untrained", pooling="mean", max_tokens=32, **chosen):
     triplet = {"margin": 5.0, "distance": "squared", "selection": "all"} if architecture == "triplet" else {}
-    return embedding.settings_of(architecture, pooling, max_tokens, **(triplet | chosen))
+    return embedder.settings_of(architecture, pooling, max_tokens, **(triplet | chosen))
 
 
 def small_backbone(tokenizer, kind="roberta"):
@@ -32,7 +37,7 @@ def small_backbone(tokenizer, kind="roberta"):
         config = XLNetConfig(d_model=32, n_layer=2, n_head=2, d_inner=64, initializer_range=0.2, **ids)
     else:
         config = {"roberta": RobertaConfig, "bert": BertConfig}[kind](max_position_embeddings=66, **SIZES, **ids)
-    with weights.seeded(5):
+    with checkpoints.seeded(5):
         return AutoModel.from_config(config)
 
 
@@ -47,7 +52,7 @@ def folder(tokenizer, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def model(folder):
-    return embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of())
+    return embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of())
 
 
 def texts_of(count=30, seed=0, longest=40):
@@ -67,9 +72,9 @@ def by_transformers(folder, texts, pooling, max_tokens=32):
     return np.stack(found)
 
 
-@pytest.mark.parametrize("pooling", embedding.POOLINGS)
+@pytest.mark.parametrize("pooling", embedder.POOLINGS)
 def test_vectors_are_those_of_each_text_alone(folder, pooling):
-    model, texts = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(pooling=pooling)), ["", *texts_of()]
+    model, texts = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(pooling=pooling)), ["", *texts_of()]
     vectors = model.encode(texts)
     assert vectors.shape == (31, 32) and vectors.dtype == np.float32
     np.testing.assert_allclose(vectors, by_transformers(folder, texts, pooling), atol=2e-6)
@@ -100,7 +105,7 @@ def test_xlnet_whose_class_token_stands_last(tmp_path, pooling):
     tokenizer = xlnet_tokenizer()
     small_backbone(tokenizer, "xlnet").save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    model, texts = embedding.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings_of(pooling=pooling)), texts_of(12)
+    model, texts = embedder.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings_of(pooling=pooling)), texts_of(12)
     np.testing.assert_allclose(model.encode(texts), by_transformers(tmp_path, texts, pooling), atol=2e-5)
 
 
@@ -114,7 +119,7 @@ def test_a_vector_does_not_depend_on_its_neighbours(model, seed, longest):
 def test_many_windows_give_the_same(model, monkeypatch):
     texts = texts_of(23)
     whole = model.encode(texts)
-    monkeypatch.setattr(embedding, "WINDOW", 5)
+    monkeypatch.setattr(embedder, "WINDOW", 5)
     np.testing.assert_allclose(model.encode(texts), whole, atol=2e-6)
     assert model.encode([]).shape == (0, 32)
 
@@ -125,11 +130,11 @@ def test_encoding_leaves_training_as_it_was(model):
     assert model.training and (first == second).all(), "no dropout in a vector"
 
 
-@pytest.mark.parametrize("architecture", embedding.ARCHITECTURES)
+@pytest.mark.parametrize("architecture", embedder.ARCHITECTURES)
 def test_what_was_saved_is_loaded(folder, tmp_path, architecture):
-    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(architecture), seed=3)
+    model = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(architecture), seed=3)
     model.save(tmp_path / "model")
-    again, texts = embedding.load(tmp_path / "model"), texts_of(5)
+    again, texts = embedder.load(tmp_path / "model"), texts_of(5)
     assert again.settings == model.settings and again.fresh == ()
     assert (again.encode(texts) == model.encode(texts)).all() and again.identity == model.identity
     if architecture == "siamese":
@@ -142,12 +147,12 @@ def test_what_was_saved_is_loaded(folder, tmp_path, architecture):
 
 def test_a_backbone_without_a_network_of_its_own_is_not_loaded(folder):
     with pytest.raises(ValueError, match=r"was not trained to embed.*embed\.ipynb"):
-        embedding.load(folder)
+        embedder.load(folder)
 
 
 def test_a_siamese_head_is_fresh_by_its_seed(folder):
     tokenizer = tokenizers.load_tokenizer(folder)
-    made = [embedding.start_from(folder, tokenizer, settings_of("siamese"), seed) for seed in (0, 0, 1)]
+    made = [embedder.start_from(folder, tokenizer, settings_of("siamese"), seed) for seed in (0, 0, 1)]
     weights_of = [model.siamese.linear.weight.tolist() for model in made]
     assert weights_of[0] == weights_of[1] != weights_of[2] and made[0].fresh == ("siamese",)
 
@@ -168,11 +173,11 @@ def test_the_siamese_head_equals_its_formula():
 
 def test_identity_is_of_the_weights_and_the_settings(folder, tmp_path):
     tokenizer = tokenizers.load_tokenizer(folder)
-    plain, other = (embedding.start_from(folder, tokenizer, settings_of(pooling=pooling)) for pooling in ("mean", "cls"))
+    plain, other = (embedder.start_from(folder, tokenizer, settings_of(pooling=pooling)) for pooling in ("mean", "cls"))
     before = plain.identity
-    assert before != other.identity and before == embedding.start_from(folder, tokenizer, settings_of()).identity
+    assert before != other.identity and before == embedder.start_from(folder, tokenizer, settings_of()).identity
     plain.save(tmp_path / "model")
-    loaded = [embedding.load(tmp_path / "model").identity for _ in range(2)]
+    loaded = [embedder.load(tmp_path / "model").identity for _ in range(2)]
     assert loaded == [before, before], "a pooler that nothing uses is drawn at random whenever a model is loaded"
     with torch.no_grad():
         next(plain.backbone.parameters())[0, 0] += 1
@@ -201,11 +206,11 @@ def test_settings_that_do_not_go_together_are_refused(given, message):
 @pytest.mark.parametrize("max_tokens", [2, 65])
 def test_texts_longer_than_the_model_reads_are_refused(folder, max_tokens):
     with pytest.raises(ValueError, match=f"max_tokens: 3 to 64 for this model, got {max_tokens}"):
-        embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=max_tokens))
+        embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=max_tokens))
 
 
 def test_the_longest_text_is_as_long_as_there_are_positions(folder):
-    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=64))
+    model = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of(max_tokens=64))
     texts = [" ".join(WORDS * 4), "river"]
     np.testing.assert_allclose(model.encode(texts), by_transformers(folder, texts, "mean", 64), atol=2e-6)
 
@@ -219,20 +224,20 @@ def test_a_checkpoint_that_lacks_a_layer_is_refused(folder, tmp_path, tokenizer)
     )
     AutoConfig.from_pretrained(folder).save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=r"lacks \d+ weights of a RobertaModel, the first is encoder\.layer\.1"):
-        embedding.start_from(tmp_path, tokenizer, settings_of())
+        embedder.start_from(tmp_path, tokenizer, settings_of())
 
 
 def test_pooling_by_hand():
     hidden = torch.tensor([[[1.0, 8.0], [3.0, 4.0], [7.0, 7.0]], [[2.0, 2.0], [0.0, 0.0], [5.0, 5.0]]])
     real = torch.tensor([[True, True, False], [True, True, True]])
-    assert embedding.pooled(hidden, real, "mean").tolist() == [[2.0, 6.0], [pytest.approx(7 / 3)] * 2]
-    assert embedding.pooled(hidden, real, "max").tolist() == [[3.0, 8.0], [5.0, 5.0]]
-    assert embedding.pooled(hidden, real, "cls", torch.tensor([1, 0])).tolist() == [[3.0, 4.0], [2.0, 2.0]]
-    assert embedding.pooled(hidden.bfloat16(), real).dtype == torch.float32
+    assert embedder.pooled(hidden, real, "mean").tolist() == [[2.0, 6.0], [pytest.approx(7 / 3)] * 2]
+    assert embedder.pooled(hidden, real, "max").tolist() == [[3.0, 8.0], [5.0, 5.0]]
+    assert embedder.pooled(hidden, real, "cls", torch.tensor([1, 0])).tolist() == [[3.0, 4.0], [2.0, 2.0]]
+    assert embedder.pooled(hidden.bfloat16(), real).dtype == torch.float32
 
 
 def test_the_folder_says_what_sentence_transformers_asks_for(folder, tmp_path):
-    model = embedding.start_from(folder, tokenizers.load_tokenizer(folder), settings_of("triplet", "cls"))
+    model = embedder.start_from(folder, tokenizers.load_tokenizer(folder), settings_of("triplet", "cls"))
     model.save(tmp_path / "model")
     pooling = json.loads((tmp_path / "model/1_Pooling/config.json").read_text())
     assert pooling["word_embedding_dimension"] == 32 and pooling["pooling_mode_cls_token"] and not pooling["pooling_mode_mean_tokens"]
@@ -260,7 +265,7 @@ def by_cosine(folder, questions, max_tokens=32):
 
 
 def test_the_zero_shot_line_is_the_cosine_of_the_backbone_as_it_is(folder):
-    scores = nearest.Nearest(embedding.untrained(folder, 32)).score(asked())
+    scores = nearest.Nearest(embedder.untrained(folder, 32)).score(asked())
     np.testing.assert_allclose(scores["score"], by_cosine(folder, asked()), atol=1e-6)
 
 
@@ -275,7 +280,7 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     pd.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)
     for name in ("train", "dev"):
         (tmp_path / f"{name}.jsonl").write_bytes((tmp_path / "test.jsonl").read_bytes())
-    splits = questions.load(str(tmp_path))
+    splits = answers.load_answers(str(tmp_path))
     measured, modules = {}, ("embedding", "metrics", "nearest", "questions", "runs")
     for model in (str(run), str(folder), "tiny"):
         known = {"s": SimpleNamespace(model=model, runs_dir=str(tmp_path), max_tokens=32, seed=0), "splits": splits, "pd": pd}

@@ -28,7 +28,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import disk, encoders, heads, rankers, ranking, runs, tokenizers
+from aslab import runs
+from asutil.corpus import tokenizers
+from asutil.io import disk
+from asutil.models import loading
+from asutil.models import pair as pair_models
+from asutil.tasks import rank, rankers
 
 from .test_heads import CONFIGS, SIZE
 
@@ -49,7 +54,7 @@ def bert_tokenizer():
 
 @pytest.fixture
 def saved(tokenizer, tmp_path):
-    model = encoders.tiny(tokenizer, seed=5)
+    model = loading.tiny(tokenizer, seed=5)
     model.save(tmp_path / "model")
     return model, tmp_path / "model"
 
@@ -139,14 +144,14 @@ def test_a_tokenizer_that_does_not_join_is_refused(tmp_path):
 
 
 def test_tiny_is_small_and_a_function_of_its_seed(tokenizer):
-    model = encoders.tiny(tokenizer, seed=1)
+    model = loading.tiny(tokenizer, seed=1)
     state = torch.random.get_rng_state()
-    assert_same(parameters(model), parameters(encoders.tiny(tokenizer, seed=1)))
+    assert_same(parameters(model), parameters(loading.tiny(tokenizer, seed=1)))
     assert torch.equal(state, torch.random.get_rng_state())
-    without = encoders.tiny(tokenizer, seed=1, mlm=False)
+    without = loading.tiny(tokenizer, seed=1, mlm=False)
     assert without.mlm is None
     assert_same(parameters(model.backbone), parameters(without.backbone))
-    assert not torch.equal(model.pair.classifier.dense.weight, encoders.tiny(tokenizer, seed=2).pair.classifier.dense.weight)
+    assert not torch.equal(model.pair.classifier.dense.weight, loading.tiny(tokenizer, seed=2).pair.classifier.dense.weight)
     at_8000 = sum(p.numel() for p in model.parameters()) + (8000 - len(tokenizer)) * 129  # an embedding and a bias a token
     assert 1e6 < at_8000 < 2e6
 
@@ -166,7 +171,7 @@ def test_forward_equals_transformers_own_model(saved):
 
 def test_save_and_load_give_the_same_weights_and_tokenizer(saved):
     model, folder = saved
-    again = encoders.load(folder, mlm=True)
+    again = loading.load(folder, mlm=True)
     assert_same(parameters(model), parameters(again))
     assert again.fresh == ()
     assert again.mlm.get_output_embeddings().weight is again.backbone.get_input_embeddings().weight
@@ -179,9 +184,9 @@ def test_save_and_load_give_the_same_weights_and_tokenizer(saved):
 def test_saving_over_a_former_model_replaces_it_whole(saved, tokenizer):
     _, folder = saved
     (folder / "leftover").touch()
-    other = encoders.tiny(tokenizer, seed=6)
+    other = loading.tiny(tokenizer, seed=6)
     other.save(folder)
-    assert_same(parameters(other), parameters(encoders.load(folder, mlm=True)))
+    assert_same(parameters(other), parameters(loading.load(folder, mlm=True)))
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
     assert not (folder / "leftover").exists()
 
@@ -192,16 +197,16 @@ def test_a_save_that_fails_leaves_the_former_model(saved, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(heads, "save_file", full)
+    monkeypatch.setattr(pair_models, "save_file", full)
     with pytest.raises(OSError, match=r"model could not be written: .*No space left"):
-        encoders.tiny(model.tokenizer, seed=6).save(folder)
+        loading.tiny(model.tokenizer, seed=6).save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]
-    assert_same(parameters(model), parameters(encoders.load(folder, mlm=True)))
+    assert_same(parameters(model), parameters(loading.load(folder, mlm=True)))
 
 
 def test_the_head_is_kept_or_started_anew(saved, caplog):
     model, folder = saved
-    kept, anew, other = encoders.load(folder), encoders.load(folder, keep_head=False), encoders.load(folder, keep_head=False, seed=1)
+    kept, anew, other = loading.load(folder), loading.load(folder, keep_head=False), loading.load(folder, keep_head=False, seed=1)
     assert_same(parameters(model.pair), parameters(kept.pair))
     assert_same(parameters(model.backbone), parameters(anew.backbone))
     weights = [m.pair.classifier.out_proj.weight for m in (kept, anew, other)]
@@ -214,7 +219,7 @@ def test_the_head_is_kept_or_started_anew(saved, caplog):
 def test_a_head_that_learnt_nothing_is_left_out_and_starts_anew(saved, tmp_path):
     model, _ = saved
     kept = model.save(tmp_path / "without", untrained=("pair",))
-    again = encoders.load(kept, mlm=True, seed=5)
+    again = loading.load(kept, mlm=True, seed=5)
     assert again.fresh == ("pair",)
     assert_same(model.head_parameters("mlm"), again.head_parameters("mlm"))
     assert not torch.equal(next(iter(again.pair.parameters())), next(iter(model.pair.parameters())))
@@ -233,21 +238,21 @@ def test_a_fresh_mlm_head_on_large_embeddings_begins_near_a_guess(tokenizer, tmp
     losses = {}
     for name in ("bare", "whole"):
         with torch.no_grad():
-            logits = encoders.load(tmp_path / name, mlm=True).mlm(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
+            logits = loading.load(tmp_path / name, mlm=True).mlm(inputs_embeds=BaseModelOutputWithPooling(hidden[None])).logits[0]
         losses[name] = float(torch.logsumexp(logits, -1).mean() - logits.mean())  # of targets by chance
     assert abs(losses["bare"] - guess) < 0.05 < losses["whole"] - guess
 
 
 def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, tmp_path, monkeypatch):
     """The loss of a guess that reads nothing is the entropy of the tokens, counted by hand; a head that was loaded is left alone."""
-    monkeypatch.setattr(encoders, "COUNTED", 7)  # several blocks
+    monkeypatch.setattr(loading, "COUNTED", 7)  # several blocks
     whole = RobertaForMaskedLM(RobertaConfig(**SIZE | {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}))
     for name, model in (("bare", whole.roberta), ("whole", whole)):
         model.save_pretrained(tmp_path / name)
         tokenizer.save_pretrained(tmp_path / name)
     tokens = np.array([5] * 60 + [9] * 30 + [17] * 10, np.uint16)
-    model = encoders.load(tmp_path / "bare", mlm=True)
-    assert encoders.start_at_unigrams(model, tokens)
+    model = loading.load(tmp_path / "bare", mlm=True)
+    assert loading.start_at_unigrams(model, tokens)
     with torch.no_grad():
         flat = model.mlm(inputs_embeds=BaseModelOutputWithPooling(torch.randn(1, 50, SIZE["hidden_size"]))).logits[0]
     counts = Counter(tokens.tolist())
@@ -257,9 +262,9 @@ def test_a_fresh_mlm_head_begins_with_the_frequencies_of_the_corpus(tokenizer, t
     guess = -sum(counts[token] / len(tokens) * math.log(expected[token]) for token in counts)
     loss = torch.nn.functional.cross_entropy(flat.repeat(2, 1), torch.from_numpy(tokens.astype(np.int64))).item()
     assert abs(loss - guess) < 0.1
-    loaded = encoders.load(tmp_path / "whole", mlm=True)
-    assert not encoders.start_at_unigrams(loaded, tokens)
-    assert not encoders.start_at_unigrams(encoders.load(tmp_path / "bare"), tokens)
+    loaded = loading.load(tmp_path / "whole", mlm=True)
+    assert not loading.start_at_unigrams(loaded, tokens)
+    assert not loading.start_at_unigrams(loading.load(tmp_path / "bare"), tokens)
     assert_same({"bias": loaded.mlm.get_output_embeddings().bias}, {"bias": whole.get_output_embeddings().bias})
 
 
@@ -269,7 +274,7 @@ def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, cap
     masked = AutoModelForMaskedLM.from_config(config).half()
     masked.save_pretrained(tmp_path / "mlm")
     tokenizer.save_pretrained(tmp_path / "mlm")
-    model = encoders.load(tmp_path / "mlm", mlm=True)
+    model = loading.load(tmp_path / "mlm", mlm=True)
     assert model.fresh == ("pair",)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     torch.testing.assert_close(model.mlm.lm_head.dense.weight, masked.lm_head.dense.weight.float(), rtol=0, atol=0)
@@ -277,28 +282,28 @@ def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, cap
     classifier = AutoModelForSequenceClassification.from_config(config)
     classifier.save_pretrained(tmp_path / "pair")
     tokenizer.save_pretrained(tmp_path / "pair")
-    model = encoders.load(tmp_path / "pair", mlm=True)
+    model = loading.load(tmp_path / "pair", mlm=True)
     assert model.fresh == ("mlm",)
     assert "fresh weights (seed 0) for the head mlm" in caplog.text
     assert torch.equal(model.pair.classifier.out_proj.weight, classifier.classifier.out_proj.weight)
 
-    assert encoders.load(tmp_path / "pair", keep_head=False).fresh == ("pair",)
-    anew = encoders.load(tmp_path / "pair", keep_head=False).pair.classifier.out_proj.weight
+    assert loading.load(tmp_path / "pair", keep_head=False).fresh == ("pair",)
+    anew = loading.load(tmp_path / "pair", keep_head=False).pair.classifier.out_proj.weight
     assert not torch.equal(anew, classifier.classifier.out_proj.weight)
 
     three = AutoModelForSequenceClassification.from_config(RobertaConfig(**config.to_diff_dict(), num_labels=3))
     three.save_pretrained(tmp_path / "three")
     tokenizer.save_pretrained(tmp_path / "three")
-    assert encoders.load(tmp_path / "three").fresh == ("pair",)
+    assert loading.load(tmp_path / "three").fresh == ("pair",)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
 def test_every_architecture_makes_the_round_trip(name, tokenizer, tmp_path):
     config = type(CONFIGS[name])(**CONFIGS[name].to_diff_dict() | {"vocab_size": 300})
     mlm = name != "electra"  # whose pre-training has a generator: test_electra.py
-    model = encoders.from_config(config, tokenizer, mlm=mlm)
+    model = loading.from_config(config, tokenizer, mlm=mlm)
     model.save(tmp_path / "model")
-    again = encoders.load(tmp_path / "model", mlm=mlm)
+    again = loading.load(tmp_path / "model", mlm=mlm)
     assert_same(parameters(model), parameters(again))
     assert again.fresh == ()
 
@@ -309,7 +314,7 @@ def test_token_types_are_passed_only_where_there_are_several(tokenizer, bert_tok
     types = torch.tensor([[0, 0, 0, 1, 1, 1]])
     matters = {}
     for name, config in CONFIGS.items():
-        model = encoders.from_config(config, tokenizer, mlm=False).eval()
+        model = loading.from_config(config, tokenizer, mlm=False).eval()
         matters[name] = not torch.equal(model(batch)[0], model({**batch, "token_type_ids": types})[0])
     assert matters == {name: name in ("bert", "electra") for name in CONFIGS}
 
@@ -322,14 +327,14 @@ def test_a_pickled_checkpoint_is_refused(saved):
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match=r"no safetensors weights.*run any code.*save_pretrained"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_a_damaged_head_is_refused(saved):
     _, folder = saved
     (folder / "head.safetensors").write_bytes(b"\x80\x04a pickle")
     with pytest.raises(ValueError, match=r"head.safetensors is damaged or cut short"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_damaged_or_incomplete_weights_are_refused(saved):
@@ -338,11 +343,11 @@ def test_damaged_or_incomplete_weights_are_refused(saved):
     tensors = {name: tensor.clone() for name, tensor in load_file(file).items()}  # they lie in the file itself
     file.write_bytes(file.read_bytes()[:1000])
     with pytest.raises(ValueError, match="damaged or cut short"):
-        encoders.load(folder)
+        loading.load(folder)
     del tensors["encoder.layer.1.output.dense.weight"]
     save_file(tensors, file, {"format": "pt"})
     with pytest.raises(ValueError, match=r"lacks 1 weights of a RobertaModel.*layer\.1\.output\.dense\.weight"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +363,7 @@ def test_a_damaged_file_of_a_model_is_refused_in_words(saved, name, content, sai
     _, folder = saved
     (folder / name).write_bytes(content)
     with pytest.raises(ValueError, match=said):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 @pytest.mark.parametrize("key", ["hidden_dropout_prob", "attention_probs_dropout_prob", "layer_norm_eps"])
@@ -367,7 +372,7 @@ def test_a_config_with_what_is_no_number_is_refused(saved, key):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {key: float("nan")}))
     with pytest.raises(ValueError, match=f"config.json has a {key} that is no number"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_a_config_without_a_pad_token_is_refused(saved):
@@ -375,7 +380,7 @@ def test_a_config_without_a_pad_token_is_refused(saved):
     config = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps(config | {"pad_token_id": None}))
     with pytest.raises(ValueError, match="config.json has no pad_token_id, its tokenizer pads with 1"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_a_head_of_another_shape_is_refused(saved):
@@ -384,18 +389,18 @@ def test_a_head_of_another_shape_is_refused(saved):
     tensors["pair.classifier.out_proj.bias"] = torch.zeros(3)
     save_file(tensors, folder / "head.safetensors")
     with pytest.raises(ValueError, match=r"out_proj\.bias \(2,\), got \(3,\)"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_names_that_lead_nowhere(no_hub, tmp_path):
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
-        encoders.load("nobody/nothing")
+        loading.load("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
         tokenizers.load_tokenizer("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="no such folder"):
-        encoders.load(tmp_path / "absent")
+        loading.load(tmp_path / "absent")
     with pytest.raises(ValueError, match=r"holds no model\.safetensors"):
-        encoders.load(tmp_path)
+        loading.load(tmp_path)
 
 
 def test_only_a_finished_run_is_loaded(saved, tmp_path):
@@ -416,7 +421,7 @@ def test_code_that_comes_with_a_model_is_not_run(saved):
     config |= {"model_type": "own", "auto_map": {"AutoConfig": "own.Config", "AutoModelForSequenceClassification": "own.Model"}}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="code"):
-        encoders.load(folder)
+        loading.load(folder)
     assert not ran.exists()
 
 
@@ -443,7 +448,7 @@ def ranker(request, tokenizer, bert_tokenizer):
         "roberta": RobertaConfig(**spread | {"vocab_size": len(own)}, max_position_embeddings=514, type_vocab_size=1),
         "bert": BertConfig(**spread),
     }
-    return ranking.Ranker(encoders.from_config(config[request.param], own, mlm=False), max_tokens=24)
+    return rank.Ranker(loading.from_config(config[request.param], own, mlm=False), max_tokens=24)
 
 
 def slow_scores(ranker, asked, max_tokens=24):
@@ -468,7 +473,7 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
     assert table.label.sum() == len(asked)
     assert table.score.std() > 0.1
     assert table.score.tolist() == pytest.approx(slow_scores(ranker, asked), abs=1e-4)
-    monkeypatch.setattr(ranking, "TOKENS_ON_CPU", 60)  # other batches, same scores
+    monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)  # other batches, same scores
     pd.testing.assert_frame_equal(table, ranker.score(asked, progress=False), atol=1e-4)
     longer = ranker.score(asked, max_tokens=64, progress=False).score.tolist()
     assert longer == pytest.approx(slow_scores(ranker, asked, 64), abs=1e-4)
@@ -476,7 +481,7 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
 
 
 def test_windows_hold_every_question_once():
-    windows = list(ranking._windows(iter(questions()), 7))
+    windows = list(rank._windows(iter(questions()), 7))
     assert [[question.id for question in window] for window in windows] == [["q0", "q1", "q2"], ["q3", "q4"]]
 
 
@@ -506,7 +511,7 @@ def test_what_the_ranker_refuses(ranker, saved):
 
 @pytest.mark.mirror
 def test_the_real_backbone_loads_in_float32_with_its_tokenizer(mirror):
-    model = encoders.load(GRANITE, mlm=True)
+    model = loading.load(GRANITE, mlm=True)
     assert model.fresh == ("pair", "mlm")
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     assert sum(p.numel() for p in model.backbone.parameters()) == pytest.approx(30.1e6, rel=0.01)
@@ -520,7 +525,7 @@ def test_a_tokenizer_with_tokens_that_the_model_does_not_know_is_refused(saved):
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"cls_token": "a token of another model"}))
     with pytest.raises(ValueError, match="'a token of another model' is beyond"):
-        encoders.load(folder)
+        loading.load(folder)
 
 
 def test_a_tokenizer_that_pads_nothing_is_refused(saved):
@@ -528,4 +533,4 @@ def test_a_tokenizer_that_pads_nothing_is_refused(saved):
     path = folder / "tokenizer_config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"pad_token": None}))
     with pytest.raises(ValueError, match="this tokenizer has no pad_token"):
-        encoders.load(folder)
+        loading.load(folder)

@@ -15,9 +15,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asutil import docstrings, evidence, hub, qasper
-from asutil import hotpotqa as hotpotqa_form
-from asutil.evidence import Answer, LongQuestion, Passage, load_evidence, question_types
+from asutil.corpus import docstrings
+from asutil.data import hotpotqa as hotpotqa_form
+from asutil.data import long_questions, qasper
+from asutil.data.long_questions import Answer, LongQuestion, Passage, load_evidence, question_types
+from asutil.io import hub
 
 CARDS = Path(__file__).parents[1] / "data_cards"
 
@@ -126,7 +128,7 @@ def test_hotpotqa_errors_name_file_and_row(hotpotqa, rows, said):
 def test_text_that_is_no_utf_8_is_refused_by_file_and_row():
     texts = pa.array([b"a", b"half \xed\xa0\xbd"], pa.binary()).view(pa.string())
     with pytest.raises(ValueError, match=r"train\.parquet row 2: 'utf-8' codec can't decode"):
-        list(evidence._parquet([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
+        list(long_questions._parquet([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
 
 
 def from_hub(monkeypatch, tables):
@@ -146,18 +148,17 @@ def test_counts_are_asserted_where_the_whole_is_read(monkeypatch):
     asked = from_hub(monkeypatch, {"train": [hotpot(), hotpot("b")], "validation": [hotpot()]})
     with pytest.raises(ValueError, match=r"hotpotqa/hotpot_qa/train: expected 90,447 questions, got 2 questions"):
         load_evidence("hotpotqa")
-    monkeypatch.setitem(evidence.COUNTS, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
+    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
     sides = load_evidence("hotpotqa")
     assert sides["train"].report["note"] == sides["dev"].report["note"] == ""
     assert asked[-1] == ("hotpotqa/hotpot_qa", "validation", {"name": "distractor"})
 
 
 def test_cards_have_the_counts_that_loading_asserts():
-    assert {side: {"questions": count["questions"]} for side, count in card("hotpotqa")["counts"]["distractor"].items()} == evidence.COUNTS[
-        "hotpotqa"
-    ]
+    counts = {side: {"questions": count["questions"]} for side, count in card("hotpotqa")["counts"]["distractor"].items()}
+    assert counts == long_questions.COUNTS["hotpotqa"]
     counts = {side: dict(zip(("questions", "papers"), count.values())) for side, count in card("qasper")["counts"]["v0.3"].items()}
-    assert counts == evidence.COUNTS["qasper"]
+    assert counts == long_questions.COUNTS["qasper"]
     assert sum(count["questions"] for count in counts.values()) == 5_049, "the total in the title of QASPER's own page"
 
 
@@ -177,7 +178,7 @@ def hotpot_release(tmp_path, monkeypatch):
         write(tmp_path / "release" / name, [[released(row) for row in rows[side]]])
     for other in ("hotpot_dev_fullwiki_v1.json", "hotpot_test_fullwiki_v1.json"):
         write(tmp_path / "release" / other, [[]])
-    monkeypatch.setitem(evidence.COUNTS, "hotpotqa", {side: {"questions": len(of)} for side, of in rows.items()})
+    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {side: {"questions": len(of)} for side, of in rows.items()})
     return tmp_path / "release", rows
 
 
@@ -191,10 +192,10 @@ def test_the_files_of_hotpotqas_release_are_what_the_hub_has(hotpot_release, hot
         assert len(sides[side]) == len(rows[side]) and sides[side] == mirrored[side]
         assert sides[side].report == mirrored[side].report
     assert sides["train"].report["dropped"] == {"evidence beyond the end of its paragraph": {"questions": 0, "evidence": 1}}
-    assert sides["test"] == [] and question_types(folder, sides) == evidence.KINDS["hotpotqa"]
-    before = evidence.fingerprint(folder)
+    assert sides["test"] == [] and question_types(folder, sides) == long_questions.KINDS["hotpotqa"]
+    before = long_questions.fingerprint(folder)
     write(folder / "hotpot_dev_distractor_v1.json", [[released(hotpot("other"))]])
-    assert evidence.fingerprint(folder) != before
+    assert long_questions.fingerprint(folder) != before
 
 
 def test_hotpotqas_release_is_read_from_the_mirror_too(hotpot_release, monkeypatch):
@@ -264,9 +265,9 @@ def as_on_the_hub(id, paper):
 @pytest.fixture
 def release(tmp_path, monkeypatch):
     """A folder with the JSON files of the release, and the counts that they should have."""
-    for side in evidence.SIDES:
+    for side in long_questions.SIDES:
         write(tmp_path / "release" / f"qasper-{side}-v0.3.json", [{"1": paper(), "2": paper(id="q2", answers=ANSWERS[:1])}])
-    monkeypatch.setitem(evidence.COUNTS, "qasper", {side: {"questions": 2, "papers": 2} for side in evidence.SIDES})
+    monkeypatch.setitem(long_questions.COUNTS, "qasper", {side: {"questions": 2, "papers": 2} for side in long_questions.SIDES})
     return tmp_path / "release"
 
 
@@ -304,7 +305,7 @@ def test_qasper_by_hand(release, tmp_path, monkeypatch):
     assert mirrored["test"] == [] and mirrored["test"].report["note"] == "the mirror has no test file"
     (release / "qasper-test-v0.3.json").rename(folder / "qasper-test-v0.3.json")
     assert load_evidence("qasper")["test"] == sides["train"], "the release in the mirror, too"
-    assert question_types("qasper", sides) == question_types(release, sides) == evidence.KINDS["qasper"]
+    assert question_types("qasper", sides) == question_types(release, sides) == long_questions.KINDS["qasper"]
 
 
 def test_qasper_from_the_hub_is_its_parquet_branch(release, monkeypatch):
@@ -369,13 +370,13 @@ def test_a_folder(folder):
     assert sides["dev"] == load_evidence(str(folder))["dev"]
     assert pointed(sides["dev"]) == [["It is large."], ["It is in Norway.", "It rains."]]
     assert sides["test"] == [] and sides["test"].report["note"] == "no test file"
-    assert question_types(folder, sides) == evidence.KINDS["hotpotqa"]
+    assert question_types(folder, sides) == long_questions.KINDS["hotpotqa"]
     one, other = {"answer": "It rains", "kind": "extractive", "evidence": [[1, 0]]}, {"answer": "no", "kind": "no", "evidence": []}
     for side in ("train", "dev"):
         write(folder / f"{side}.jsonl", [several(one, other), row("b", "no", "no"), row(3, "Unanswerable", "unanswerable", [])])
     sides = load_evidence(folder)
     assert [[answer.kind for answer in question.answers] for question in sides["train"]] == [["extractive", "no"], ["no"], ["unanswerable"]]
-    assert question_types(folder, sides) == evidence.KINDS["qasper"] and sides["train"][2].id == "3"
+    assert question_types(folder, sides) == long_questions.KINDS["qasper"] and sides["train"][2].id == "3"
 
 
 NAN = json.dumps(row()).replace('"large"', "NaN")
@@ -467,15 +468,15 @@ def test_limit_is_a_keyed_choice_and_is_reported(folder):
 
 
 def test_fingerprints_follow_the_files(folder, hotpotqa, monkeypatch):
-    first, of_hotpotqa = evidence.fingerprint(folder), evidence.fingerprint("hotpotqa")
+    first, of_hotpotqa = long_questions.fingerprint(folder), long_questions.fingerprint("hotpotqa")
     (folder / "notes.txt").write_text("nothing to do with it")
-    assert evidence.fingerprint(str(folder)) == first != of_hotpotqa
+    assert long_questions.fingerprint(str(folder)) == first != of_hotpotqa
     write(folder / "test.jsonl", [row(3)])
-    assert evidence.fingerprint(folder) != first
+    assert long_questions.fingerprint(folder) != first
     hotpotqa(hotpot("other"))
-    assert evidence.fingerprint("hotpotqa") != of_hotpotqa
-    assert evidence.fingerprint("qasper") == "allenai/qasper", "not in the mirror; its counts are asserted"
-    assert evidence.fingerprint("pydocs_evidence") == docstrings.fingerprint(docstrings.NUMPYDOC)
+    assert long_questions.fingerprint("hotpotqa") != of_hotpotqa
+    assert long_questions.fingerprint("qasper") == "allenai/qasper", "not in the mirror; its counts are asserted"
+    assert long_questions.fingerprint("pydocs_evidence") == docstrings.fingerprint(docstrings.NUMPYDOC)
 
 
 WORDS = st.text("abcÅ ß\t", min_size=1, max_size=8).filter(str.strip)
@@ -516,7 +517,7 @@ def test_a_question_comes_once_for_every_answer(answers):
     """By a slow loop; annotators who say the same count once, in the order of the data, and nothing else changes."""
     passages = (Passage("T", ("A.", "B.")),)
     asked = [LongQuestion(f"q{n}", "Which?", passages, given) for n, given in enumerate(answers)]
-    before, made, expected = list(asked), evidence.an_answer_each(iter(asked)), []
+    before, made, expected = list(asked), long_questions.an_answer_each(iter(asked)), []
     for question in asked:
         seen = []
         for answer in question.answers:
@@ -526,12 +527,12 @@ def test_a_question_comes_once_for_every_answer(answers):
     assert [(question.id, *question.answers) for question in made] == expected and asked == before
     assert all(question.text == "Which?" and question.passages is passages for question in made)
     alone = [question for question in asked if len(question.answers) == 1]
-    assert evidence.an_answer_each(alone) == alone and evidence.an_answer_each(made) == made
+    assert long_questions.an_answer_each(alone) == alone and long_questions.an_answer_each(made) == made
 
 
 def test_every_answer_of_qasper_is_trained_on(release):
     sides = load_evidence(release)
-    made = evidence.an_answer_each(sides["train"])
+    made = long_questions.an_answer_each(sides["train"])
     assert [question.id for question in made] == ["q1"] * 5 + ["q2"]
     assert [question.answers[0].kind for question in made] == ["extractive", "abstractive", "yes", "no", "unanswerable", "extractive"]
 
@@ -541,8 +542,8 @@ def test_kinds_that_a_slice_cannot_judge_are_of_the_most_frequent_type():
     passages = (Passage("T", ("A.",)),)
     of = lambda counts: [LongQuestion("q", "?", passages, (Answer("a", kind, frozenset()),)) for kind in Counter(counts).elements()]
     sides = {"train": of({"span": 286, "yes": 25, "no": 9}), "dev": of({"span": 93, "yes": 20, "no": 40}), "test": []}
-    kinds = evidence.KINDS["hotpotqa"]
-    assert [evidence.types_of(kinds, sides, fewest) for fewest in (None, 9, 10, 20, 21, 1000)] == [
+    kinds = long_questions.KINDS["hotpotqa"]
+    assert [long_questions.types_of(kinds, sides, fewest) for fewest in (None, 9, 10, 20, 21, 1000)] == [
         [0, 1, 2],
         [0, 1, 2],
         [0, 1, 0],
@@ -551,7 +552,7 @@ def test_kinds_that_a_slice_cannot_judge_are_of_the_most_frequent_type():
         [0, 0, 0],
     ]
     sides["train"], sides["dev"] = of({"yes": 50, "no": 50, "span": 3}), of({"yes": 30, "no": 40, "span": 3})
-    assert evidence.types_of(kinds, sides, 20) == [1, 0, 1]  # yes, no; spans are of the type of no
+    assert long_questions.types_of(kinds, sides, 20) == [1, 0, 1]  # yes, no; spans are of the type of no
 
 
 FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integers(-1, 4)), max_size=6)
@@ -561,7 +562,7 @@ FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integ
 def test_every_supporting_fact_is_kept_or_counted(facts):
     """By a slow reading: a fact is kept where a paragraph of its title has its sentence."""
     _, row, lost = hotpotqa_form.row("here", hotpot(facts=facts))
-    question = evidence._question(row, "here")
+    question = long_questions._question(row, "here")
     wanted = {
         (i, j) for title, j in facts for i, name in enumerate(CONTEXT["title"]) if name == title and 0 <= j < len(CONTEXT["sentences"][i])
     }
@@ -595,7 +596,7 @@ def test_every_supporting_fact_of_the_mirror_is_its_sentence(mirror):
 @pytest.mark.mirror
 def test_qasper_of_the_mirror(mirror):
     sides = load_evidence("qasper")
-    assert [len(sides[side]) for side in evidence.SIDES] == [2_058, 647, 0]
+    assert [len(sides[side]) for side in long_questions.SIDES] == [2_058, 647, 0]
     assert sides["train"].report["dropped"] == {}, "all evidence is found"
     assert sides["dev"].report["dropped"] == {"evidence a table or figure": {"questions": 0, "evidence": 28}}
     assert sides["dev"].report["read"]["evidence"] == 1_343
@@ -609,5 +610,5 @@ def test_qasper_of_the_mirror(mirror):
 
 
 def test_no_torch():
-    code = "import sys, asutil.evidence; sys.exit('torch' in sys.modules)"
+    code = "import sys, asutil.data.long_questions; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,14 +14,17 @@ import pytest
 import yaml
 from matplotlib.textpath import TextPath
 
-from asutil import disk, evidence, hub, long_inputs, records, rows, runs
-from asutil.evidence import Answer, LongQuestion, Passage
+from aslab import papers, records, runs
+from asutil.data import long_questions
+from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.inputs import long
+from asutil.io import disk, hub
 
 from . import made_up
 
 ROOT = Path(__file__).resolve().parents[1]
 PAPER = "evidence_contrast"
-DATA = rows.read(PAPER)
+DATA = papers.read(PAPER)
 TEXT = (ROOT / "book" / "papers" / f"{PAPER}.md").read_text("utf-8")
 PAYLOAD = "<script>alert('x')</script>"
 NS = "{http://www.w3.org/2000/svg}"
@@ -41,14 +44,14 @@ def drawings(page):
 
 def test_the_task_names_its_markers_and_losses(page):
     task = " ".join(node.text for node in drawings(page)[0].iter(f"{NS}text"))
-    assert set(re.findall(r"\[/?\w+\]", task)) == {*long_inputs.MARKERS} - {"[/doc]"}  # the line ends in the middle of a document
+    assert set(re.findall(r"\[/?\w+\]", task)) == {*long.MARKERS} - {"[/doc]"}  # the line ends in the middle of a document
     assert all(words in task for words in ("evidence or not", "type of the question", "answer: start and end", "L(QA)", "L(c)"))
 
 
 def test_each_question_type_has_a_subspace_and_evidence_attracts_in_its_own(page):
     spaces = drawings(page)[1]
     words = [node.text for node in spaces.iter(f"{NS}text")]
-    assert evidence.KINDS["hotpotqa"] == page.TYPES
+    assert long_questions.KINDS["hotpotqa"] == page.TYPES
     assert [re.match(r"W\((\w+)\)", text)[1] for text in words if text.startswith("W(")] == [*page.TYPES]
     assert ["negatives" in text for text in words if text.startswith("W(")] == [False, True, True]
     assert words.count("q") == words.count("s₁") == words.count("s₂") == words.count("s₃") == 3 and words.count("evidence") == 1
@@ -211,7 +214,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
 
 
 def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
-    (tmp_path / evidence.HUB["hotpotqa"]).mkdir(parents=True)
+    (tmp_path / long_questions.HUB["hotpotqa"]).mkdir(parents=True)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     monkeypatch.setattr(page.evidence, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
     html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
@@ -285,12 +288,12 @@ def test_no_figure_of_the_paper_is_in_a_sentence():
 
 @pytest.mark.mirror
 def test_counts_in_the_sentences_are_those_of_the_data(mirror):
-    sides = evidence.load_evidence("hotpotqa")
+    sides = long_questions.load_evidence("hotpotqa")
     train, dev = (Counter(question.answers[0].kind for question in sides[side]) for side in ("train", "dev"))
     said = f"{len(sides['train'])} questions of HotpotQA train, {train['yes']} of them answered by yes and {train['no']} by no; "
     assert said + f"{len(sides['dev'])} are ranked, {dev['yes']} by yes and {dev['no']} by no." in TEXT
     limit = runs.settings("find_evidence", {"rung": "small", "dataset": "qasper"})["question_limit"]
-    asked = evidence.load_evidence("qasper", limit)["dev"]
+    asked = long_questions.load_evidence("qasper", limit)["dev"]
     assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}
 
 
@@ -308,5 +311,5 @@ def test_commands_of_the_page_are_understood():
         assert words[::3] == ["-p"] * (len(words) // 3)
         given = {name: yaml.safe_load(value) for name, value in zip(words[1::3], words[2::3])}
         made = runs.settings("find_evidence", given)
-        assert len(made["temperatures"].split(",")) in (1, len(evidence.KINDS["pydocs_evidence"]))
+        assert len(made["temperatures"].split(",")) in (1, len(long_questions.KINDS["pydocs_evidence"]))
         assert made["similarity"] == ("cosine" if made["projection"] == "none" else "projected")

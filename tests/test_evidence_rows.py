@@ -10,16 +10,22 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
+from pages import comparisons, report
 from scipy import stats
 
-from asutil import comparisons, disk, experiments, finding, markup, pca, records, report, results, rundir, runs, significance
-from asutil.evidence import KINDS, Answer, LongQuestion, Passage
-from asutil.evidence_models import contrast_of
+from aslab import papers, publish, records, runs
+from aslab import plan as plans
+from aslab.show import markup, pca
+from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
+from asutil.io import disk, rundir
+from asutil.metrics import significance
+from asutil.models.finder import contrast_of
+from asutil.tasks import finding
 
 from .made_up import cells
 
 PAPER = "evidence_contrast"
-DATA = experiments.read(PAPER)
+DATA = papers.read(PAPER)
 ROWS = DATA["rows"]
 RUNNABLE = [name for name, row in ROWS.items() if row.get("stages")]
 ALONE = ["longformer_base", "longformer_large", "cdlm_base", "led_base"]  # without the loss
@@ -33,7 +39,7 @@ def stub(notebook, given, folder=Path("runs")):
 
 @cache
 def plan(rung, row=None):
-    return experiments.jobs(PAPER, rung, row and [row], folder_for=stub)
+    return plans.jobs(PAPER, rung, row and [row], folder_for=stub)
 
 
 def dataset_of(row):
@@ -98,7 +104,7 @@ def test_what_a_rung_runs(rung):
     for job in jobs:
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
         assert job.parameters["model"] == budget["backbones"][ROWS[job.row]["backbone"]]
-        assert experiments.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(rung, 0)
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(rung, 0)
         runs.check("find_evidence", job.parameters)
         names = ("projection", "similarity", "loss_weight", "temperatures", "projection_size", "projection_dropout")
         made = contrast_of(*(settings_of(job)[name] for name in names[:4]), KINDS[job.dataset], *(settings_of(job)[n] for n in names[4:]))
@@ -148,7 +154,7 @@ def test_a_search_has_twenty_points_of_the_grid_for_each_row():
                 values = [float(part) for part in temperatures.split(",")]
                 assert weight in GRID and set(values) <= set(GRID) and len(values) == (5 if row.startswith("led") else 3)
     assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 12  # each row draws for itself
-    again = experiments.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
+    again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
     assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
     assert not any(job.search for rung in ("laptop", "small", "gpu") for job in plan(rung))
     # a keyed hash picks with no regard to the values
@@ -171,7 +177,7 @@ def finish(job, record):
 
 def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
     def planned():
-        return experiments.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=lambda *given: stub(*given, folder=tmp_path))
+        return plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=lambda *given: stub(*given, folder=tmp_path))
 
     tries = planned()
     reached = np.array([0.1] * 20)
@@ -186,7 +192,7 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
     assert [job.seed for job in seeds] == [0, 1, 2, 3, 4] and len(after) == 20 + 4 and best.folder == seeds[0].folder
     for job in seeds:
         assert job.parameters == best.parameters | {"seed": job.seed}
-    assert experiments.dev_figure(best) == reached.max()
+    assert plans.dev_figure(best) == reached.max()
 
 
 # ------------------------------------------------------------------ the paper's settings
@@ -202,7 +208,7 @@ def test_settings_of_the_paper(row):
 
     def at(**changes):
         record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings | changes}
-        return experiments.at_paper_settings(DATA, row, dataset, [record])
+        return plans.at_paper_settings(DATA, row, dataset, [record])
 
     assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
     one = row.endswith("one_temperature")
@@ -219,7 +225,7 @@ def test_settings_of_the_paper(row):
     refused += [{"dataset": "pydocs_evidence"}, {"rung": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
     for change in refused:
         assert not at(**change), change
-    assert not experiments.at_paper_settings(DATA, row, dataset, [])
+    assert not plans.at_paper_settings(DATA, row, dataset, [])
 
 
 @pytest.mark.parametrize("row", RUNNABLE)
@@ -230,7 +236,7 @@ def test_any_lower_dimension_of_a_projection_is_the_papers(row):
 
     def at(size):
         record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings_of(job) | {"projection_size": size}}
-        return experiments.at_paper_settings(DATA, row, dataset_of(row), [record])
+        return plans.at_paper_settings(DATA, row, dataset_of(row), [record])
 
     assert at(None) and [at(size) for size in (1, 384, hidden)] == [projects] * 3
     assert not at(hidden + 1) and not at("384") and not at(True)
@@ -243,10 +249,10 @@ def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
     def at(**changes):
         settings = {name: value for name, value in (settings_of(job) | changes).items() if name != "gradient_checkpointing"}
         record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 0, "settings": settings}
-        return experiments.at_paper_settings(DATA, "led_base", "qasper", [record])
+        return plans.at_paper_settings(DATA, "led_base", "qasper", [record])
 
     assert at() and not at(warmup_steps=100, warmup_share=None)
-    completed = experiments.completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
+    completed = plans.completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
     assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
 
 
@@ -303,7 +309,7 @@ def ended(job, level):
 
 def made(tmp_path, rung, levels, seeds):
     for row, level in levels.items():
-        for job in experiments.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             ended(job, level)
 
 
@@ -343,7 +349,7 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
 
 
 def test_nothing_else_is_a_line(tmp_path):
-    (job,) = experiments.jobs(PAPER, "small", ["led_base"], [0], folder_for=lambda *given: stub(*given, folder=tmp_path / "runs"))
+    (job,) = plans.jobs(PAPER, "small", ["led_base"], [0], folder_for=lambda *given: stub(*given, folder=tmp_path / "runs"))
     ended(job, 0.5)
     path = job.folder / "record.json"
     whole = json.loads(path.read_text())
@@ -357,10 +363,10 @@ def test_nothing_else_is_a_line(tmp_path):
 def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     """Tries are no lines but the best one, which is the run of seed 0; nothing that was printed can be compared with."""
     place = lambda *given: stub(*given, folder=tmp_path / "runs")
-    tries = experiments.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place)
+    tries = plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place)
     for job in tries:
         ended(job, 0.5 if job is tries[7] else 0.25)
-    (seed_0, *rest) = [job for job in experiments.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place) if not job.search]
+    (seed_0, *rest) = [job for job in plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place) if not job.search]
     for job in rest[:2]:
         ended(job, 0.5)
     lines = found(tmp_path)
@@ -395,10 +401,10 @@ def test_published_runs_are_read_back(tmp_path):
     made(tmp_path, "small", levels, [0, 1])
     made(tmp_path, "laptop", {"longformer_base": 0.5}, [0])  # published where that is asked for
     before = found(tmp_path)
-    places = results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     names = [f"{path.parent.name}/{path.name}" for path in places]
     assert sorted(names) == sorted(f"{row}/{dataset_of(row)}-small-seed{seed}.json" for row in levels for seed in (0, 1))
-    (asked,) = results.publish(PAPER, tmp_path / "other", tmp_path / "runs", laptop=True)
+    (asked,) = publish.publish(PAPER, tmp_path / "other", tmp_path / "runs", laptop=True)
     assert f"{asked.parent.name}/{asked.name}" == "longformer_base/pydocs_evidence-laptop-seed0.json"
     held = {name: json.loads(path.read_text()) for name, path in zip(names, places)}
     for name, record in held.items():
@@ -408,7 +414,7 @@ def test_published_runs_are_read_back(tmp_path):
         assert ("pca" in record) == (seed == 0)  # one seed is enough to look at
         (tables,) = [said(record["dataset"], levels[row], seed, "dev")[0]]
         shared = [entry for entry in record["chosen"] if "baseline" not in entry]
-        assert len(shared) == results.SHARED
+        assert len(shared) == publish.SHARED
         for entry in shared:
             own = tables[tables.question_id == entry["question_id"]].sort_values("gold", ascending=False)
             expected = zip(own.candidate_id, own.label, own.gold, range(1, 5))
@@ -430,7 +436,7 @@ def test_published_runs_are_read_back(tmp_path):
 
 def test_what_the_loss_rescues_is_shown_beside_the_model_without_it(tmp_path):
     made(tmp_path, "small", {"longformer_base": 0.25, "longformer_base_contrast": 0.75}, [0])
-    results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("results/*/longformer_base_contrast/*.json")]
     rescued = [entry for entry in record["chosen"] if "baseline" in entry]
     rise = {f"dev{n}" for n in range(ASKED - WITHOUT) if is_right(0.75, 0, "dev")[n] and not is_right(0.25, 0, "dev")[n]}

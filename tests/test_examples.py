@@ -6,10 +6,16 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from pages import examples
 
-from asutil import changes, disk, draws, examples, hub, metrics, plots, questions, records, runs
-from asutil.lists import compare_rankings, ranked_example
-from asutil.questions import Candidate, Question
+from aslab import records, runs
+from aslab.show import plots
+from aslab.show.lists import compare_rankings, ranked_example
+from asutil import draws, metrics
+from asutil.data import answers
+from asutil.data.answers import Candidate, Question
+from asutil.io import disk, hub
+from asutil.metrics import changes
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -204,7 +210,7 @@ def asked(monkeypatch, change=None):
         labels = [1 - label if change == name else label for label in rows.label]
         texts = [Candidate(one, f"text of {one} {PAYLOAD}", label, None, None) for one, label in zip(rows.candidate_id, labels)]
         made.append(Question(name, f"asked {name}? {PAYLOAD}", tuple(texts)))
-    monkeypatch.setattr(questions, "load", lambda name, protocol: {"test": Asked(made)})
+    monkeypatch.setattr(answers, "load_answers", lambda name, protocol: {"test": Asked(made)})
 
 
 def test_examples_of_two_rows(tmp_path, monkeypatch):
@@ -234,7 +240,7 @@ def test_a_question_that_the_data_hold_otherwise_shows_ids(tmp_path, monkeypatch
 
 def test_ids_and_the_command_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "mirror", lambda name: None)
-    monkeypatch.setattr(questions, "load", lambda *_: pytest.fail("the hub was asked"))
+    monkeypatch.setattr(answers, "load_answers", lambda *_: pytest.fail("the hub was asked"))
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path, "small", "wikiqa"), folder=FOLDER)
     assert "text of this data set is not at hand" in html
     assert "papermill notebooks/finetune.ipynb -p dataset wikiqa -p model &#x27;own &amp; roberta_psd&#x27;" in html
@@ -293,7 +299,7 @@ def test_rows_that_have_not_run(tmp_path):
 
 @pytest.mark.mirror
 def test_texts_of_real_questions(mirror):
-    split = questions.load("wikiqa")["test"]
+    split = answers.load_answers("wikiqa")["test"]
     known = examples.at_hand({"settings": {"protocol": "clean"}}, "wikiqa", [split.ids[5], "no such question"])
     assert known == {split.ids[5]: split[5]}
     assert examples.at_hand({}, "wqa", ["x"]) == {}
@@ -301,5 +307,5 @@ def test_texts_of_real_questions(mirror):
 
 def test_pydocs_of_other_packages_has_other_texts(monkeypatch):
     assert examples.at_hand({"inputs": {"dataset": "another fingerprint"}}, "pydocs", ["a"]) == {}
-    monkeypatch.setattr(questions, "load", lambda name, protocol: {"test": Asked([Question("a", "?", ()), Question("b", "?", ())])})
-    assert list(examples.at_hand({"inputs": {"dataset": questions.fingerprint("pydocs")}}, "pydocs", ["a"])) == ["a"]
+    monkeypatch.setattr(answers, "load_answers", lambda name, protocol: {"test": Asked([Question("a", "?", ()), Question("b", "?", ())])})
+    assert list(examples.at_hand({"inputs": {"dataset": answers.fingerprint("pydocs")}}, "pydocs", ["a"])) == ["a"]

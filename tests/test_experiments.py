@@ -7,8 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
+from pages import report
 
-from asutil import disk, experiments, records, report, rundir, runs
+from aslab import papers, records, runs
+from aslab import plan as plans
+from asutil.io import disk, rundir
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 
@@ -21,9 +24,9 @@ def stub(notebook, given):
 # ------------------------------------------------------------------ the files
 
 
-@pytest.mark.parametrize("paper", experiments.papers())
+@pytest.mark.parametrize("paper", papers.papers())
 def test_every_paper_reads(paper):
-    data = experiments.read(paper, FOLDER)
+    data = papers.read(paper, FOLDER)
     assert data["slug"] == paper
     assert data["title"]
     assert data["authors"]
@@ -34,7 +37,7 @@ def test_every_paper_reads(paper):
 
 
 def published(paper, row, dataset, metric):
-    return experiments.read(paper, FOLDER)["rows"][row]["published"][dataset][metric]
+    return papers.read(paper, FOLDER)["rows"][row]["published"][dataset][metric]
 
 
 def test_some_printed_cells():
@@ -51,7 +54,7 @@ def test_some_printed_cells():
 
 
 def test_all_rows_of_the_first_paper():
-    data = experiments.read("sentence_objectives", FOLDER)
+    data = papers.read("sentence_objectives", FOLDER)
     assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {
         "table_1": 12,
         "table_2": 7,
@@ -141,35 +144,35 @@ def edit(*path, value=None):
 def test_what_is_refused(tmp_path, change, said):
     write(tmp_path, change)
     with pytest.raises(ValueError, match="asbert.yml: " + said):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
 
 
 def test_broken_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"asbert.yml is not in .*papers: sentence_objectives"):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
     write(tmp_path, text="slug: [")
     with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
     write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")
     with pytest.raises(ValueError, match=r"asbert.yml: key 'one' stands twice"):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
     write(tmp_path, text="just words")
     with pytest.raises(ValueError, match=r"asbert.yml: the file: a mapping is expected, got 'just words'"):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
 
 
 def test_a_changed_file_is_read_again(tmp_path):
     write(tmp_path)
-    assert experiments.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 40
+    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 40
     write(tmp_path, edit("rows", "two", "published", value={"wikiqa": {"map": 41.5}}))
-    assert experiments.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 41.5
+    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 41.5
 
 
 # ------------------------------------------------------------------ the plan
 
 
 def plan(rung, **given):
-    return experiments.jobs("sentence_objectives", rung, folder_for=stub, folder=FOLDER, **given)
+    return plans.jobs("sentence_objectives", rung, folder_for=stub, folder=FOLDER, **given)
 
 
 def test_a_pretraining_run_serves_every_data_set_and_seed():
@@ -244,7 +247,7 @@ def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_
     assert [(job.notebook, job.parameters["objective"]) for job in plan("laptop", rows=["bert_nsp"])] == [("pretrain", "nsp")]
     (asked,) = plan("paper", rows=["albert_sop"])
     assert (asked.notebook, asked.dataset, asked.parameters["objectives"]) == ("task_difficulty", "pretraining", "sop")
-    assert experiments.gpu_hours(asked) == 1 and experiments.gpu_hours(plan("laptop", rows=["bert_nsp"])[0]) == 0
+    assert plans.gpu_hours(asked) == 1 and plans.gpu_hours(plan("laptop", rows=["bert_nsp"])[0]) == 0
 
 
 def test_table_3_is_measured_on_wikipedia_after_pre_training_on_four_corpora():
@@ -262,24 +265,24 @@ def test_table_3_is_measured_on_wikipedia_after_pre_training_on_four_corpora():
         assert not {one.folder for one in measured} & {*job.needs}
         assert job.notebook != "finetune" or "pretrain" in job.parameters["model"]
     for rung in ("laptop", "small", "gpu"):  # one corpus, of which pre-training measures what it held out
-        rows = experiments.read("sentence_objectives", FOLDER)["rungs"][rung]["rows"]
+        rows = papers.read("sentence_objectives", FOLDER)["rungs"][rung]["rows"]
         own = [job for job in plan(rung, rows=[row for row in TABLE_3 if row in rows]) if job.dataset == "pretraining"]
         assert {job.notebook for job in own} == {"pretrain"} and "," not in own[0].parameters["corpus"]
 
 
 def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
-    data = experiments.read("sentence_objectives", FOLDER)
-    pre, task, _ = experiments.stages(data, "roberta_ssp", "paper")
+    data = papers.read("sentence_objectives", FOLDER)
+    pre, task, _ = papers.stages(data, "roberta_ssp", "paper")
     made = []
     for stage in (pre, task):
-        given = experiments.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
+        given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
         made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
     found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
     assert found.row.unique().tolist() == ["roberta_ssp"]
     assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
     chains = [[*one.earlier, one.record] for one in found.itertuples()]
-    assert experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
-    assert not experiments.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
+    assert plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
+    assert not plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
 
 
 @pytest.mark.parametrize(
@@ -287,11 +290,11 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     [("sentence_objectives", "roberta_ssp", "roberta_ssp_shuffled"), ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled")],
 )
 def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):
-    data = experiments.read(paper, FOLDER)
+    data = papers.read(paper, FOLDER)
     for rung in ("laptop", "small", "gpu"):
         made = []
         for name in (row, control):
-            jobs = experiments.jobs(paper, rung, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
+            jobs = plans.jobs(paper, rung, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
             made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
         (_, theirs), (_, ours) = made[0][0], made[1][0]
         assert ours == {**theirs, "labels": "shuffled"} and made[0][1:] == made[1][1:] != []
@@ -314,7 +317,7 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
         return tmp_path / "runs" / "-".join([notebook, *(str(given.get(name)) for name in ("epochs", "peak_lr", "seed"))])
 
     def planned():
-        return experiments.jobs("asbert", "laptop", folder_for=place, folder=tmp_path)
+        return plans.jobs("asbert", "laptop", folder_for=place, folder=tmp_path)
 
     tries = planned()
     assert [(job.search, job.seed) for job in tries] == [("asbert-laptop-one-own", 0)] * 4
@@ -332,10 +335,10 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
 
 
 def test_searches_are_named_and_hold_their_tries():
-    found = experiments.searches("sentence_objectives", "paper", FOLDER)
+    found = plans.searches("sentence_objectives", "paper", FOLDER)
     assert all(len(tries) == 12 for tries in found.values())
     assert "sentence_objectives-paper-roberta_ssp-trecqa" in found and not any("asnq" in name for name in found)
-    assert experiments.searches("sentence_objectives", "small", FOLDER) == {}
+    assert plans.searches("sentence_objectives", "small", FOLDER) == {}
 
 
 def test_parameters_for_every_run_reach_those_that_have_them():
@@ -347,7 +350,7 @@ def test_parameters_for_every_run_reach_those_that_have_them():
 
 
 def test_the_demo():
-    demo = experiments.read("sentence_objectives", FOLDER)["demo"]
+    demo = papers.read("sentence_objectives", FOLDER)["demo"]
     jobs = plan(**demo)
     assert [(job.notebook, job.row, job.seed) for job in jobs] == [
         ("finetune", "roberta_base", 0),
@@ -372,8 +375,8 @@ def test_commands_survive_a_shell():
         *["papermill", "notebooks/finetune.ipynb", "-p", "rung", "small", "-p", "model", job.needs[0].as_posix()],
         *["-p", "dataset", "wikiqa", "-p", "seed", "0"],
     ]
-    odd = experiments.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
-    assert shlex.split(experiments.command(odd))[-1] == "my data; rm -rf x"
+    odd = plans.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
+    assert shlex.split(plans.command(odd))[-1] == "my data; rm -rf x"
 
 
 def test_unknown_names_are_refused():
@@ -386,15 +389,15 @@ def test_unknown_names_are_refused():
     with pytest.raises(ValueError, match="unknown seed 9"):
         plan("laptop", seeds=[9])
     with pytest.raises(ValueError, match="unknown row 'cdlm_large'"):  # it has no stages: its weights were never released
-        experiments.jobs("evidence_contrast", "paper", rows=["cdlm_large"], folder_for=stub, folder=FOLDER)
+        plans.jobs("evidence_contrast", "paper", rows=["cdlm_large"], folder_for=stub, folder=FOLDER)
 
 
-@pytest.mark.parametrize("notebook", list(experiments.NOTEBOOKS))
+@pytest.mark.parametrize("notebook", list(papers.NOTEBOOKS))
 def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():
         pytest.skip(f"notebooks/{notebook}.ipynb is not there")
     known = runs.parameters(notebook)
-    data = experiments.read("sentence_objectives", FOLDER)
+    data = papers.read("sentence_objectives", FOLDER)
     for rule in data["settings"]:
         if rule["notebook"] == notebook:
             assert set(rule["are"]) | set(rule.get("when", {})) <= set(known)
@@ -409,12 +412,12 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
 
 def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
     """Records of the runs behind a row's figures on a data set with what its notebooks would set, and some changes."""
-    data, made, model = experiments.read("sentence_objectives", FOLDER), [], None
+    data, made, model = papers.read("sentence_objectives", FOLDER), [], None
     left_out = "finetune" if dataset == "pretraining" else "task_difficulty"
-    for stage in experiments.stages(data, row, rung):
+    for stage in papers.stages(data, row, rung):
         if stage["notebook"] == left_out:
             continue
-        given = experiments.stage_parameters(data, row, stage, rung, dataset, 0, model)
+        given = plans.stage_parameters(data, row, stage, rung, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
         settings = runs.shown(runs.settings(stage["notebook"], given)) | changes
@@ -451,66 +454,66 @@ def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, fine
     ],
 )
 def test_at_paper_settings(changes, expected):
-    data = experiments.read("sentence_objectives", FOLDER)
+    data = papers.read("sentence_objectives", FOLDER)
     row, dataset = changes.get("row", "roberta_psd"), changes.get("dataset", "wikiqa")
     made = chain(**changes)
-    assert experiments.at_paper_settings(data, row, dataset, made) is expected
-    assert not experiments.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
+    assert plans.at_paper_settings(data, row, dataset, made) is expected
+    assert not plans.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
     if row != "roberta_base":
         own = chain(row, "pretraining", changes.get("rung", "paper"), changes.get("pretrain"))
-        assert experiments.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
+        assert plans.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
 
 
-TABLE_3 = experiments.read("sentence_objectives", FOLDER)["tables"]["table_3"]["rows"]
+TABLE_3 = papers.read("sentence_objectives", FOLDER)["tables"]["table_3"]["rows"]
 
 
 @pytest.mark.parametrize("row", TABLE_3)
 def test_own_tasks_are_the_papers_on_wikipedia_and_not_on_four_corpora(row):
     """Section 5.3: the validation split of Wikipedia, for all eight rows. The objectives themselves were learnt on four corpora."""
-    data, made = experiments.read("sentence_objectives", FOLDER), chain(row, "pretraining")
+    data, made = papers.read("sentence_objectives", FOLDER), chain(row, "pretraining")
     *before, last = made
     assert (last["notebook"], last["settings"]["corpus"]) == ("task_difficulty", "wikimedia/wikipedia:20231101.en")
     assert [one["notebook"] for one in before] == ["pretrain"] * (row not in ("bert_nsp", "albert_sop"))
-    assert experiments.at_paper_settings(data, row, "pretraining", made)
+    assert plans.at_paper_settings(data, row, "pretraining", made)
     four = data["rungs"]["paper"]["corpus"]
     for changed in ({"corpus": four}, {"corpus": "wikimedia/wikipedia"}, {"max_tokens": 64}, {"models": "pretrain-ffffffffffff"}):
         other = [*before, last | {"settings": last["settings"] | changed}]
-        assert not experiments.at_paper_settings(data, row, "pretraining", other), changed
+        assert not plans.at_paper_settings(data, row, "pretraining", other), changed
     for one in before:  # what pre-training held out of its own corpora
         assert one["settings"]["corpus"] == four and four.count(",") == 3
-        assert not experiments.at_paper_settings(data, row, "pretraining", before)
+        assert not plans.at_paper_settings(data, row, "pretraining", before)
 
 
 def test_a_setting_that_came_later_leaves_a_record_at_the_papers():
-    data, made = experiments.read("sentence_objectives", FOLDER), chain()
+    data, made = papers.read("sentence_objectives", FOLDER), chain()
     del made[0]["settings"]["same_paragraph_before"]
-    assert experiments.at_paper_settings(data, "roberta_psd", "wikiqa", made)
+    assert plans.at_paper_settings(data, "roberta_psd", "wikiqa", made)
 
 
-ON_ASNQ = [name for name, row in experiments.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]
+ON_ASNQ = [name for name, row in papers.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]
 
 
 @pytest.mark.parametrize("row", ON_ASNQ)
 def test_the_batch_size_on_asnq_is_that_of_the_backbone(row):
-    data = experiments.read("sentence_objectives", FOLDER)
+    data = papers.read("sentence_objectives", FOLDER)
     theirs, other = (1024, 2048) if data["rows"][row].get("backbone") == "electra" else (2048, 1024)
     for size in (theirs, other, 32):
         made = chain(row, "asnq", finetune={"batch_size": size})
-        assert experiments.at_paper_settings(data, row, "asnq", made) is (size == theirs)
-    assert experiments.at_paper_settings(data, row, "asnq", chain(row, "asnq"))  # and the row's own value is the backbone's
+        assert plans.at_paper_settings(data, row, "asnq", made) is (size == theirs)
+    assert plans.at_paper_settings(data, row, "asnq", chain(row, "asnq"))  # and the row's own value is the backbone's
 
 
 @pytest.mark.parametrize(("row", "theirs"), [("tanda_roberta", 2048), ("tanda_electra", 1024)])
 def test_the_transfer_on_asnq_has_the_backbones_batch_size(row, theirs):
-    data = experiments.read("sentence_objectives", FOLDER)
+    data = papers.read("sentence_objectives", FOLDER)
     for size in (2048, 1024):
         made = chain(row, "wikiqa")
         made[0]["settings"]["batch_size"] = size
-        assert experiments.at_paper_settings(data, row, "wikiqa", made) is (size == theirs)
+        assert plans.at_paper_settings(data, row, "wikiqa", made) is (size == theirs)
 
 
 def test_a_paper_without_settings_has_no_exact_run():
-    assert not experiments.at_paper_settings(experiments.read("evidence_contrast", FOLDER), "led_base", "qasper", chain())
+    assert not plans.at_paper_settings(papers.read("evidence_contrast", FOLDER), "led_base", "qasper", chain())
 
 
 # ------------------------------------------------------------------ records
@@ -549,8 +552,8 @@ def test_local_runs_find_their_rows(tmp_path, plain_settings):
 
 
 def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
-    given = experiments.stage_parameters(
-        experiments.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
+    given = plans.stage_parameters(
+        papers.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
     )
     settings = runs.shown(runs.settings("finetune", given))
     for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the rung sets
@@ -589,10 +592,10 @@ def test_committed_results(tmp_path):
     [("sentence_objectives", "roberta_ssp", "roberta_ssp_head_anew"), ("contextual_as2", "roberta_dpc", "roberta_dpc_head_anew")],
 )
 def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
-    data = experiments.read(paper, FOLDER)
+    data = papers.read(paper, FOLDER)
     assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     for rung in ("laptop", "small", "gpu"):
-        theirs, ours = (experiments.jobs(paper, rung, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
+        theirs, ours = (plans.jobs(paper, rung, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
         assert len(ours) == 1 + len(data["rungs"][rung]["datasets"])
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
         for one, other in zip(theirs[1:], ours[1:], strict=True):

@@ -9,7 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 
-from asutil import files, questions
+from asutil.data import answers
+from asutil.io import files
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_what_holds_itself_is_refused():
 def test_a_user_that_nobody_is_stays_in_the_name():
     assert files.expanded("~nobody-here/x") == Path("~nobody-here/x") and files.expanded("~/x") == Path.home() / "x"
     with pytest.raises(FileNotFoundError, match="~nobody-here"):
-        questions.load("~nobody-here/x")
+        answers.load_answers("~nobody-here/x")
 
 
 def test_a_path_with_a_nul_is_refused_by_name():

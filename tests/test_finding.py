@@ -12,11 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import evidence_models, finding, losses, training, weights
-from asutil.evidence import KINDS as TYPES
-from asutil.evidence import Answer, LongQuestion, Passage
-from asutil.evidence_models import contrast_of
-from asutil.long_inputs import Contexts, add_markers
+from asutil import losses, training
+from asutil.data.long_questions import KINDS as TYPES
+from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.inputs import long_batches
+from asutil.inputs.long import Contexts, add_markers
+from asutil.io import checkpoints
+from asutil.models import finder
+from asutil.models.finder import contrast_of
+from asutil.tasks import finding
 from trust import gradients
 
 from .test_long_inputs import KINDS, made_up
@@ -31,7 +35,7 @@ def contrast(projection="none", similarity=None, loss_weight=0.0, temperatures="
 
 def new(tokenizer, name="tiny", max_tokens=200, form="marked", kinds=KINDS, seed=0, **chosen):
     settings = {"kinds": list(kinds), "form": form, "max_tokens": max_tokens, "contrast": contrast(**chosen)}
-    return evidence_models.start_from(name, copy.deepcopy(tokenizer), settings, seed)
+    return finder.start_from(name, copy.deepcopy(tokenizer), settings, seed)
 
 
 def read(model, questions):
@@ -44,19 +48,19 @@ def questions():
 
 
 def in_one(model, contexts, **chosen):
-    (batch,) = [finding.Batches(contexts, 1, len(contexts), 10**6, 0, **chosen)[0]]
+    (batch,) = [long_batches.Batches(contexts, 1, len(contexts), 10**6, 0, **chosen)[0]]
     return batch
 
 
-@pytest.mark.parametrize("name", [name for name in evidence_models.MADE_HERE if name.startswith("tiny")])
+@pytest.mark.parametrize("name", [name for name in finder.MADE_HERE if name.startswith("tiny")])
 def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
     model = new(tokenizer, name, 400).eval()
     contexts = read(model, questions)
-    micro = finding.padded(contexts, range(len(contexts)), model.generates)
+    micro = long_batches.padded(contexts, range(len(contexts)), model.generates)
     with torch.no_grad():
         found = model(micro)
         for row, one in enumerate(contexts.read):
-            alone = model(finding.padded(contexts, [row], model.generates))
+            alone = model(long_batches.padded(contexts, [row], model.generates))
             count = len(one.sentences)
             torch.testing.assert_close(found["sentences"][row, :count], alone["sentences"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["evidence"][row, :count], alone["evidence"][0], atol=2e-5, rtol=1e-4)
@@ -65,7 +69,7 @@ def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
 
 @pytest.mark.parametrize("generates", [False, True])
 def test_the_loss_of_the_task_is_exact_in_64_bits(generates):
-    with weights.seeded(0):
+    with checkpoints.seeded(0):
         name, *case = list(gradients.cases_of_qa())[generates]
         gradients.compare(name, *case)
 
@@ -85,7 +89,7 @@ def test_or_softmax_equals_a_loop():
 def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
     model = new(tokenizer).eval()
     contexts = read(model, questions)
-    micro = finding.padded(contexts, range(len(contexts)))
+    micro = long_batches.padded(contexts, range(len(contexts)))
     with torch.no_grad():
         found, by_loop = model(micro), []
         for row, one in enumerate(contexts.read):
@@ -147,7 +151,7 @@ def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
     unanswerable = LongQuestion("un", "what?", with_evidence.passages, (Answer("", "unanswerable", frozenset({(0, 0)})),))
     settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300}
     settings["contrast"] = contrast_of("per_type", "projected", 1.0, "0.6", kinds)
-    model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
+    model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
     contexts = read(model, [with_evidence, none, unanswerable])
     batch = in_one(model, contexts)
     assert batch["contrasted"] == 1 and batch["examples"] == 3
@@ -159,7 +163,7 @@ def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     model = new(tokenizer, projection="per_type", loss_weight=0.5).double().eval()
     contexts, found = read(model, questions), []
     for micro_tokens in (1, 10**6):
-        batch = finding.Batches(contexts, 1, 12, micro_tokens, 0)[0]
+        batch = long_batches.Batches(contexts, 1, 12, micro_tokens, 0)[0]
         model.zero_grad()
         parts = [model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"]]
         sum(parts).backward()
@@ -174,7 +178,7 @@ def test_training_brings_evidence_to_the_front_and_near_the_question(tokenizer, 
     model = new(tokenizer, name, 300, projection="shared", loss_weight=0.5)
     contexts = read(model, [made_up(seed, passages=2, kind="yes") for seed in range(6)])
     before = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
-    training.train(model, finding.Batches(contexts, 20, 6, 4096, 0, model.generates), tmp_path, **USUAL)
+    training.train(model, long_batches.Batches(contexts, 20, 6, 4096, 0, model.generates), tmp_path, **USUAL)
     after = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
     for figure in ("map_evidence_head", "map_projected"):
         assert before[figure] < 0.8 and after[figure] > 0.9
@@ -186,7 +190,7 @@ def test_figures_follow_the_data_sets_own_rules(tokenizer):
     passages = made_up(1).passages
     first, second = (Answer(text, "extractive", frozenset({unit})) for text, unit in (("river", (0, 0)), ("stone bridge", (1, 0))))
     settings = {"kinds": list(kinds), "form": "separated", "max_tokens": 300, "contrast": contrast_of("none", "cosine", 0.0, "0.6", kinds)}
-    model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings)
+    model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings)
     contexts = read(model, [LongQuestion("a", "what?", passages, (first, second)), LongQuestion("b", "who?", passages, (second,))])
     sentences, questions = finding.predict(model, contexts, progress=False)
     sentences["score"] = [1.0 if unit == "0-0" else -1.0 for unit in sentences.candidate_id]
@@ -335,7 +339,7 @@ def test_kinds_of_one_type_share_a_projection_and_a_temperature(tokenizer, quest
     found = []
     for chosen, types in zip([*contrasts, shared], ([0, 1, 2], [0, 0, 0], None)):
         settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 200, "contrast": chosen} | ({"types": types} if types else {})
-        model = evidence_models.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
+        model = finder.start_from("tiny", copy.deepcopy(tokenizer), settings).eval()
         contexts = read(model, questions)
         (micro,) = in_one(model, contexts)["micro"]
         with torch.no_grad():
@@ -352,7 +356,7 @@ def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, quest
     found = []
     for checkpointing in (False, True):
         settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 300, "contrast": contrast("per_type", loss_weight=0.4)}
-        model = evidence_models.start_from(name, copy.deepcopy(tokenizer), settings, 0, checkpointing).train()
+        model = finder.start_from(name, copy.deepcopy(tokenizer), settings, 0, checkpointing).train()
         contexts, kept = read(model, questions), 0
         batch = in_one(model, contexts, with_answers=model.generates)
 
@@ -361,9 +365,9 @@ def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, quest
             kept += tensor.numel()
             return tensor
 
-        with weights.seeded(1), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        with checkpoints.seeded(1), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             loss = sum(model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"])
-        with weights.seeded(2):
+        with checkpoints.seeded(2):
             loss.backward()
         found.append((loss.item(), [p.grad for p in model.parameters()], kept))
     assert found[0][0] == found[1][0] and found[1][2] < 0.5 * found[0][2], "the same loss, with less kept in memory"
@@ -381,7 +385,7 @@ def test_a_decoder_may_write_a_hundred_tokens(tokenizer, questions, monkeypatch)
     assert set(asked) == {63}  # the tiny decoder has 64 positions
     monkeypatch.setattr(model.backbone, "generate", lambda **given: asked.append(given["max_new_tokens"]) or torch.zeros(1, 1).long())
     model.backbone.config.max_decoder_position_embeddings = 1024  # LED's
-    finding._written(model, finding.padded(contexts, [0]))
+    finding._written(model, long_batches.padded(contexts, [0]))
     assert asked[-1] == 100
 
 
@@ -406,7 +410,7 @@ def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
     model = new(tokenizer).eval()
     contexts = read(model, questions)
     with torch.no_grad():
-        found = model(finding.padded(contexts, [0]))
+        found = model(long_batches.padded(contexts, [0]))
     one, best, chosen = contexts.read[0], -np.inf, None
     starts, ends = found["span"][0].unbind(-1)
     for start in range(len(one.ids)):
@@ -421,7 +425,7 @@ def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
 def test_what_was_saved_is_loaded(tokenizer, questions, tmp_path, name):
     model = new(tokenizer, name, 300, projection="per_type", loss_weight=0.2)
     model.save(tmp_path / "model")
-    again = evidence_models.load(tmp_path / "model")
+    again = finder.load(tmp_path / "model")
     assert again.settings == model.settings
     ours, theirs = (finding.predict(one, read(one, questions[:3]), progress=False) for one in (model, again))
     assert ours[0].equals(theirs[0]) and ours[1].equals(theirs[1])
@@ -431,7 +435,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_pat
     from .conftest import Stopping
 
     make = lambda: new(tokenizer, projection="per_type", loss_weight=0.4)
-    batches = finding.Batches(read(make(), questions), 3, 5, 500, 0)
+    batches = long_batches.Batches(read(make(), questions), 3, 5, 500, 0)
     whole, stopped, again = make(), make(), make()
     usual = USUAL | {"save_every": 2}
     training.train(whole, batches, tmp_path / "whole", **usual)
@@ -464,15 +468,16 @@ def test_a_context_longer_than_the_model_reads_is_refused(tokenizer):
 
 
 def test_the_markers_are_drawn_by_the_seed(tokenizer, tmp_path):
-    from asutil import encoders, tokenizers
+    from asutil.corpus import tokenizers
+    from asutil.models import loading
 
-    with weights.seeded(0):
-        encoders.tiny(tokenizer, mlm=False).backbone.save_pretrained(tmp_path)
+    with checkpoints.seeded(0):
+        loading.tiny(tokenizer, mlm=False).backbone.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     rows = []
     for seed in (0, 0, 1):
         settings = {"kinds": list(KINDS), "form": "marked", "max_tokens": 100, "contrast": contrast()}
-        model = evidence_models.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings, seed)
+        model = finder.start_from(tmp_path, tokenizers.load_tokenizer(tmp_path), settings, seed)
         rows.append(model.backbone.get_input_embeddings().weight[-8:].tolist())
         assert len(model.tokenizer) == len(tokenizer) + 8 and add_markers(model.tokenizer) == 0
     assert rows[0] == rows[1] != rows[2]

@@ -12,8 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, BertTokenizer, RobertaConfig
 
-from asutil import disk, encoders, groups, heads, inputs, joints, metrics, questions, rankers, ranking, runs, training
-from asutil.questions import Candidate, Question
+from aslab import runs
+from asutil import inputs, metrics, training
+from asutil.data import answers
+from asutil.data.answers import Candidate, Question
+from asutil.inputs import groups
+from asutil.io import disk
+from asutil.models import joint as joint_models
+from asutil.models import loading, pair
+from asutil.tasks import rank, rankers
 
 from .conftest import WORDS
 from .test_ranking import questions as some_questions
@@ -187,12 +194,12 @@ def test_lengths_that_slots_cannot_share_are_refused(tokenizer):
 
 
 def joint_ranker(own, config, head="ae_k", positions="absolute", k=3):
-    model = encoders.from_config(config(**SIZE, vocab_size=len(own)), own, seed=1, mlm=False)
-    model = joints.over(model, joints.shape(True, head, k, 40, "linear", positions), seed=1)
+    model = loading.from_config(config(**SIZE, vocab_size=len(own)), own, seed=1, mlm=False)
+    model = joint_models.over(model, joint_models.shape(True, head, k, 40, "linear", positions), seed=1)
     with torch.no_grad():
-        for parameter in (heads.type_table(model.backbone).weight, *model.head_parameters(head).values()):
+        for parameter in (pair.type_table(model.backbone).weight, *model.head_parameters(head).values()):
             parameter.mul_(20)
-    return ranking.Ranker(model.eval(), 40)
+    return rank.Ranker(model.eval(), 40)
 
 
 @pytest.fixture(scope="module", params=["roberta", "bert"])
@@ -202,8 +209,8 @@ def ranker(request, tokenizer, bert):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(ranking, "WINDOW", 8)
-    monkeypatch.setattr(ranking, "TOKENS_ON_CPU", 150)
+    monkeypatch.setattr(rank, "WINDOW", 8)
+    monkeypatch.setattr(rank, "TOKENS_ON_CPU", 150)
 
 
 @torch.no_grad()
@@ -277,7 +284,7 @@ def test_no_order_of_rows_moves_a_score_or_a_metric(ranker):
 @pytest.mark.mirror
 def test_the_order_of_trec_qa_says_nothing(mirror, tokenizer):
     """Its positives stand first."""
-    split = list(questions.load("trecqa", limit=20)["test"])
+    split = list(answers.load_answers("trecqa", limit=20)["test"])
     assert all(question.candidates[0].label == 1 for question in split)
     assert_order_says_nothing(joint_ranker(tokenizer, RobertaConfig), split)
 
@@ -335,7 +342,7 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     split = list(some_questions(9))
     pd.testing.assert_frame_equal(again.score(split, progress=False), ranker.score(split, progress=False), rtol=0, atol=1e-6)
     with pytest.raises(ValueError, match="max_tokens: 40, .* got 50"):
-        ranking.Ranker(again.model).score(split, max_tokens=50, progress=False)
+        rank.Ranker(again.model).score(split, max_tokens=50, progress=False)
     record = folder.parent / "record.json"
     disk.write_json(record, {"notebook": "pretrain", "settings": {}} | runs.hashes(record.parent))
     with pytest.raises(ValueError, match="learnt its pre-training task, not to rank"):
@@ -345,12 +352,12 @@ def test_a_ranker_comes_from_a_folder_and_knows_its_k(ranker, tmp_path, tokenize
     without = ranker.model.save(tmp_path / "without", untrained=("ae_k",))
     with pytest.raises(ValueError, match="no ae_k head: fine-tune it first"):
         rankers.load_ranker(without)
-    one = encoders.start_from("tiny", tokenizer, 64, joint=joints.shape(True, "ie_1", 3, 64, "linear", "absolute", 3)).save(
+    one = loading.start_from("tiny", tokenizer, 64, joint=joint_models.shape(True, "ie_1", 3, 64, "linear", "absolute", 3)).save(
         tmp_path / "one"
     )
     with pytest.raises(ValueError, match="one label for a claim"):
         rankers.load_ranker(one)
-    assert ranking.Ranker(encoders.tiny(tokenizer, mlm=False)).joint_k is None
+    assert rank.Ranker(loading.tiny(tokenizer, mlm=False)).joint_k is None
 
 
 # ------------------------------------------------------------------ what a joint model is for
@@ -369,9 +376,9 @@ def odd_ones(count, seed):
 def learnt(tokenizer, folder, joint):
     size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "initializer_range": 0.1}
     config = RobertaConfig(vocab_size=len(tokenizer), type_vocab_size=1, pad_token_id=1, **SIZE | size)
-    model = encoders.from_config(config, tokenizer, seed=1, mlm=False)
-    model = joints.over(model, joints.shape(True, "ie_k", 3, 48, "linear", "absolute"), seed=1) if joint else model
-    ranker = ranking.Ranker(model, 48)
+    model = loading.from_config(config, tokenizer, seed=1, mlm=False)
+    model = joint_models.over(model, joint_models.shape(True, "ie_k", 3, 48, "linear", "absolute"), seed=1) if joint else model
+    ranker = rank.Ranker(model, 48)
     batches = inputs.FinetuningBatches(ranker.inputs_of(odd_ones(200, 0)), 12, 32 if joint else 96, 48)
     options = {"weight_decay": 0.0, "seed": 4, "save_every": 10**6, "log_every": 100, "progress": False}
     training.train(model, batches, folder, peak_lr=2e-3, warmup_steps=10, **options)

@@ -13,7 +13,7 @@ from transformers import (
     RobertaModel,
 )
 
-from asutil import heads
+from asutil.models import heads, pair
 from trust import slow
 from trust.slow import READS
 
@@ -48,26 +48,26 @@ def test_heads_equal_the_whole_models(whole):
     positions = torch.tensor([0, 4, 12, 16, 31])
     expected_pair = classifier(**inputs).logits
     expected_mlm = masked(**inputs).logits.flatten(0, 1)[positions]
-    heads.share_embeddings(masked, classifier.base_model)
-    backbone = heads.take_backbone(classifier)
-    heads.take_backbone(masked)
+    pair.share_embeddings(masked, classifier.base_model)
+    backbone = pair.take_backbone(classifier)
+    pair.take_backbone(masked)
     outputs = backbone(**inputs)
-    torch.testing.assert_close(heads.pair_logits(classifier, outputs, inputs["attention_mask"]), expected_pair, rtol=0, atol=1e-6)
-    torch.testing.assert_close(heads.mlm_logits(masked, outputs, positions), expected_mlm, rtol=0, atol=1e-6)
-    assert heads.mlm_logits(masked, outputs, positions[:0]).shape == (0, 60)
+    torch.testing.assert_close(pair.pair_logits(classifier, outputs, inputs["attention_mask"]), expected_pair, rtol=0, atol=1e-6)
+    torch.testing.assert_close(pair.mlm_logits(masked, outputs, positions), expected_mlm, rtol=0, atol=1e-6)
+    assert pair.mlm_logits(masked, outputs, positions[:0]).shape == (0, 60)
 
 
 @torch.no_grad()
 def test_a_pair_encoder_equals_the_whole_model_on_padded_inputs(whole):
     classifier, _, inputs = whole
     expected = classifier(**inputs).logits
-    model = heads.PairEncoder(heads.take_backbone(classifier), classifier, None, None).eval()
+    model = pair.PairEncoder(pair.take_backbone(classifier), classifier, None, None).eval()
     torch.testing.assert_close(model(inputs)[0], expected, rtol=0, atol=1e-6)  # a mean over the tokens leaves padding out
 
 
 def test_the_decoder_is_the_shared_backbones_embedding(whole):
     classifier, masked, _ = whole
-    heads.share_embeddings(masked, classifier.base_model)
+    pair.share_embeddings(masked, classifier.base_model)
     assert masked.get_output_embeddings().weight is classifier.get_input_embeddings().weight
 
 
@@ -75,14 +75,14 @@ def test_an_untied_decoder_is_kept():
     torch.manual_seed(0)
     masked = AutoModelForMaskedLM.from_config(RobertaConfig(**SIZE, tie_word_embeddings=False))
     own = masked.get_output_embeddings().weight
-    heads.share_embeddings(masked, RobertaModel(RobertaConfig(**SIZE)))
+    pair.share_embeddings(masked, RobertaModel(RobertaConfig(**SIZE)))
     assert masked.get_output_embeddings().weight is own
 
 
 def test_only_the_head_is_left(whole):
     classifier = whole[0]
     before = set(classifier.state_dict())
-    backbone = heads.take_backbone(classifier)
+    backbone = pair.take_backbone(classifier)
     prefix = classifier.base_model_prefix
     assert set(classifier.state_dict()) == {key for key in before if not key.startswith(f"{prefix}.")}
     assert {f"{prefix}.{key}" for key in backbone.state_dict()} == before - set(classifier.state_dict())
@@ -90,29 +90,29 @@ def test_only_the_head_is_left(whole):
 
 def test_the_pair_head_is_float32_under_autocast(whole):
     classifier, _, inputs = whole
-    backbone = heads.take_backbone(classifier)
+    backbone = pair.take_backbone(classifier)
     with torch.autocast("cpu", torch.bfloat16):
-        logits = heads.pair_logits(classifier, backbone(**inputs), inputs["attention_mask"])
+        logits = pair.pair_logits(classifier, backbone(**inputs), inputs["attention_mask"])
     assert logits.dtype == torch.float32
 
 
 def test_every_name_for_others_is_there():
-    assert all(getattr(heads, name) is not None for name in heads.__all__)
+    assert all(getattr(pair, name) is not None for name in pair.__all__)
 
 
 def test_a_packed_micro_batch_is_read_by_the_compiled_form(whole, monkeypatch):
-    backbone, read = heads.take_backbone(whole[0]), []
-    monkeypatch.setattr(heads.packing, "outputs", lambda *given: read.append(given))
+    backbone, read = pair.take_backbone(whole[0]), []
+    monkeypatch.setattr(pair.packing, "outputs", lambda *given: read.append(given))
     packed = {"input_ids": torch.ones(1, 4, dtype=torch.long), "cu_seq_lens": torch.tensor([0, 4])}
     compiled = lambda **_: None
-    heads.outputs_of(backbone, packed, True, compiled)
-    heads.outputs_of(backbone, packed, True)
+    pair.outputs_of(backbone, packed, True, compiled)
+    pair.outputs_of(backbone, packed, True)
     assert [given[1:] for given in read] == [(packed, True, compiled), (packed, True, None)]
 
 
 def test_a_bare_backbone_has_no_head_to_take():
     with pytest.raises(ValueError, match="RobertaModel"):
-        heads.take_backbone(RobertaModel(RobertaConfig(**SIZE)))
+        pair.take_backbone(RobertaModel(RobertaConfig(**SIZE)))
 
 
 # ------------------------------------------------------------------ heads on the slots of a joint input

@@ -11,7 +11,8 @@ import pytest
 import yaml
 from transformers import AutoModel, RobertaConfig
 
-from asutil import experiments, hours, rundir, runs
+from aslab import hours, plan, runs
+from asutil.io import rundir
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -94,7 +95,7 @@ def test_a_speed_is_measured_once_in_a_process_of_its_own(tmp_path, monkeypatch)
 
 
 def test_a_table_of_papers_and_their_sum():
-    jobs = experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1])
+    jobs = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1])
     told = hours.expected(jobs, 2, [], lambda *_: 1_000.0).splitlines()
     steps = runs.settings("pretrain", jobs[0].parameters)
     assert told[0] == "Expected of what would run, in hours of 2 free cores of this machine:"
@@ -111,8 +112,8 @@ def test_a_table_of_papers_and_their_sum():
     assert re.split(r" {2,}", told[3])[:5] == ["sentence_objectives", "small", "finetune", str(len(jobs) - 1), f"{each[1]:,.1f}"]
     assert re.split(r" {2,}", told[-1]) == ["in all", str(len(jobs)), f"{sum(each):,.1f}"]
     assert {name for name in told[2].split("  ") if "at most" in name or "measured" in name} == {"settings, at most", "measured now"}
-    assert hours.expected(experiments.jobs("sentence_objectives", "laptop"), 2, [], never) == ""
-    assert hours.expected(experiments.jobs("sentence_objectives", "gpu", ["roberta_base"]), 2, [], never) == ""
+    assert hours.expected(plan.jobs("sentence_objectives", "laptop"), 2, [], never) == ""
+    assert hours.expected(plan.jobs("sentence_objectives", "gpu", ["roberta_base"]), 2, [], never) == ""
 
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")

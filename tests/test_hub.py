@@ -6,7 +6,9 @@ import datasets
 import pandas as pd
 import pytest
 
-from asutil import hub, sources, tables
+from asutil.corpus import sources
+from asutil.data import tables
+from asutil.io import hub
 
 
 @pytest.fixture

@@ -12,8 +12,12 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 from asutil import inputs
+from asutil.corpus import tokenizing
+from asutil.data.answers import Candidate, Question
 from asutil.draws import keyed
-from asutil.questions import Candidate, Question
+from asutil.inputs import masking
+from asutil.inputs import pairs as input_pairs
+from asutil.inputs import ragged as ragged_ids
 from asutil.sampling import Sampler
 
 from .conftest import WORDS
@@ -45,7 +49,7 @@ def questions(count=7, candidates=5, seed=0):
 @settings(max_examples=100, deadline=None)
 def test_longest_first_equals_the_tokenizer(bert, sizes, max_tokens):
     first, second = (np.array(side) for side in zip(*sizes))
-    kept = inputs.longest_first(first, second, max_tokens - 3)
+    kept = tokenizing.longest_first(first, second, max_tokens - 3)
     texts = [[" ".join(["river"] * a) for a in side] for side in (first, second)]
     encoded = bert(*texts, truncation="longest_first", max_length=max_tokens)
     for row in range(len(sizes)):
@@ -93,7 +97,7 @@ def test_token_numbers_beyond_16_bits_are_kept():
 
 @given(st.lists(st.tuples(*[st.integers(0, 12)] * 3), min_size=1, max_size=10), st.integers(3, 40))
 def test_last_first_equals_a_slow_loop(sizes, room):
-    for row, kept in zip(sizes, inputs.last_first(np.array(sizes), room).tolist()):
+    for row, kept in zip(sizes, tokenizing.last_first(np.array(sizes), room).tolist()):
         slow = list(row)
         while sum(slow) > room:
             slow[2 if slow[2] else 1 if slow[1] else 0] -= 1
@@ -135,7 +139,7 @@ def test_triples_are_the_same_however_many_texts_are_tokenised_together(bert, mo
     whole = inputs.Pairs(bert, in_order(), context=True)
     texts = {text for q in in_order() for text in (q.text, *(c.text for c in q.candidates))}
     assert len(whole._ends) <= len(texts) + 2  # the sentences around a candidate are candidates themselves; "" is around the others
-    monkeypatch.setattr(inputs, "WINDOW", 3)
+    monkeypatch.setattr(input_pairs, "WINDOW", 3)
     parts, numbers = inputs.Pairs(bert, in_order(), context=True), np.arange(len(whole))
     a, b = parts.join(numbers, 200), whole.join(numbers, 200)
     assert all(np.array_equal(getattr(a, name), getattr(b, name)) for name in ("ids", "offsets", "types"))
@@ -171,9 +175,9 @@ def test_contexts_without_an_order_are_refused(bert):
 def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monkeypatch, window):
     again = [Question(f"{q.id}+", q.text, q.candidates[::-1]) for q in questions(9, seed=3)]
     asked = [*questions(9, seed=3), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
-    whole, given, tokenized = inputs.Pairs(bert, asked), [], inputs.tokenized
-    monkeypatch.setattr(inputs, "WINDOW", window)
-    monkeypatch.setattr(inputs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
+    whole, given, tokenized = inputs.Pairs(bert, asked), [], tokenizing.tokenized
+    monkeypatch.setattr(input_pairs, "WINDOW", window)
+    monkeypatch.setattr(tokenizing, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     parts = inputs.Pairs(bert, asked)
     assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
     assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids
@@ -205,7 +209,7 @@ class Lazy(Sequence):
 
 @pytest.mark.parametrize(("context", "size"), [(False, 17), (True, 25)])
 def test_pairs_take_seventeen_bytes_and_two_a_token(bert, monkeypatch, context, size):
-    monkeypatch.setattr(inputs, "WINDOW", 1 << 10)
+    monkeypatch.setattr(input_pairs, "WINDOW", 1 << 10)
     inputs.Pairs(bert, questions())
     tracemalloc.start()
     pairs = inputs.Pairs(bert, Lazy(), context)
@@ -222,7 +226,7 @@ def test_take_and_concatenated_keep_every_example(bert):
     pairs = inputs.Pairs(bert, questions())
     whole = pairs.join(np.arange(len(pairs)), 40)
     rows = np.array([3, 0, 3, 5])
-    pieces = inputs.concatenated([whole.take(rows[:1]), whole.take(rows[1:])])
+    pieces = ragged_ids.concatenated([whole.take(rows[:1]), whole.take(rows[1:])])
     straight = pairs.join(rows, 40)
     assert np.array_equal(pieces.ids, straight.ids) and np.array_equal(pieces.offsets, straight.offsets)
     assert np.array_equal(pieces.types, straight.types)
@@ -236,7 +240,7 @@ def masked(corpus):
     sampler = Sampler(corpus, "ssp")
     numbers = np.arange(len(sampler))
     ragged, _ = sampler.ragged(numbers)
-    ids, places, targets = inputs.mask(ragged, sampler.template, keyed(0, numbers))
+    ids, places, targets = masking.mask(ragged, sampler.template, keyed(0, numbers))
     return sampler, ragged, ids, places, targets
 
 
@@ -265,10 +269,10 @@ def test_masks_belong_to_the_example_not_to_the_batch(masked, corpus):
     sampler, ragged, ids, _, _ = masked
     numbers = np.array([17, 4])
     alone, _ = sampler.ragged(numbers)
-    ids_alone, _, _ = inputs.mask(alone, sampler.template, keyed(0, numbers))
+    ids_alone, _, _ = masking.mask(alone, sampler.template, keyed(0, numbers))
     expected = np.concatenate([ids[ragged.offsets[n] : ragged.offsets[n + 1]] for n in numbers])
     assert np.array_equal(ids_alone, expected)
-    others, _, _ = inputs.mask(alone, sampler.template, keyed(1, numbers))
+    others, _, _ = masking.mask(alone, sampler.template, keyed(1, numbers))
     assert not np.array_equal(ids_alone, others)
 
 

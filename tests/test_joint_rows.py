@@ -8,14 +8,17 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from pages import comparisons, report
 
-from asutil import comparisons, disk, experiments, report, results, rundir, runs
-from asutil import records as measured
+from aslab import papers, publish, runs
+from aslab import plan as plans
+from aslab import records as measured
+from asutil.io import disk, rundir
 
 from .made_up import cells
 
 PAPER = "joint_inference"
-DATA = experiments.read(PAPER)
+DATA = papers.read(PAPER)
 PRINTED = {  # batch size, peak learning rate, warm-up steps, epochs
     "asnq": (512, 1e-5, 5_000, 6),
     "wikiqa": (32, 2e-6, 1_000, 40),
@@ -32,7 +35,7 @@ def stub(notebook, given, folder=Path("runs")):
 
 
 def plan(rung, rows=None, seeds=None):
-    return experiments.jobs(PAPER, rung, rows, seeds, folder_for=stub)
+    return plans.jobs(PAPER, rung, rows, seeds, folder_for=stub)
 
 
 def chain(row, dataset, seed=0):
@@ -100,12 +103,12 @@ def test_every_row_has_the_printed_settings(row):
             wanted = {"objective": "mspp", "steps": 100_000, "batch_size": 4096, "peak_lr": 5e-5, "warmup_steps": 10_000, "max_tokens": 384}
             wanted |= {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1, "weight_decay": 0.01}
             assert {name: settings[name] for name in wanted} == wanted
-        assert experiments.at_paper_settings(DATA, row, column, records)
-        assert not experiments.at_paper_settings(DATA, row, column, records[1:])
+        assert plans.at_paper_settings(DATA, row, column, records)
+        assert not plans.at_paper_settings(DATA, row, column, records[1:])
         for place, one in enumerate(records):  # also a run of the row that ranked first counts
             changed = {"peak_lr": 3e-5} if "peak_lr" in one["settings"] else {"k": 4}
             other = [*records[:place], {**one, "settings": one["settings"] | changed}, *records[place + 1 :]]
-            assert not experiments.at_paper_settings(DATA, row, column, other), one["notebook"]
+            assert not plans.at_paper_settings(DATA, row, column, other), one["notebook"]
 
 
 def test_re_ranking_of_other_runs_is_not_the_papers():
@@ -113,7 +116,7 @@ def test_re_ranking_of_other_runs_is_not_the_papers():
     assert [one["notebook"] for one in records] == ["pretrain", "finetune", "finetune", "rerank"]
     for name in ("first_run", "joint_run"):
         last = {**records[-1], "settings": records[-1]["settings"] | {name: "finetune-ffffffffffff"}}
-        assert not experiments.at_paper_settings(DATA, "joint_mspp_ie_k_top_5", "wikiqa", [*records[:-1], last])
+        assert not plans.at_paper_settings(DATA, "joint_mspp_ie_k_top_5", "wikiqa", [*records[:-1], last])
 
 
 def test_heads_follow_the_names_of_rows():
@@ -147,7 +150,7 @@ def test_every_run_comes_after_those_that_it_needs(rung):
     assert [job.notebook for job in jobs].count("finetune") == 6 * seeds * datasets  # the pairwise ones twice, joint ones four times
     assert [job.notebook for job in jobs].count("rerank") == 4 * seeds * datasets
     assert [job.notebook for job in jobs].count("verify_claims") == 7 * seeds
-    assert not any(job.dataset == experiments.TRANSFER for job in jobs)  # what re-ranks is the run of its own row
+    assert not any(job.dataset == plans.TRANSFER for job in jobs)  # what re-ranks is the run of its own row
     assert list(dict.fromkeys(job.row for job in jobs))[:5] == budget["rows"][:5]
 
 
@@ -167,7 +170,7 @@ def test_a_re_ranking_row_alone_brings_what_it_needs():
     jobs = plan("small", ["joint_roberta_base_ie_k_top_5"], [2])
     assert [(job.row, job.notebook, job.dataset, job.seed) for job in jobs] == [
         ("pairwise_roberta_base", "finetune", "wikiqa", 2),
-        ("joint_roberta_base_ie_k_top_5", "finetune", experiments.TRANSFER, 2),
+        ("joint_roberta_base_ie_k_top_5", "finetune", plans.TRANSFER, 2),
         ("joint_roberta_base_ie_k_top_5", "rerank", "wikiqa", 2),
     ]
     both = plan("small", ["joint_roberta_base_ie_k_top_5", "joint_roberta_base_ie_k"], [2])
@@ -214,15 +217,15 @@ def write(folder, last, **rung):
 def test_what_is_refused(tmp_path, last, said):
     write(tmp_path, last)
     with pytest.raises(ValueError, match=f"asbert.yml: {said}"):
-        experiments.read("asbert", tmp_path)
+        papers.read("asbert", tmp_path)
 
 
 def test_what_is_taken(tmp_path):
     write(tmp_path, [{"notebook": "finetune", "architecture": "joint"}, RERANK])
-    jobs = experiments.jobs("asbert", "small", folder_for=stub, folder=tmp_path)
+    jobs = plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)
     assert [job.notebook for job in jobs] == ["finetune", "finetune", "rerank"]
     write(tmp_path, [{"notebook": "verify_claims"}], claims=["mine"])
-    assert [job.dataset for job in experiments.jobs("asbert", "small", folder_for=stub, folder=tmp_path)] == ["own", "mine"]
+    assert [job.dataset for job in plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)] == ["own", "mine"]
 
 
 # ------------------------------------------------------------------ records of made-up runs
@@ -260,7 +263,7 @@ def ranked(folder, p, seed):
 def made(tmp_path, rung, reached, seeds):
     """Finished runs of rows with a P@1 or a label accuracy each."""
     for row, level in reached.items():
-        for job in experiments.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             if (job.folder / "record.json").is_file():
                 continue
             job.folder.mkdir(parents=True)
@@ -353,7 +356,7 @@ def test_claims_are_compared_claim_by_claim(tmp_path):
 def test_published_claims_and_re_rankings_are_read_back(tmp_path):
     made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_roberta_base_ie_k_top_5": 0.8, "pairwise_roberta_base_maxpool": 0.6}, [0])
     before = found(tmp_path)
-    places = results.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
     assert "pairwise_roberta_base_maxpool/climate_fever-small-seed0.json" in [f"{path.parent.name}/{path.name}" for path in places]
     after = measured.records(PAPER, tmp_path / "results", tmp_path / "no runs")
     key = ["dataset", "row"]

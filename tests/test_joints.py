@@ -9,9 +9,14 @@ import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, ModernBertConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import encoders, groups, heads, inputs, joints, rankers, sampling, training
-from asutil.heads import PairEncoder
-from asutil.joints import JointEncoder
+from asutil import inputs, sampling, training
+from asutil.inputs import groups
+from asutil.models import heads, joint, loading
+from asutil.models import pair as pair_models
+from asutil.models.joint import JointEncoder
+from asutil.models.pair import PairEncoder
+from asutil.tasks import rankers
+from asutil.training import trainer
 
 from .conftest import Stopping
 from .test_encoders import assert_same, parameters
@@ -23,7 +28,7 @@ TABLE = "backbone.embeddings.token_type_embeddings.weight"
 
 
 def shape(head="ie_k", k=3, slot_tokens=16, form="linear", positions="absolute", **options):
-    return joints.shape(True, head, k, (k + 1) * slot_tokens, form, positions, **options)
+    return joint.shape(True, head, k, (k + 1) * slot_tokens, form, positions, **options)
 
 
 # ------------------------------------------------------------------ the padded input of the paper
@@ -80,7 +85,7 @@ def test_compact_inputs_equal_the_padded_ones_of_the_paper(name, head, positions
     expected = by_hand(getattr(model, head).layers[-1], head, embeddings_by_hand(hidden, slots, pooling), present)
     rows, columns = torch.tensor([places[place] for place in masked[0]]).T
     words = torch.zeros(12, 60, dtype=torch.float64)
-    words.index_add_(0, rows, heads.mlm_logits(model.mlm, BaseModelOutputWithPooling(hidden), rows * 48 + columns))
+    words.index_add_(0, rows, pair_models.mlm_logits(model.mlm, BaseModelOutputWithPooling(hidden), rows * 48 + columns))
 
     there = present[:, 1:] if head.endswith("k") else torch.ones(12, dtype=bool)
     for layout, tokens in (("ordered", 10**6), ("ordered", 60), ("packed", 200)):
@@ -140,7 +145,7 @@ def test_the_mean_of_a_slot_is_taken_in_single_precision():
     batch["cu_seq_lens"] = torch.tensor([0, 300, 512], dtype=torch.int32)
     hidden = torch.ones(512, 1, dtype=torch.bfloat16)
     hidden[300:] = 9e9
-    found = joints.slot_means(hidden, batch)
+    found = joint.slot_means(hidden, batch)
     assert found.dtype == torch.float32 and found.tolist() == [[[1.0], [0.0]]]
 
 
@@ -176,12 +181,12 @@ def test_pairs_are_no_input_of_a_joint_model():
 
 
 def test_the_shape_says_all_and_refuses_what_does_not_fit():
-    assert joints.shape(False, None, None, 128, None, None) is None
-    assert joints.shape(True, "ae_k", 5, 384, "released", "skipping") == {
+    assert joint.shape(False, None, None, 128, None, None) is None
+    assert joint.shape(True, "ae_k", 5, 384, "released", "skipping") == {
         "head": "ae_k", "k": 5, "slot_tokens": 64, "form": "released", "positions": "skipping", "classes": 2,
         "pooling": "first", "init": None,
     }  # fmt: skip
-    wide = joints.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
+    wide = joint.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
     assert (wide["pooling"], wide["init"]) == ("mean", 0.3)
     for wrong, said in (
         (("pair", 5, 384, "linear", "absolute"), "head: one of ie_k, ae_k, ie_1, ae_1.* got 'pair'"),
@@ -190,19 +195,19 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
         (("ie_k", 5, 100, "linear", "absolute"), "max_tokens: a multiple of the 6 slots of a question and 5 candidates expected, got 100"),
     ):
         with pytest.raises(ValueError, match=said):
-            joints.shape(True, *wrong)
+            joint.shape(True, *wrong)
     with pytest.raises(ValueError, match="slot_pooling: one of first, mean expected, got 'max'"):
-        joints.shape(True, "ie_k", 5, 384, "linear", "absolute", pooling="max")
+        joint.shape(True, "ie_k", 5, 384, "linear", "absolute", pooling="max")
     for number, name in ((0, "head"), (1, "k"), (3, "head_form"), (4, "positions")):
         given = [None, None, 128, None, None]
         given[number] = 3
         with pytest.raises(ValueError, match=f"^{name}: only joint models have one .*got 3"):
-            joints.shape(False, *given)
+            joint.shape(False, *given)
     for given in ({"pooling": "mean"}, {"init": 0.0}):
         with pytest.raises(ValueError, match=f"^slot_{next(iter(given))}: only joint models have one"):
-            joints.shape(False, None, None, 128, None, None, **given)
+            joint.shape(False, None, None, 128, None, None, **given)
     with pytest.raises(ValueError, match="head_form: .* got 'dense'"):
-        joints.over(new_model(ElectraConfig(**SIZE)), shape(form="dense"))
+        joint.over(new_model(ElectraConfig(**SIZE)), shape(form="dense"))
 
 
 @pytest.mark.parametrize(
@@ -214,28 +219,28 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
 )
 def test_backbones_without_token_types_or_positions_are_refused_by_name(config, said):
     with pytest.raises(ValueError, match=said):
-        joints.over(encoders.from_config(config, None), shape())
+        joint.over(loading.from_config(config, None), shape())
 
 
 def test_an_electra_is_fine_tuned_but_not_pre_trained(tokenizer):
     with pytest.raises(ValueError, match="an ELECTRA has two"):
-        encoders.start_from("tiny_electra", tokenizer, 64, mlm=True, joint=shape())
-    model = encoders.start_from("tiny_electra", tokenizer, 64, joint=shape())
+        loading.start_from("tiny_electra", tokenizer, 64, mlm=True, joint=shape())
+    model = loading.start_from("tiny_electra", tokenizer, 64, joint=shape())
     assert (model.HEADS, model.fresh) == (("ie_k", "mlm"), ("ie_k", "types"))
 
 
 def test_lengths_have_room_for_every_slot(tokenizer):
-    encoders.start_from("tiny", tokenizer, 12, joint=shape(slot_tokens=3))
+    loading.start_from("tiny", tokenizer, 12, joint=shape(slot_tokens=3))
     with pytest.raises(ValueError, match="12 to 512 .* got 8"):
-        encoders.start_from("tiny", tokenizer, 8, joint=shape(slot_tokens=2))
+        loading.start_from("tiny", tokenizer, 8, joint=shape(slot_tokens=2))
     with pytest.raises(ValueError, match="12 to 512 .* got 516"):
-        encoders.start_from("tiny", tokenizer, 516, joint=shape(slot_tokens=129))
+        loading.start_from("tiny", tokenizer, 516, joint=shape(slot_tokens=129))
 
 
 def test_what_starts_from_scratch_is_a_function_of_its_seed(tokenizer):
-    plain = encoders.tiny(tokenizer, seed=2)
+    plain = loading.tiny(tokenizer, seed=2)
     state = torch.random.get_rng_state()
-    one, same, other = (encoders.start_from("tiny", tokenizer, 64, seed, mlm=True, joint=shape()) for seed in (2, 2, 3))
+    one, same, other = (loading.start_from("tiny", tokenizer, 64, seed, mlm=True, joint=shape()) for seed in (2, 2, 3))
     assert torch.equal(state, torch.random.get_rng_state())
     assert_same(parameters(one), parameters(same))
     assert not torch.equal(one.ie_k.layers[0].weight, other.ie_k.layers[0].weight)
@@ -250,12 +255,12 @@ def test_what_starts_from_scratch_is_a_function_of_its_seed(tokenizer):
 def test_fresh_slot_types_lie_around_row_0_as_far_as_asked(tokenizer, types):
     """A text alone has always had row 0, whether its tokenizer says so or not."""
     for init, expected in ((None, 0.02), (0.3, 0.3), (0.0, 0.0)):
-        model = encoders.tiny(tokenizer, mlm=False)
+        model = loading.tiny(tokenizer, mlm=False)
         model.tokenizer = copy.deepcopy(tokenizer)
         model.tokenizer.model_input_names = ["input_ids", "attention_mask", *["token_type_ids"] * types]
         with torch.no_grad():
             model.backbone.embeddings.token_type_embeddings.weight.fill_(7)
-        table = parameters(joints.over(model, shape(init=init)))[TABLE]
+        table = parameters(joint.over(model, shape(init=init)))[TABLE]
         assert table.shape == (4, 128)
         assert float(table.mean()) == pytest.approx(7, abs=0.1) and float(table.std()) == pytest.approx(expected, rel=0.1)
 
@@ -273,25 +278,25 @@ def moved(model):
 
 @pytest.fixture(params=["linear", "released"])
 def saved(request, tokenizer, tmp_path):
-    model = moved(encoders.start_from("tiny", tokenizer, 64, seed=2, mlm=True, joint=shape(form=request.param)))
+    model = moved(loading.start_from("tiny", tokenizer, 64, seed=2, mlm=True, joint=shape(form=request.param)))
     return model, model.save(tmp_path / "model")
 
 
 def test_a_saved_joint_model_comes_back_whole(saved):
     model, folder = saved
-    again = encoders.load(folder, mlm=True)
+    again = loading.load(folder, mlm=True)
     assert isinstance(again, JointEncoder) and again.fresh == () and again.shape == model.shape
     assert_same(parameters(model), parameters(again))
     bare = AutoModel.from_pretrained(folder, add_pooling_layer=False)
     assert_same(parameters(bare), parameters(model.backbone))
-    going_on = encoders.start_from(folder, model.tokenizer, 64, joint=model.shape)  # as fine-tuning from pre-training
+    going_on = loading.start_from(folder, model.tokenizer, 64, joint=model.shape)  # as fine-tuning from pre-training
     assert going_on.fresh == () and going_on.mlm is None
     assert_same(going_on.head_parameters(), model.head_parameters("ie_k"))
 
 
 def test_a_pair_model_keeps_the_backbone_of_a_joint_one(saved, caplog):
     model, folder = saved
-    pair = encoders.start_from(folder, model.tokenizer, 64, seed=5, mlm=True)
+    pair = loading.start_from(folder, model.tokenizer, 64, seed=5, mlm=True)
     assert type(pair) is PairEncoder and (pair.fresh, pair.parts) == (("pair",), 2)
     assert "fresh weights (seed 5) for the head pair" in caplog.text
     assert_same(parameters(pair.backbone), parameters(model.backbone))
@@ -308,15 +313,15 @@ def test_a_pair_model_keeps_the_backbone_of_a_joint_one(saved, caplog):
 def test_another_head_starts_anew_and_says_so(saved, caplog):
     model, folder = saved
     form = model.shape["form"]
-    other = encoders.load(folder, mlm=True, joint=shape("ae_k", form=form))
+    other = loading.load(folder, mlm=True, joint=shape("ae_k", form=form))
     assert (other.fresh, other.HEADS) == (("ae_k",), ("ae_k", "mlm"))
     assert "for the head ae_k" in caplog.text
     assert_same(parameters(other.backbone), parameters(model.backbone))
-    anew, seeded = (encoders.load(folder, keep_head=False, seed=seed) for seed in (0, 1))
+    anew, seeded = (loading.load(folder, keep_head=False, seed=seed) for seed in (0, 1))
     assert anew.fresh == ("ie_k",)
     assert not torch.equal(anew.ie_k.layers[-1].weight, model.ie_k.layers[-1].weight)
     assert not torch.equal(anew.ie_k.layers[-1].weight, seeded.ie_k.layers[-1].weight)
-    one = encoders.load(folder, joint=shape("ie_1", classes=3, form=form))  # of claims
+    one = loading.load(folder, joint=shape("ie_1", classes=3, form=form))  # of claims
     assert one.fresh == ("ie_1",) and one.ie_1.layers[-1].weight.shape == (3, 128)
 
 
@@ -324,7 +329,7 @@ def test_token_types_are_kept_while_they_are_enough(saved):
     model, folder = saved
     form = model.shape["form"]
     for k, fresh in ((2, ()), (3, ()), (5, ("types",))):
-        again = encoders.load(folder, mlm=True, seed=3, joint=shape(k=k, form=form, positions="skipping"))
+        again = loading.load(folder, mlm=True, seed=3, joint=shape(k=k, form=form, positions="skipping"))
         assert again.fresh == fresh and again.shape["k"] == k and again.shape["positions"] == "skipping"
         now, former = parameters(again), parameters(model)
         table, known = now.pop(TABLE), former.pop(TABLE)
@@ -336,11 +341,11 @@ def test_a_head_of_another_form_is_refused_in_words(saved):
     model, folder = saved
     form, other = sorted(["linear", "released"], key=lambda form: form != model.shape["form"])
     with pytest.raises(ValueError, match=rf"its ie_k head has head_form {form}, got {other}: .*keep_head"):
-        encoders.load(folder, joint=shape(form=other))
-    assert encoders.load(folder, joint=shape(form=other), keep_head=False).fresh == ("ie_k",)
-    assert encoders.load(folder, joint=shape("ae_k", form=other)).fresh == ("ae_k",)
+        loading.load(folder, joint=shape(form=other))
+    assert loading.load(folder, joint=shape(form=other), keep_head=False).fresh == ("ie_k",)
+    assert loading.load(folder, joint=shape("ae_k", form=other)).fresh == ("ae_k",)
     with pytest.raises(ValueError, match="its ie_k head has classes 2, got 3"):
-        encoders.load(folder, joint=shape(form=form, classes=3))
+        loading.load(folder, joint=shape(form=form, classes=3))
 
 
 def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, tmp_path):
@@ -348,26 +353,26 @@ def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, 
     config = json.loads((folder / "config.json").read_text())
     assert config["joint"].pop("pooling") == "first" and config["joint"].pop("init") is None
     (folder / "config.json").write_text(json.dumps(config))  # as it was saved before there was a choice
-    assert encoders.load(folder).shape == model.shape
+    assert loading.load(folder).shape == model.shape
     form = model.shape["form"]
-    assert encoders.load(folder, joint=shape(form=form)).fresh == ()
+    assert loading.load(folder, joint=shape(form=form)).fresh == ()
     with pytest.raises(ValueError, match="its ie_k head has slot_pooling first, got mean: take that, or a fresh head"):
-        encoders.load(folder, joint=shape(form=form, pooling="mean"))
-    other = encoders.load(folder, joint=shape("ie_1", form=form, pooling="mean", init=0.3))
-    assert other.fresh == ("ie_1",) and encoders.load(other.save(tmp_path / "other")).shape == other.shape == shape(
+        loading.load(folder, joint=shape(form=form, pooling="mean"))
+    other = loading.load(folder, joint=shape("ie_1", form=form, pooling="mean", init=0.3))
+    assert other.fresh == ("ie_1",) and loading.load(other.save(tmp_path / "other")).shape == other.shape == shape(
         "ie_1", form=form, pooling="mean", init=0.3
     )
 
 
 def test_a_joint_model_starts_from_a_pair_model_of_any_kind(tokenizer, tmp_path, caplog):
-    plain = encoders.start_from("tiny", tokenizer, 64, seed=2, mlm=True).save(tmp_path / "pair")
-    union = encoders.start_from("tiny", tokenizer, 64, seed=2, mlm=True, context=True, members=3).save(tmp_path / "union")
+    plain = loading.start_from("tiny", tokenizer, 64, seed=2, mlm=True).save(tmp_path / "pair")
+    union = loading.start_from("tiny", tokenizer, 64, seed=2, mlm=True, context=True, members=3).save(tmp_path / "union")
     for folder in (plain, union):
         caplog.clear()
-        model = encoders.start_from(folder, tokenizer, 64, seed=2, joint=shape(k=3))
+        model = loading.start_from(folder, tokenizer, 64, seed=2, joint=shape(k=3))
         assert (model.HEADS, model.fresh, model.parts) == (("ie_k", "mlm"), ("ie_k", "types"), 2)
         assert "fresh weights (seed 2) for the heads ie_k, types" in caplog.text
-        now, before = parameters(model.backbone), parameters(encoders.load(folder).backbone)
+        now, before = parameters(model.backbone), parameters(loading.load(folder).backbone)
         assert_same(*({name: value for name, value in one.items() if "token_type" not in name} for one in (now, before)))
 
 
@@ -391,7 +396,7 @@ def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path,
     def run(folder, at=None):
         batches = mspp_batches(corpus) if task == "pre-training" else asked_batches(tokenizer)
         options = {"seed": 1, "mlm": task == "pre-training", "joint": shape("ae_k", form="released", pooling="mean", init=0.3)}
-        model = encoders.start_from("tiny", tokenizer, 64, **options)
+        model = loading.start_from("tiny", tokenizer, 64, **options)
         training.train(model, batches if at is None else Stopping(batches, at), folder, **USUAL)
         return b"".join(p.detach().numpy().tobytes() for p in model.parameters())
 
@@ -403,7 +408,7 @@ def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path,
 
 def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):
     """L = w_mlm L_mlm + w_objective L_mspp, each the mean over all masked tokens, or labels, of the batch."""
-    model, batch = encoders.start_from("tiny", tokenizer, 64, mlm=True, joint=shape()).eval(), mspp_batches(corpus)[0]
+    model, batch = loading.start_from("tiny", tokenizer, 64, mlm=True, joint=shape()).eval(), mspp_batches(corpus)[0]
     assert batch["labels"] == 18 and batch["examples"] == 6 and len(batch["micro"]) > 1
     sums, found, counts = np.zeros(2), 0, np.zeros(2)
     for micro in batch["micro"]:
@@ -411,7 +416,7 @@ def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):
         for number, (one, targets) in enumerate(((words, micro["masked_targets"]), (logits.flatten(0, 1), micro["labels"].flatten()))):
             sums[number] += torch.nn.functional.cross_entropy(one, targets, reduction="sum").item()
             counts[number] += len(targets)
-        found += training.micro_loss((logits, words), micro, batch, mlm_weight=0.5, objective_weight=3.0)[0].item()
+        found += trainer.micro_loss((logits, words), micro, batch, mlm_weight=0.5, objective_weight=3.0)[0].item()
     assert counts.tolist() == [batch["masked"], 18]
     assert found == pytest.approx(sums / counts @ [0.5, 3.0], rel=1e-5)
     result = training.train(model, mspp_batches(corpus), tmp_path, mlm_weight=0.5, objective_weight=3.0, **USUAL)
@@ -421,7 +426,7 @@ def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):
 
 def test_validation_counts_every_candidate(corpus, tokenizer):
     sampler = sampling.Sampler(corpus, "mspp", hard_negatives=1, negatives=2, max_tokens=64)
-    model = encoders.start_from("tiny", tokenizer, 64, mlm=True, joint=shape())
+    model = loading.start_from("tiny", tokenizer, 64, mlm=True, joint=shape())
     with torch.no_grad():
         model.ie_k.layers[-1].weight.zero_()
         model.ie_k.layers[-1].bias.copy_(torch.tensor([2.0, 0.0]))

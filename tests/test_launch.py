@@ -15,7 +15,8 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 
-from asutil import launch, rundir
+from aslab import launch
+from asutil.io import rundir
 
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
@@ -208,5 +209,5 @@ def test_a_notebook_is_another_projects_where_there_is_no_project(project, monke
 
 
 def test_importing_the_hook_is_cheap():
-    code = "import sys, asutil.launch; print([m for m in ('pandas', 'torch', 'numpy', 'papermill') if m in sys.modules])"
+    code = "import sys, aslab.launch; print([m for m in ('pandas', 'torch', 'numpy', 'papermill') if m in sys.modules])"
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"

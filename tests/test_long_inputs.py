@@ -8,13 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import evidence, long_inputs
-from asutil.evidence import Answer, LongQuestion, Passage
-from asutil.long_inputs import Contexts, add_markers
+from asutil.data import long_questions
+from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.inputs import long as long_inputs
+from asutil.inputs.long import Contexts, add_markers
 
 from .conftest import WORDS
 
-KINDS, QASPER = evidence.KINDS["hotpotqa"], evidence.KINDS["qasper"]
+KINDS, QASPER = long_questions.KINDS["hotpotqa"], long_questions.KINDS["qasper"]
 
 
 @pytest.fixture(scope="module")
@@ -211,11 +212,11 @@ def test_unknown_forms_are_refused(tokenizer):
 
 @pytest.mark.mirror
 def test_every_supporting_fact_of_the_mirrored_examples_survives(mirror):
-    from asutil import tokenizers
+    from asutil.corpus import tokenizers
 
     tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     add_markers(tokenizer)
-    sides, seen = evidence.load_evidence("hotpotqa"), 0
+    sides, seen = long_questions.load_evidence("hotpotqa"), 0
     for questions in (sides["train"], sides["dev"]):
         contexts = Contexts(tokenizer, questions, KINDS, 100_000)
         assert len(contexts) == len(questions) and contexts.dropped.total() == 0

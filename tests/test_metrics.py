@@ -348,5 +348,5 @@ def test_trec_export_refuses_what_the_format_cannot_hold(question, candidate, sa
 
 
 def test_no_torch():
-    code = "import sys, asutil.metrics, asutil.significance, asutil.experiments, asutil.report; sys.exit('torch' in sys.modules)"
+    code = "import sys, asutil.metrics, asutil.metrics.significance, aslab.plan, pages.report; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare
 
 from asutil import corpus as c
-from asutil import hub, inputs, mspp, objectives, sampling, tokenizers
-from asutil.sampling import Sampler
+from asutil import inputs, sampling
+from asutil.corpus import tokenizers
+from asutil.io import hub
+from asutil.sampling import Sampler, mspp, objectives
 from trust.laws import JOINT, Listed, Text
 from trust.laws import check_joint as check
 

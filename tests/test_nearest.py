@@ -9,8 +9,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import embedding, metrics, nearest
-from asutil.questions import Candidate, Question
+from asutil import metrics
+from asutil.data.answers import Candidate, Question
+from asutil.models import embedder
+from asutil.tasks import nearest
 
 from .test_embedding import settings_of, small_backbone
 from .test_triplets import asked
@@ -74,7 +76,7 @@ def test_a_text_is_embedded_once_a_window():
 def siamese(tokenizer):
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        return embedding.Embedder(small_backbone(tokenizer), tokenizer, settings_of("siamese"))
+        return embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of("siamese"))
 
 
 def test_a_siamese_network_ranks_by_distance_and_its_probability_is_an_option(siamese):
@@ -136,9 +138,9 @@ def test_rank_gives_numbers_and_scores_best_first():
 
 
 def test_finished_windows_are_kept_and_found_again(tmp_path, monkeypatch):
-    from asutil import ranking
+    from asutil.tasks import rank
 
-    monkeypatch.setattr(ranking, "WINDOW", 3)
+    monkeypatch.setattr(rank, "WINDOW", 3)
     made, encoder = asked([[1, 0], [0, 1], [1, 0, 0], [1, 0]]), Given()
     whole = nearest.Nearest(encoder, "dot").score(made, progress=False, folder=tmp_path)
     asked_for = len(encoder.calls)

@@ -10,9 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from asutil import document_order, hub, newsas2, questions
-from asutil.cleaning import splitter_function
-from asutil.questions import baseline_scores, load
+from asutil.corpus.cleaning import splitter_function
+from asutil.data import answers as questions
+from asutil.data import document_order, newsas2
+from asutil.data.answers import baseline_scores, load_answers
+from asutil.io import hub
 
 from .test_questions import folder, mirror
 
@@ -60,7 +62,7 @@ def test_published_counts_and_shares():
 def test_rows_of_one_text_are_a_question(tmp_path, monkeypatch, group):
     rows = news()
     on_hub(tmp_path, monkeypatch, [*rows[::2], *rows[1::2]], group=group)
-    splits = load("newsas2")
+    splits = load_answers("newsas2")
     assert [len(split) for split in splits.values()] == [24, 24, 24]
     first = splits["dev"][0]
     assert (first.id, first.text, len(first.candidates)) == ("dev-0", rows[0][0], 12)
@@ -72,12 +74,12 @@ def test_rows_of_one_text_are_a_question(tmp_path, monkeypatch, group):
 def test_counts_are_of_all_rows_and_clean_sets_leave_out_what_cannot_be_ranked(tmp_path, monkeypatch):
     rows = [*news(), *[("never answered?", text, 0) for text in PAGES[0]]]
     on_hub(tmp_path, monkeypatch, rows, printed=36 / 25)
-    splits = load("newsas2")
+    splits = load_answers("newsas2")
     assert [len(split) for split in splits.values()] == [25, 24, 24]
     assert splits["test"].report["dropped"] == {"no positive": {"questions": 1, "candidates": 12}}
     monkeypatch.setitem(questions.COUNTS, "newsas2", {"clean": dict.fromkeys(SIDES, (24, 288))})
     with pytest.raises(ValueError, match=r"newsas2.*expected 24 questions and 288 candidates, got 25 and 300"):
-        load("newsas2")
+        load_answers("newsas2")
 
 
 @pytest.mark.parametrize(("printed", "fits"), [(1.5, True), (12.5, True), (1.52, False), (12.6, False), (0, False)])
@@ -85,7 +87,7 @@ def test_the_share_of_positives_is_asserted(tmp_path, monkeypatch, printed, fits
     on_hub(tmp_path, monkeypatch, news(), printed=printed)  # 36 positives, 24 questions, 288 candidates
     refused = pytest.raises(ValueError, match=rf"news_as2/train: expected {printed} positives .* got 12\.50 and 1\.50")
     with contextlib.nullcontext() if fits else refused:
-        load("newsas2")
+        load_answers("newsas2")
 
 
 # ---------------------------------------------------------------------------------------------------------------- contexts
@@ -94,7 +96,7 @@ def test_the_share_of_positives_is_asserted(tmp_path, monkeypatch, printed, fits
 @pytest.mark.parametrize("name", ["newsas2", "asnq"])
 def test_contexts_once_the_order_is_checked(tmp_path, monkeypatch, name):
     on_hub(tmp_path, monkeypatch, news(), name, key=name == "asnq")
-    splits = load(name, context=True, limit=5)
+    splits = load_answers(name, context=True, limit=5)
     for split in splits.values():
         assert split.ordered and len(split) == 5
         for question in split:
@@ -103,13 +105,13 @@ def test_contexts_once_the_order_is_checked(tmp_path, monkeypatch, name):
             assert [c.before for c in question.candidates] == [None, *texts[:-1]]
             assert [c.after for c in question.candidates] == [*texts[1:], None]
     assert baseline_scores(splits["dev"], "document_order").score.min() == -11
-    assert all(c.before is c.after is None for c in load(name)["dev"][0].candidates)
+    assert all(c.before is c.after is None for c in load_answers(name)["dev"][0].candidates)
 
 
 def test_one_question_about_two_pages_has_no_context_across_them(tmp_path, monkeypatch):
     rows = [(text.replace("0 of 7", "0 of 0"), *rest) for text, *rest in news()]
     on_hub(tmp_path, monkeypatch, rows, printed=36 / 23)
-    question = load("newsas2", context=True)["train"][0]
+    question = load_answers("newsas2", context=True)["train"][0]
     assert [c.text for c in question.candidates] == PAGES[0] + PAGES[7]
     assert [c.before for c in question.candidates] == [None, *PAGES[0][:-1], None, *PAGES[7][:-1]]
     assert [c.after for c in question.candidates] == [*PAGES[0][1:], None, *PAGES[7][1:], None]
@@ -132,15 +134,15 @@ def shuffled(seed=0):
 @pytest.mark.parametrize("name", ["newsas2", "asnq"])
 def test_rows_in_another_order_give_no_context(tmp_path, monkeypatch, name, order, reason):
     on_hub(tmp_path, monkeypatch, news(order=order), name, key=name == "asnq")
-    assert len(load(name)["dev"]) == 24, "pairs need no order"
+    assert len(load_answers(name)["dev"]) == 24, "pairs need no order"
     with pytest.raises(ValueError, match=rf"/train: expected rows in the order of their documents.*({reason})"):
-        load(name, context=True)
+        load_answers(name, context=True)
 
 
 def test_an_order_that_nothing_shows_gives_no_context(tmp_path, monkeypatch):
     on_hub(tmp_path, monkeypatch, news(questions_a_page=1), printed=12 / 8)
     with pytest.raises(ValueError, match="only 0 neighbours stand under two questions, 100 are needed"):
-        load("newsas2", context=True)
+        load_answers("newsas2", context=True)
 
 
 def test_measure_against_plain_loops(tmp_path, monkeypatch):
@@ -155,7 +157,7 @@ def test_measure_against_plain_loops(tmp_path, monkeypatch):
             page[a], page[b] = page[b], page[a]
         rows += [(f"q{number % 50}", text, int(n < 2)) for n, text in enumerate(page)]
     on_hub(tmp_path, monkeypatch, rows, printed=120 / 50, group=7)
-    split = load("newsas2")["train"]
+    split = load_answers("newsas2")["train"]
     lists = [[(c.text, c.after) for c in question.candidates] for question in replace(split, ordered=True)]
     shared = same = 0
     by_text = {}
@@ -183,7 +185,7 @@ def test_rows_that_were_brought_together_are_no_neighbours(tmp_path, monkeypatch
             tmp_path / str(number), monkeypatch, [(*row, int(n < 2)) for n, row in enumerate(rows.split())], printed=2 / len(set(rows[::3]))
         )
         monkeypatch.setitem(questions.HUB, "newsas2", ("lucadiliello/news_as2", {"clean": {side: (side, "all") for side in SIDES}}))
-        found = document_order.measure(load("newsas2")["dev"])
+        found = document_order.measure(load_answers("newsas2")["dev"])
         assert (found.shared, found.same) == wanted
 
 
@@ -191,8 +193,8 @@ def test_who_has_no_context_is_told_why(tmp_path, monkeypatch):
     rows = [("Q1", "why?", "", "Because.", 1), ("Q1", "why?", "", "Since then.", 0)]
     folder(tmp_path, train=rows, dev=rows, test=rows)
     with pytest.raises(ValueError, match="train: no sentences before and after .* needs a column document_title"):
-        load(tmp_path, context=True)
-    splits = load(folder(tmp_path), context=True)
+        load_answers(tmp_path, context=True)
+    splits = load_answers(folder(tmp_path), context=True)
     assert splits["dev"][0].candidates[0].after == "Since then."
 
 
@@ -200,12 +202,12 @@ def test_who_has_no_context_is_told_why(tmp_path, monkeypatch):
 @mirror
 def test_real_orders():
     """WikiQA's rows are in the order of its pages and show it; TREC-QA's are not, and are refused in words and by the check."""
-    wikiqa = document_order.check(load("wikiqa", context=True)["train"], "wikiqa")
+    wikiqa = document_order.check(load_answers("wikiqa", context=True)["train"], "wikiqa")
     assert wikiqa.shared > 1_000 and wikiqa.same == 1
     with pytest.raises(ValueError, match="trecqa, train: .* right ones stand first: the rows around one would tell its label"):
-        load("trecqa", context=True)
+        load_answers("trecqa", context=True)
     with pytest.raises(ValueError, match="right candidates stand first in 100% of the questions"):
-        document_order.check(load("trecqa")["train"], "trecqa")
+        document_order.check(load_answers("trecqa")["train"], "trecqa")
 
 
 # ------------------------------------------------------------------------------------------------------------- from NewsQA
@@ -293,7 +295,7 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
         "dev": {"questions": 2, "candidates": 8, "left_out": {"without an answer": 2, "without both labels": 1}},
         "test": {"questions": 3, "candidates": 12, "left_out": {"without an answer": 2, "without both labels": 1}},
     }
-    splits = load(tmp_path / "news", context=True)
+    splits = load_answers(tmp_path / "news", context=True)
     assert {side: len(split) for side, split in splits.items()} == {"train": 3, "dev": 2, "test": 3}
     question = splits["test"][2]
     texts = [c.text for c in question.candidates]

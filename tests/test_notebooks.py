@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from asutil import parameters, rundir, runs
+from aslab import parameters, runs
+from asutil.io import rundir
 from trust import matrix
 
 ROOT = Path(__file__).parents[1]
@@ -137,7 +138,7 @@ def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpu
 
 
 def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_file):
-    from asutil import own_tasks
+    from asutil.tasks import own_tasks
 
     folder, pretrained, _ = line
     (folder / "control").mkdir()
@@ -166,7 +167,8 @@ def test_dev_is_ranked_as_often_as_asked(line):
 def test_scores_give_the_record_and_trec_evals_values(line):
     import pandas as pd
 
-    from asutil import metrics, peers
+    from asutil import metrics
+    from asutil.metrics import peers
 
     scores = pd.read_parquet(line[2] / "scores.parquet")
     assert scores["score"].dtype == "float32"
@@ -183,7 +185,7 @@ def test_a_finished_run_is_found_not_run_again(line, corpus_file):
 
 
 def test_the_ranker_of_a_run_ranks(line):
-    from asutil import rankers
+    from asutil.tasks import rankers
 
     ranked = rankers.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
     assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]

@@ -12,8 +12,15 @@ import torch
 from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
+from aslab import runs
 from asutil import corpus as indexing
-from asutil import disk, encoders, hub, joints, own_tasks, runs, sampling, sources, tokenizers, training
+from asutil import sampling, training
+from asutil.corpus import index as corpus_index
+from asutil.corpus import sources, tokenizers
+from asutil.io import disk, hub
+from asutil.models import joint, loading
+from asutil.sampling import sampler as samplers
+from asutil.tasks import own_tasks
 
 from .conftest import made_up_documents
 
@@ -206,7 +213,7 @@ def test_positives_alone_are_for_masked_language_modelling(corpus):
 
 @pytest.mark.parametrize(("mlm", "masked"), [(True, True), (False, False)])
 def test_a_model_reads_masks_where_it_learnt_with_them(corpus, tokenizer, monkeypatch, mlm, masked):
-    model, seen = encoders.start_from("tiny", tokenizer, 64, 0, mlm=mlm), []
+    model, seen = loading.start_from("tiny", tokenizer, 64, 0, mlm=mlm), []
     forward = model.forward
     monkeypatch.setattr(model, "forward", lambda batch: seen.append(batch["input_ids"]) or forward(batch))
     training.validate(model, sampling.Sampler(corpus, "ssp", max_tokens=64), 20, 400)
@@ -238,9 +245,9 @@ def pretrained(folder, source, objective, **given):
     if objective == "mspp":
         k = settings["positives"] + settings["negatives"]
         pooled = {"pooling": settings["slot_pooling"], "init": settings["slot_init"]}
-        shape = joints.shape(True, settings["head"], k, settings["max_tokens"], settings["head_form"], settings["positions"], **pooled)
+        shape = joint.shape(True, settings["head"], k, settings["max_tokens"], settings["head_form"], settings["positions"], **pooled)
     forms = {"mlm": settings["mlm_weight"] > 0, "context": held_out.parts == 3, "joint": shape}
-    model = encoders.start_from("tiny", tokenizer, settings["max_tokens"], 0, **forms)
+    model = loading.start_from("tiny", tokenizer, settings["max_tokens"], 0, **forms)
     size = min(60, len(held_out))
     validation = training.validate(model, held_out, size, 512, 0) | own_tasks.shared_words(held_out, size)
     model.save(run / "model")
@@ -271,7 +278,7 @@ def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypat
         given = {**given, "exclude_titles": str(tmp_path / "titles.txt")}
     run, validation, index = pretrained(tmp_path, source, objective, **given)
     built, build = [], indexing.build
-    monkeypatch.setattr(indexing, "build", lambda *args, **options: built.append(args) or build(*args, **options))
+    monkeypatch.setattr(corpus_index, "build", lambda *args, **options: built.append(args) or build(*args, **options))
     (found,) = own_tasks.measured(own_tasks.tasks([run]), runs.pretrained_with, source, tmp_path / "shared", 60, 512).values()
     assert found.pop("examples") <= 60 and found == validation and not built
     assert ("mlm_loss" in found) == (given.get("mlm_weight") != 0)
@@ -285,7 +292,7 @@ def test_other_documents_are_read_as_the_run_read_its_own(tmp_path, monkeypatch)
     run, *_ = pretrained(tmp_path, trained_on, "ssp", **given)
     other = written(tmp_path / "other.jsonl", made_up_documents(90, seed=3, paragraphs=(3, 5), sentences=(3, 9)))
     made, sampler = [], sampling.Sampler
-    monkeypatch.setattr(sampling, "Sampler", lambda *args, **options: made.append(sampler(*args, **options)) or made[-1])
+    monkeypatch.setattr(samplers, "Sampler", lambda *args, **options: made.append(sampler(*args, **options)) or made[-1])
     own_tasks.measured([(run, "ssp")], runs.pretrained_with, other, tmp_path / "shared", 60, 512)
     assert (made[0].negatives, made[0].hard_negatives, made[0].split) == (3, 1, "validation")
     assert made[0].corpus.info["min_sentence_chars"] == 70 and made[0].corpus.info["documents_read"] == 90

@@ -9,7 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from asutil import encoders, inputs, joints, packing, sampling, trainer, training
+from asutil import inputs, sampling, training
+from asutil.inputs import packing
+from asutil.models import joint as joint_models
+from asutil.models import loading
+from asutil.training import trainer
 
 from .conftest import Stopping
 
@@ -27,8 +31,8 @@ GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
 def new_model(config, still=True, joint=None):
-    model = encoders.from_config(copy.deepcopy(config), None, seed=1)
-    model = joints.over(model, joint, seed=1) if joint else model
+    model = loading.from_config(copy.deepcopy(config), None, seed=1)
+    model = joint_models.over(model, joint, seed=1) if joint else model
     with torch.no_grad():
         for parameter in model.parameters():  # away from the start, where a wrong position hardly shows
             parameter.add_(0.1 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
@@ -49,7 +53,7 @@ def examples(count=20, seed=0, types=True, shortest=6, longest=60):
 
 def joint_model(name, head="ie_k", form="linear", positions="absolute", classes=2, pooling="first"):
     """Over 4 slots of 12 tokens; in float64, where every difference shows."""
-    return new_model(CONFIGS[name], joint=joints.shape(True, head, 3, 48, form, positions, classes, pooling)).double()
+    return new_model(CONFIGS[name], joint=joint_models.shape(True, head, 3, 48, form, positions, classes, pooling)).double()
 
 
 def joint_examples(count=12, seed=0):
@@ -83,7 +87,7 @@ def loss_and_gradients(model, ragged, labels, masked, layout, tokens):
     model.zero_grad()
     batch, total = {"examples": len(labels), "labels": (labels != -100).sum(), "masked": len(masked[0])}, 0
     for micro in inputs.laid_out(layout, ragged, labels, 1, tokens, masked):
-        loss, parts = training.micro_loss(model(micro), micro, batch)
+        loss, parts = trainer.micro_loss(model(micro), micro, batch)
         loss.backward()
         total = total + parts
     return total, {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
@@ -281,7 +285,7 @@ def test_workers_give_exactly_the_same_batches(corpus):
 
 
 def train(corpus, tokenizer, folder, batches, **options):
-    model = encoders.tiny(tokenizer, seed=1)
+    model = loading.tiny(tokenizer, seed=1)
     usual = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 2, "progress": False}
     result = training.train(model, batches, folder, **usual | options)
     return b"".join(p.detach().numpy().tobytes() for p in model.parameters()), result
@@ -346,7 +350,7 @@ def test_the_backbone_compiles_to_one_graph_for_all_sizes(name, kernel, monkeypa
 
 def test_what_cannot_be_packed_is_refused():
     (micro,) = packing.packed(*examples()[:2], 1, 10**6)
-    distil = encoders.from_config(DistilBertConfig(vocab_size=60, dim=32, n_layers=1, n_heads=2, hidden_dim=48), None)
+    distil = loading.from_config(DistilBertConfig(vocab_size=60, dim=32, n_layers=1, n_heads=2, hidden_dim=48), None)
     mean = new_model(ModernBertConfig(**SIZE | IDS, classifier_pooling="mean"))
     recomputing = new_model(CONFIGS["bert"])
     recomputing.backbone.gradient_checkpointing_enable()

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_rgb
 
-from asutil import pca
-from asutil.questions import Candidate, Question
+from aslab.show import pca
+from asutil.data.answers import Candidate, Question
 
 
 def made_up(asked=12, width=7, seed=0):

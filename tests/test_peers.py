@@ -2,7 +2,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from asutil import metrics, peers
+from asutil import metrics
+from asutil.metrics import peers
 
 
 def test_peers_agree_where_there_are_no_ties():

@@ -14,8 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aslab import pipeline
 from asutil import corpus as c
-from asutil import disk, inputs, pipeline, sampling, shards, sources
+from asutil import inputs, sampling
+from asutil.corpus import index as corpus_index
+from asutil.corpus import shards, sources
+from asutil.io import disk
 
 from .conftest import made_up_documents
 
@@ -62,7 +66,7 @@ def saved(tmp_path_factory, tokenizer):
 
 @pytest.fixture(scope="module")
 def named(saved):
-    from asutil import tokenizers
+    from asutil.corpus import tokenizers
 
     return tokenizers.load_tokenizer(saved)
 
@@ -82,7 +86,7 @@ def parted(texts, named, tmp_path_factory):
 
 
 def equal(found, expected):
-    assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in c.ARRAYS)
+    assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in corpus_index.ARRAYS)
     assert all(found.info[name] == expected.info[name] for name in pipeline.COUNTS)
 
 
@@ -262,8 +266,8 @@ def test_a_batch_comes_back_to_no_block(whole, parted, objective):
 
 
 def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypatch, whole):
-    monkeypatch.setattr(c, "SHARD_CHARACTERS", 2_000)
-    indexing, calls = c.index, []
+    monkeypatch.setattr(corpus_index, "SHARD_CHARACTERS", 2_000)
+    indexing, calls = corpus_index.index, []
 
     def stops(*arguments):
         if len(calls) == 3:
@@ -271,25 +275,25 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
         calls.append(1)
         return indexing(*arguments)
 
-    monkeypatch.setattr(c, "index", stops)
+    monkeypatch.setattr(corpus_index, "index", stops)
     with pytest.raises(KeyboardInterrupt):
         by_hand(texts, named, tmp_path / "index", 1)
     with pytest.raises(ValueError, match="1 of 1 shards are missing, the first is shard-00000"):
         pipeline.join(tmp_path / "index")
     assert len(list((tmp_path / "index" / ".shard-00000.building").glob("shard-*"))) == 3
     again = []
-    monkeypatch.setattr(c, "index", lambda *a: again.append(1) or indexing(*a))
+    monkeypatch.setattr(corpus_index, "index", lambda *a: again.append(1) or indexing(*a))
     by_hand(texts, named, tmp_path / "index", 1)
     pipeline.join(tmp_path / "index")
     equal(c.Corpus.open(tmp_path / "index"), whole)
-    assert len(again) == len(list(c._grouped(sources.documents(texts)))) - 3 > 3
+    assert len(again) == len(list(corpus_index._grouped(sources.documents(texts)))) - 3 > 3
 
 
 def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_path, monkeypatch):
     source, tasks = write(tmp_path / "texts", made_up_documents(400), 12), 12
     options = ["build", str(source), "--tokenizer", str(saved), "--tasks", str(tasks), "--workers"]
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "asutil.pipeline", *options, "2", "--out", str(out)]
+    command = [sys.executable, "-m", "aslab.pipeline", *options, "2", "--out", str(out)]
     started = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while not list(out.glob("shard-*")):
         assert started.poll() is None, started.stderr.read().decode()
@@ -403,6 +407,6 @@ def test_another_build_in_the_same_folder_is_refused(texts, saved, named, tmp_pa
 
 
 def test_without_datatrove_it_says_what_to_install():
-    script = "import sys; sys.modules['datatrove'] = None; import asutil.pipeline as p; p.build('pydocs', 'x', 'y')"
+    script = "import sys; sys.modules['datatrove'] = None; import aslab.pipeline as p; p.build('pydocs', 'x', 'y')"
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert result.returncode and "ImportError: building through datatrove needs it: pip install 'asutil[cluster]'" in result.stderr

@@ -12,8 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from pages import costs
 
-from asutil import costs, experiments, matrix, rows
+from aslab import gpus, papers
+from aslab import plan as plans
 
 ROOT = Path(__file__).resolve().parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -53,7 +55,7 @@ def project(tmp_path, monkeypatch):
             data["rungs"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
             data["demo"] = {"rung": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
         path.write_text(yaml.safe_dump(data))
-    plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in experiments.jobs("sentence_objectives", "laptop")}
+    plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in plans.jobs("sentence_objectives", "laptop")}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
     (tmp_path / "bin").mkdir()
     stand_in = tmp_path / "bin" / "papermill"
@@ -136,7 +138,7 @@ def held(tmp_path, count, seconds="0", **environment):
     command = [
         sys.executable,
         "-m",
-        "asutil.matrix",
+        "aslab.gpus",
         str(count),
         "WORD=said",
         "sh",
@@ -162,42 +164,42 @@ def test_a_gpu_is_held_until_its_command_ends_however_that_ends(tmp_path):
 
 def test_no_gpu_is_made_up():
     with pytest.raises(ValueError, match="gpu=3: expected 1 to 2 of the GPUs in CUDA_VISIBLE_DEVICES=4,6"):
-        matrix.gpus(3, "4,6")
+        gpus.gpus(3, "4,6")
     with pytest.raises(ValueError, match="gpu=1: expected 1 to 0"):
-        matrix.gpus(1, "")
+        gpus.gpus(1, "")
     with pytest.raises(ValueError, match="gpu=0"):
-        matrix.gpus(0)
+        gpus.gpus(0)
 
 
 # ------------------------------------------------------------------ what is said
 
 
 def test_hours_of_a_selection_by_hand():
-    jobs = experiments.jobs("contextual_as2", "paper", ["roberta_dpc"], [0, 1], folder_for=costs._place)
-    said = matrix.expected(jobs)
+    jobs = plans.jobs("contextual_as2", "paper", ["roberta_dpc"], [0, 1], folder_for=costs._place)
+    said = gpus.expected(jobs)
     assert re.search(r"contextual_as2 +paper +pretrain +1 +120\n", said)
     assert re.search(r"contextual_as2 +paper +finetune +6 +120\n", said)
     assert re.search(r"in all +7 +240$", said)
 
 
 def test_seeds_after_a_search_are_expected_too():
-    jobs = experiments.jobs("sentence_objectives", "paper", ["roberta_base"], folder_for=costs._place)
+    jobs = plans.jobs("sentence_objectives", "paper", ["roberta_base"], folder_for=costs._place)
     tries = [job for job in jobs if job.search.endswith("-wikiqa")]
-    hours, seeds = experiments.gpu_hours(tries[0]), rows.seeds(rows.read("sentence_objectives"), "roberta_base", "paper")
-    said = matrix.expected(tries, [tries])
+    hours, seeds = plans.gpu_hours(tries[0]), papers.seeds(papers.read("sentence_objectives"), "roberta_base", "paper")
+    said = gpus.expected(tries, [tries])
     assert len(tries) == 12 and re.search(rf"finetune +12 +{12 * hours}\n", said)
     assert re.search(rf"finetune +after a search +{len(seeds) - 1} +{(len(seeds) - 1) * hours}\n", said)
 
 
 def test_an_older_notebook_says_nothing_of_this_call(tmp_path):
-    assert matrix.last_error(tmp_path).startswith("none in a notebook")
+    assert gpus.last_error(tmp_path).startswith("none in a notebook")
     outputs = [
         {"output_type": "error", "ename": "KeyError", "evalue": "'a'"},
         {"output_type": "error", "ename": "OSError", "evalue": "full\n disk"},
     ]
     (tmp_path / "notebook.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}, {"source": ""}]}))
-    assert matrix.last_error(tmp_path) == "OSError: full disk"
-    assert matrix.last_error(tmp_path, since=time.time() + 60).startswith("none in a notebook")
+    assert gpus.last_error(tmp_path) == "OSError: full disk"
+    assert gpus.last_error(tmp_path, since=time.time() + 60).startswith("none in a notebook")
     for damaged in ("{ half", "[]", '{"cells": [7]}', '{"cells": [{"outputs": [{"output_type": "error"}]}]}', "[" * 100_000):
         (tmp_path / "notebook.ipynb").write_text(damaged)
-        assert matrix.last_error(tmp_path).startswith("none in a notebook")
+        assert gpus.last_error(tmp_path).startswith("none in a notebook")

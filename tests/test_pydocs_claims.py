@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil import claims, docstrings, questions
-from asutil.claims import load_claims
+from asutil.corpus import docstrings
+from asutil.data import answers, claims
+from asutil.data.claims import load_claims
 
 CARD = Path(__file__).parents[1] / "data_cards" / "pydocs_claims.md"
 
@@ -73,7 +74,7 @@ def test_no_function_is_on_two_sides_and_they_are_those_of_the_questions(pydocs)
     assert not functions["train"] & functions["dev"] | functions["train"] & functions["test"] | functions["dev"] & functions["test"]
     for side, names in functions.items():
         for name in names:
-            part = questions._hash("pydocs", name) % 10
+            part = answers._hash("pydocs", name) % 10
             assert side == ("test" if part == 0 else "dev" if part == 1 else "train")
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil import docstring_evidence, docstrings, evidence
-from asutil.evidence import load_evidence, question_types
+from asutil.corpus import docstrings
+from asutil.data import long_questions, pydocs_evidence
+from asutil.data.long_questions import load_evidence, question_types
 
 CARD = Path(__file__).parents[1] / "data_cards" / "pydocs_evidence.md"
 
@@ -27,10 +28,10 @@ def pydocs(entries):
 
 def test_pydocs_has_every_type_on_every_side(pydocs):
     for side, made in pydocs.items():
-        each = 3 * docstring_evidence.SIZES[side]
+        each = 3 * pydocs_evidence.SIZES[side]
         assert Counter(question.answers[0].kind for question in made) == {"span": each, "yes": each, "no": each}
         wordings = Counter((question.id.partition(":")[0], question.answers[0].kind) for question in made)
-        assert wordings["same", "yes"] == wordings["same", "no"] == docstring_evidence.SIZES[side]
+        assert wordings["same", "yes"] == wordings["same", "no"] == pydocs_evidence.SIZES[side]
         assert {len(question.answers[0].evidence) for question in made if question.id.startswith("same:")} == {2}
         assert made.report["dropped"] == {}
     assert question_types("pydocs_evidence", pydocs) == ("span", "yes", "no")
@@ -85,7 +86,7 @@ def test_pydocs_pages(pydocs, entries):
         assert 3 <= len(titles) == len(set(titles)) <= 10
         assert all((f"{module}.{one.title}", text) in found for one in question.passages for text in one.sentences), question.id
         texts = [text for passage in question.passages for text in (passage.title, *passage.sentences)]
-        assert sum(len(re.findall(r"\w+|[^\w\s]", text)) + 2 for text in texts) <= max(docstring_evidence.PAGES)
+        assert sum(len(re.findall(r"\w+|[^\w\s]", text)) + 2 for text in texts) <= max(pydocs_evidence.PAGES)
     first = Counter(next(iter(question.answers[0].evidence))[0] for question in pydocs["train"])
     assert first[0] < len(pydocs["train"]) / 2, "the asked function is not always the first"
 
@@ -107,13 +108,13 @@ def test_order_of_reading_changes_nothing(entries, monkeypatch):
     made = []
     for order in (list(functions.values()), list(functions.values())[::-1]):
         monkeypatch.setattr(docstrings, "entries", lambda order=order: [entry for group in order for entry in group])
-        made.append(docstring_evidence.rows())
+        made.append(pydocs_evidence.rows())
     assert made[0] == made[1] and len(made[0]["train"]) > 300
 
 
 def test_pydocs_card_has_the_counts_of_the_pinned_versions(pydocs):
     front = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
-    if front["fingerprint"] != evidence.fingerprint("pydocs_evidence"):
+    if front["fingerprint"] != long_questions.fingerprint("pydocs_evidence"):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
     kept = {side: dict(zip(("questions", "candidates"), made.report["kept"].values())) for side, made in pydocs.items()}
     assert front["counts"] == {"clean": kept}

@@ -14,8 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import hub, questions
-from asutil.questions import baseline_scores, load
+from asutil.data import answers as questions
+from asutil.data.answers import baseline_scores, load_answers
+from asutil.io import hub
 
 mirror = pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
 ROWS = [
@@ -50,7 +51,7 @@ def folder(tmp_path, suffix=".tsv", **changed):
 
 @pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".parquet"])
 def test_a_users_folder(tmp_path, suffix):
-    splits = load(folder(tmp_path, suffix))
+    splits = load_answers(folder(tmp_path, suffix))
     assert list(splits) == ["train", "dev", "test"]
     first, second = splits["test"]
     assert (first.id, first.text, second.text) == ("Q1", "why?", 'what is a "quote?')
@@ -65,7 +66,7 @@ def test_a_users_folder(tmp_path, suffix):
 def test_without_titles_there_is_no_context_and_no_document_order(tmp_path):
     rows = [row[:2] + row[3:] for row in ROWS]
     path = write(tmp_path / "all.tsv", [*rows, ("Q3", "who?", "Me.", 1)], ["question_id", "question", "answer", "label"])
-    splits = load(path)
+    splits = load_answers(path)
     assert all(c.before is c.after is None for split in splits.values() for q in split for c in q.candidates)
     with pytest.raises(ValueError, match="not in document order"):
         baseline_scores(splits["test"], "document_order")
@@ -73,10 +74,10 @@ def test_without_titles_there_is_no_context_and_no_document_order(tmp_path):
 
 def test_blank_titles_are_unknown(tmp_path):
     rows = [(*row[:2], " ", *row[3:]) for row in ROWS]
-    split = load(folder(tmp_path, test=rows))["test"]
+    split = load_answers(folder(tmp_path, test=rows))["test"]
     assert not split.ordered
     assert split[0].candidates[1].before is None
-    split = load(folder(tmp_path, test=[*rows[:3], *ROWS[3:]]))["test"]
+    split = load_answers(folder(tmp_path, test=[*rows[:3], *ROWS[3:]]))["test"]
     assert split.ordered
     assert [[c.before for c in q.candidates] for q in split] == [[None] * 3, [None, 'An "unbalanced quote.']]
 
@@ -86,7 +87,7 @@ def test_rows_of_a_question_need_not_stand_together_and_ids_are_optional(tmp_pat
     write(tmp_path / "train.tsv", rows, ["question", "answer", "label"])
     for side in ("dev", "test"):
         write(tmp_path / f"{side}.tsv", rows, ["question", "answer", "label"])
-    split = load(tmp_path)["train"]
+    split = load_answers(tmp_path)["train"]
     assert [(q.id, q.text, [c.text for c in q.candidates]) for q in split] == [
         ("train-0", "a?", ["one.", "three."]),
         ("train-1", "b?", ["two."]),
@@ -95,7 +96,7 @@ def test_rows_of_a_question_need_not_stand_together_and_ids_are_optional(tmp_pat
 
 
 def test_a_split_is_a_sequence(tmp_path):
-    split = load(folder(tmp_path))["train"]
+    split = load_answers(folder(tmp_path))["train"]
     assert split[-1] == split[1] == list(split)[1]
     assert [q.id for q in split[1:]] == ["Q2"]
     assert split[1:].report == {"read": {"questions": 1, "candidates": 2}, "kept": {"questions": 1, "candidates": 2}, "dropped": {}}
@@ -108,22 +109,22 @@ def test_a_split_is_a_sequence(tmp_path):
 def test_a_single_file_is_shared_out_by_question(tmp_path):
     rows = [(f"Q{i // 2}", f"question {i // 2}?", f"answer {i}", i % 2) for i in range(60)]
     names = ["question_id", "question", "answer", "label"]
-    splits = load(write(tmp_path / "all.jsonl", rows, names))
+    splits = load_answers(write(tmp_path / "all.jsonl", rows, names))
     ids = {side: [q.id for q in split] for side, split in splits.items()}
     assert {side: len(found) for side, found in ids.items()} == {"train": 24, "dev": 3, "test": 3}
     assert sorted(id for found in ids.values() for id in found) == sorted({row[0] for row in rows})
     assert all(found == sorted(found, key=lambda id: int(id[1:])) for found in ids.values()), "in the file's order"
     reversed_file = write(tmp_path / "reversed.jsonl", rows[::-1], names)
-    assert {q.id for q in load(reversed_file)["test"]} == set(ids["test"])
+    assert {q.id for q in load_answers(reversed_file)["test"]} == set(ids["test"])
     with pytest.raises(ValueError, match="at least 3 questions"):
-        load(write(tmp_path / "few.jsonl", rows[:4], names))
+        load_answers(write(tmp_path / "few.jsonl", rows[:4], names))
 
 
 def test_protocols_and_reports_of_a_users_folder(tmp_path):
     rows = [*ROWS, ("Q3", "none?", "Page", "Nothing.", 0), ("Q4", "all?", "Page", "Everything.", 1)]
     folder(tmp_path, train=rows)
-    assert len(load(tmp_path)["train"]) == 4
-    kept = load(tmp_path, train_questions="with_positive")["train"]
+    assert len(load_answers(tmp_path)["train"]) == 4
+    kept = load_answers(tmp_path, train_questions="with_positive")["train"]
     assert [q.id for q in kept] == ["Q1", "Q2", "Q4"]
     assert kept.report == {
         "read": {"questions": 4, "candidates": 7},
@@ -132,17 +133,17 @@ def test_protocols_and_reports_of_a_users_folder(tmp_path):
     }
     write(tmp_path / "dev.tsv", rows)
     with pytest.raises(ValueError, match=r"dev\.tsv, row 7: protocol clean .* 'Q3'"):
-        load(tmp_path)
-    assert [q.id for q in load(tmp_path, "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
+        load_answers(tmp_path)
+    assert [q.id for q in load_answers(tmp_path, "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
     write(tmp_path / "test.tsv", rows[-2:-1])
     with pytest.raises(ValueError, match="test: no question is left"):
-        load(tmp_path, "asbert")
+        load_answers(tmp_path, "asbert")
 
 
 def test_limit_is_a_keyed_choice(tmp_path):
     rows = [(f"Q{i}", f"question {i}?", "Page", f"answer {i}", 1) for i in range(40)]
     folder(tmp_path, train=rows, dev=rows, test=rows)
-    few, more = (load(tmp_path, limit=limit)["train"] for limit in (5, 9))
+    few, more = (load_answers(tmp_path, limit=limit)["train"] for limit in (5, 9))
     ids = [q.id for q in few]
     assert len(few) == 5
     assert ids != [f"Q{i}" for i in range(5)]
@@ -151,7 +152,7 @@ def test_limit_is_a_keyed_choice(tmp_path):
     assert few.report["dropped"] == {"beyond the limit": {"questions": 35, "candidates": 35}}
     assert few[0].candidates[0].text == f"answer {ids[0][1:]}"
     with pytest.raises(ValueError, match="at least 1"):
-        load(tmp_path, limit=0)
+        load_answers(tmp_path, limit=0)
 
 
 TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
@@ -166,7 +167,7 @@ def test_round_trip(tmp_path_factory, data, suffix):
     for side in ("train", "dev", "test"):
         whole = rows if side == "train" else [*rows[:1], ("q0", rows[0][1], "positive", 1)]
         write(tmp_path / f"{side}{suffix}", whole, ["question_id", "question", "answer", "label"])
-    split = load(tmp_path)["train"]
+    split = load_answers(tmp_path)["train"]
     assert [(q.text, [(c.text, c.label) for c in q.candidates]) for q in split] == data
     assert split.report["read"]["candidates"] == len(rows)
 
@@ -174,24 +175,24 @@ def test_round_trip(tmp_path_factory, data, suffix):
 def test_missing_files_and_names(tmp_path):
     for name, message in [("wikqa", "did you mean 'wikiqa'"), ("zzz", "unknown data set")]:
         with pytest.raises(ValueError, match=message):
-            load(name)
+            load_answers(name)
     with pytest.raises(FileNotFoundError, match=r"no\.tsv does not exist"):
-        load(tmp_path / "no.tsv")
+        load_answers(tmp_path / "no.tsv")
     with pytest.raises(FileNotFoundError, match=r"expected one of train\.tsv, train\.jsonl, train\.parquet; it holds nothing"):
-        load(tmp_path)
+        load_answers(tmp_path)
     folder(tmp_path)
     write(tmp_path / "dev.jsonl", ROWS)
     with pytest.raises(ValueError, match=r"one file for dev, got dev\.tsv, dev\.jsonl"):
-        load(tmp_path)
+        load_answers(tmp_path)
     (tmp_path / "x.csv").write_text("a")
     with pytest.raises(ValueError, match=r"ends in \.tsv, \.jsonl, \.parquet, got \.csv"):
-        load(tmp_path / "x.csv")
+        load_answers(tmp_path / "x.csv")
     with pytest.raises(ValueError, match="unknown protocol 'cleen', did you mean 'clean'"):
-        load("wikiqa", "cleen")
+        load_answers("wikiqa", "cleen")
     with pytest.raises(ValueError, match="unknown train_questions 'some'"):
-        load("wikiqa", train_questions="some")
+        load_answers("wikiqa", train_questions="some")
     with pytest.raises(ValueError, match="unknown protocol 'asbert'"):
-        load("pydocs", "asbert")
+        load_answers("pydocs", "asbert")
 
 
 # -------------------------------------------------------------------------------------------------------------- the hub
@@ -210,7 +211,7 @@ def hub_of(tmp_path, monkeypatch, counts):
 def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
     clean = {"train": (4, 7), "dev": (2, 5), "test": (2, 5)}
     hub_of(tmp_path, monkeypatch, {"clean": clean, "asbert": dict.fromkeys(clean, (3, 6))})
-    splits = load("wikiqa")
+    splits = load_answers("wikiqa")
     assert {side: [q.id for q in split] for side, split in splits.items()} == {
         "train": ["Q1", "Q2", "Q3", "Q4"],
         "dev": ["Q1", "Q2"],
@@ -220,7 +221,7 @@ def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
         "no positive": {"questions": 1, "candidates": 1},
         "only positives": {"questions": 1, "candidates": 1},
     }
-    assert [q.id for q in load("wikiqa", "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
+    assert [q.id for q in load_answers("wikiqa", "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
     before = questions.fingerprint("wikiqa")
     write(tmp_path / "mirror" / "microsoft" / "wiki_qa" / "test.parquet", ROWS)
     assert questions.fingerprint("wikiqa") != before
@@ -229,14 +230,14 @@ def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
 def test_another_count_than_the_published_one_prints_both(tmp_path, monkeypatch):
     hub_of(tmp_path, monkeypatch, {"clean": {"train": (2_118, 20_360)}})
     with pytest.raises(ValueError, match="expected 2,118 questions and 20,360 candidates, got 4 and 7"):
-        load("wikiqa")
+        load_answers("wikiqa")
 
 
 def test_neither_network_nor_mirror_names_the_variable(tmp_path, monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
     monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("offline")))
     with pytest.raises(FileNotFoundError, match=rf"set {hub.MIRROR}"):
-        load("wikiqa")
+        load_answers("wikiqa")
 
 
 def test_fingerprint_of_the_hub_is_its_id_before_and_after_the_download(tmp_path, monkeypatch):
@@ -261,7 +262,7 @@ def test_fingerprint_of_a_users_data_follows_its_three_files(tmp_path):
 @pytest.mark.parametrize("name", ["wikiqa", "trecqa"])
 @pytest.mark.parametrize("protocol", ["clean", "asbert"])
 def test_real_counts(name, protocol):
-    splits = load(name, protocol)
+    splits = load_answers(name, protocol)
     for side, (asked, candidates) in questions.COUNTS[name][protocol].items():
         split = splits[side]
         found = list(split)
@@ -275,7 +276,7 @@ def test_real_counts(name, protocol):
 @pytest.mark.mirror
 @mirror
 def test_wikiqa_against_plain_pandas():
-    split = load("wikiqa")["test"]
+    split = load_answers("wikiqa")["test"]
     table = pd.read_parquet(hub.mirror("microsoft/wiki_qa") / "test.parquet")
     for question in split[::20]:
         rows = table[table.question_id == question.id]
@@ -289,7 +290,7 @@ def test_wikiqa_against_plain_pandas():
 @pytest.mark.mirror
 @mirror
 def test_document_order_of_wikiqa():
-    scores = baseline_scores(load("wikiqa")["test"], "document_order")
+    scores = baseline_scores(load_answers("wikiqa")["test"], "document_order")
     values = [average_precision(part.label.tolist(), part.score.tolist()) for _, part in scores.groupby("question_id")]
     assert round(float(np.mean(values)), 3) == 0.633
 
@@ -305,7 +306,7 @@ def average_precision(labels, scores):
 
 @pytest.fixture(scope="module")
 def pydocs():
-    return load("pydocs")
+    return load_answers("pydocs")
 
 
 def test_pydocs_is_split_by_the_functions_name(pydocs):
@@ -351,7 +352,7 @@ def test_limit_on_pydocs_is_spread_over_packages(pydocs):
 
 
 def test_random_and_document_order(tmp_path):
-    split = load(folder(tmp_path))["test"]
+    split = load_answers(folder(tmp_path))["test"]
     frame = baseline_scores(split, "random", seed=1)
     assert list(frame) == ["question_id", "candidate_id", "label", "score"]
     assert frame.score.dtype == np.float32
@@ -371,7 +372,7 @@ def test_bm25_by_hand(tmp_path):
         ("Q2", "unknown", "P", "a red car, here", 1),
         ("Q2", "unknown", "P", "...", 0),
     ]
-    scores = baseline_scores(load(folder(tmp_path, test=rows))["test"], "bm25").score.tolist()
+    scores = baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score.tolist()
     mean = (3 + 2 + 4 + 0) / 4
     idf = {df: math.log(1 + (4 - df + 0.5) / (df + 0.5)) for df in (1, 2)}
     red = idf[2] * 2 / (2 + 1.5 * (0.25 + 0.75 * 3 / mean))
@@ -381,7 +382,7 @@ def test_bm25_by_hand(tmp_path):
 
 def test_bm25_without_a_single_word(tmp_path):
     rows = [("Q1", "?!", "P", "...", 1)]
-    assert baseline_scores(load(folder(tmp_path, test=rows))["test"], "bm25").score.tolist() == [0]
+    assert baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score.tolist() == [0]
 
 
 def test_no_torch(tmp_path):

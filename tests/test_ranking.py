@@ -9,8 +9,12 @@ import pytest
 import torch
 from transformers import RobertaConfig, RobertaForSequenceClassification
 
-from asutil import encoders, inputs, ranking
-from asutil.questions import Candidate, Question
+from asutil import inputs
+from asutil.corpus import tokenizing
+from asutil.data.answers import Candidate, Question
+from asutil.inputs import batches as input_batches
+from asutil.models import loading
+from asutil.tasks import rank
 
 from .conftest import WORDS
 
@@ -37,15 +41,15 @@ def plain(tokenizer):
 @pytest.fixture
 def ranker(plain, tokenizer):
     """The same weights under the project's own ranker, with windows of a few questions."""
-    model = encoders.from_config(plain.config, tokenizer, mlm=False)
+    model = loading.from_config(plain.config, tokenizer, mlm=False)
     model.backbone.load_state_dict(plain.roberta.state_dict())
     model.pair.classifier.load_state_dict(plain.classifier.state_dict())
-    return ranking.Ranker(model, max_tokens=24)
+    return rank.Ranker(model, max_tokens=24)
 
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr(ranking, "WINDOW", 8)
+    monkeypatch.setattr(rank, "WINDOW", 8)
 
 
 @pytest.fixture
@@ -69,7 +73,7 @@ def one_by_one(plain, tokenizer, asked, max_tokens=24):
 
 @pytest.mark.parametrize("tokens", [40, 1 << 13])
 def test_scores_equal_the_plain_model_one_pair_at_a_time(ranker, plain, tokenizer, tokens, monkeypatch):
-    monkeypatch.setattr(ranking, "TOKENS_ON_CPU", tokens)
+    monkeypatch.setattr(rank, "TOKENS_ON_CPU", tokens)
     asked = list(questions())
     nothing = tuple(Candidate(f"n-{k}", text, 0, None, None) for k, text in enumerate(["", "paper " * 40, ""]))
     asked.insert(3, Question("nothing", "", nothing))
@@ -87,11 +91,11 @@ def test_texts_without_a_single_token(ranker, plain, tokenizer):
 
 
 def test_a_text_that_repeats_is_tokenised_once_a_window(ranker, monkeypatch):
-    given, tokenized = [], inputs.tokenized
-    monkeypatch.setattr(inputs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
+    given, tokenized = [], tokenizing.tokenized
+    monkeypatch.setattr(tokenizing, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     asked = list(questions(20))
     ranker.score(asked, progress=False)
-    windows = list(ranking._windows(asked))
+    windows = list(rank._windows(asked))
     assert len(given) == len(windows) > 3
     for texts, window in zip(given, windows):
         everything = [text for q in window for text in (q.text, *(c.text for c in q.candidates))]
@@ -142,8 +146,8 @@ def test_a_window_that_was_damaged_is_scored_again(ranker, scored, tmp_path, cap
 
 def test_a_stop_inside_a_window_leaves_no_part_of_it(ranker, tmp_path, monkeypatch):
     asked, batches = list(questions(20)), inputs.micro_batches
-    monkeypatch.setattr(ranking, "TOKENS_ON_CPU", 60)
-    monkeypatch.setattr(ranking.disk, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
+    monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)
+    monkeypatch.setattr(rank.disk, "atomically", lambda path, write: (_ for _ in ()).throw(OSError(28, "disk full")))
     with pytest.raises(OSError, match="disk full"):
         ranker.score(asked, progress=False, folder=tmp_path)
     monkeypatch.undo()
@@ -152,7 +156,7 @@ def test_a_stop_inside_a_window_leaves_no_part_of_it(ranker, tmp_path, monkeypat
         yield from batches(*arguments)[:1]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(inputs, "micro_batches", dying)
+    monkeypatch.setattr(input_batches, "micro_batches", dying)
     with pytest.raises(KeyboardInterrupt):
         ranker.score(asked, progress=False, folder=tmp_path)
     assert not list(tmp_path.iterdir())
@@ -179,7 +183,7 @@ def test_changed_questions_are_scored_again(ranker, scored, tmp_path, change):
     changed = [asked[0], CHANGES[change](asked[1]), *asked[2:]]
     scored.clear()
     found = ranker.score(changed, progress=False, folder=tmp_path)
-    window = next(window for window in ranking._windows(changed) if changed[1] in window)
+    window = next(window for window in rank._windows(changed) if changed[1] in window)
     assert sum(scored) >= sum(len(question.candidates) for question in window)
     pd.testing.assert_frame_equal(found, ranker.score(changed, progress=False), rtol=0, atol=1e-6)
 
@@ -217,7 +221,7 @@ def test_a_changed_model_scores_everything_again(ranker, scored, tmp_path, chang
 
 def test_memory_does_not_grow_with_the_questions(ranker, monkeypatch):
     """Four times the questions, each with kilobytes of text: what is held at once stays that of a window."""
-    monkeypatch.setattr(ranking, "WINDOW", 64)
+    monkeypatch.setattr(rank, "WINDOW", 64)
     peaks = []
     for count in (40, 160):
         tracemalloc.start()
@@ -232,8 +236,8 @@ def test_memory_does_not_grow_with_the_questions(ranker, monkeypatch):
 
 @pytest.mark.parametrize("kind", [list, iter])
 def test_the_bar_knows_how_many_pairs_there_are(ranker, monkeypatch, tmp_path, kind):
-    bars, tqdm = [], ranking.tqdm
-    monkeypatch.setattr(ranking, "tqdm", lambda **options: bars.append(tqdm(**options | {"disable": False})) or bars[-1])
+    bars, tqdm = [], rank.tqdm
+    monkeypatch.setattr(rank, "tqdm", lambda **options: bars.append(tqdm(**options | {"disable": False})) or bars[-1])
     asked = list(questions(9))
     pairs = sum(len(question.candidates) for question in asked)
     for _ in range(2):  # scored, then found again

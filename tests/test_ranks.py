@@ -14,8 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from asutil import disk, ranks, trainer, training
-from asutil import processes as cells_of
+from aslab import processes as lab_processes
+from asutil import training
+from asutil.io import disk
+from asutil.training import processes as ranks
+from asutil.training import trainer
 
 from .test_training import USUAL, Batches, new_model, rows
 
@@ -225,17 +228,17 @@ def test_cells_run_up_to_the_training(tmp_path, capsys):
     ]
     path = tmp_path / "made_up.ipynb"
     path.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    cells_of.run(path, {"steps": 7, "kept": kept})
+    lab_processes.run(path, {"steps": 7, "kept": kept})
     assert kept == [7, "trained"] and capsys.readouterr().out == "before 7 none\n"
     path.write_text(json.dumps({"cells": cells[:3]}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"made_up.ipynb does not train: it has no cell with training.train\("):
-        cells_of.run(path, {})
+        lab_processes.run(path, {})
 
 
 @pytest.mark.parametrize("notebook", ["pretrain", "finetune", "verify_claims", "embed", "find_evidence"])
 def test_every_notebook_that_trains_has_such_a_cell(notebook):
-    found = cells_of.cells(ROOT / "notebooks" / f"{notebook}.ipynb")
-    assert sum(has_parameters for _, has_parameters in found) == 1 and cells_of.TRAINING in found[-1][0]
+    found = lab_processes.cells(ROOT / "notebooks" / f"{notebook}.ipynb")
+    assert sum(has_parameters for _, has_parameters in found) == 1 and lab_processes.TRAINING in found[-1][0]
     assert "run.finish(" not in "".join(source for source, _ in found)
 
 

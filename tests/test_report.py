@@ -4,9 +4,12 @@ import re
 
 import pandas as pd
 import pytest
+from pages import comparisons, report
 from scipy import stats
 
-from asutil import comparisons, disk, experiments, plots, records, report, runs
+from aslab import papers, plan, records, runs
+from aslab.show import plots
+from asutil.io import disk
 
 from .made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
 
@@ -136,7 +139,7 @@ def test_verdicts_at_the_papers_settings(tmp_path):
         commit(tmp_path, record("roberta_base", "wikiqa", "paper", seed, 0.775, EXACT))
     html = report.results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
     assert line(html, "ours", "paper")[-1] == "P@1 matches MAP differs MRR matches"
-    verdicts = report.line_verdicts(experiments.read(PAPER, FOLDER), found(tmp_path))
+    verdicts = report.line_verdicts(papers.read(PAPER, FOLDER), found(tmp_path))
     assert verdicts["roberta_base", "wikiqa"] == "differs"  # the worst of the line
     # one seed with another batch size: nothing is compared any more
     commit(tmp_path, record("roberta_base", "wikiqa", "paper", 1, 0.775, EXACT | {"batch_size": 8}))
@@ -146,7 +149,7 @@ def test_verdicts_at_the_papers_settings(tmp_path):
 
 def test_a_chain_is_exact_only_as_a_whole(tmp_path):
     """A fine-tuning run at the paper's settings counts only with the record of a pre-training run at the paper's settings."""
-    pre = exact("pretrain", objective="ssp", corpus=experiments.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"])
+    pre = exact("pretrain", objective="ssp", corpus=papers.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"])
     for changed, expected in (({}, "matches"), ({"steps": 4000}, "reduced budget"), (None, "reduced budget")):
         earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "rung": "paper", "seed": 0, "settings": pre | changed}]
         own = EXACT | {"model": RUN}
@@ -189,7 +192,7 @@ def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tm
 
 def test_marks_of_printed_cells_equal_scipy(results):
     """Every printed cell of every table with a baseline: underlined and marked exactly where scipy's t test says so."""
-    data, marked = experiments.read(PAPER, FOLDER), []
+    data, marked = papers.read(PAPER, FOLDER), []
     for name, table in data["tables"].items():
         for dataset in table["datasets"]:
             rows = {row[0]: row for row in cells(report.results_table(PAPER, name, found(results).iloc[:0], dataset, folder=FOLDER))}
@@ -264,7 +267,7 @@ def test_unknown_tables_are_refused(results):
 
 
 def test_verdict_table(results):
-    frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in experiments.papers()}
+    frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in papers.papers()}
     html = report.verdict_table(frames, folder=FOLDER)
     table = cells(html)
     assert table[0] == ["Paper", "Lines", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
@@ -305,7 +308,7 @@ def machine(tmp_path, monkeypatch):
         of_psd = "psd" in (given.get("objective"), *str(given["model"]).split("-"))
         return tmp_path / names.get((notebook, "psd" if of_psd else None), "finetune-base-cccccccccccc")
 
-    for job in experiments.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
+    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
         mean = {"roberta_base": 0.5, "roberta_psd": 0.7}[job.row] if job.notebook == "finetune" else None
         make(job.folder.name, job.notebook, job.parameters, mean)
     return tmp_path
@@ -336,10 +339,10 @@ def test_laptop_table(machine):
     assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
     only = cells(report.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
     assert [row[0] for row in only[3:]] == [
-        experiments.read(PAPER, FOLDER)["rows"][name]["name"] for name in experiments.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
+        papers.read(PAPER, FOLDER)["rows"][name]["name"] for name in papers.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
     ]
     empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
-    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(experiments.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
+    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(papers.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
 
 
 def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_path):
@@ -368,11 +371,11 @@ def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path)
     assert report.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
 
 
-@pytest.mark.parametrize("paper", experiments.papers()[1:])
+@pytest.mark.parametrize("paper", papers.papers()[1:])
 def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results):
     table = cells(report.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
-    names = [row["name"] for row in experiments.read(paper, FOLDER)["rows"].values()]
-    if "laptop" not in experiments.read(paper, FOLDER).get("rungs", {}):
+    names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
+    if "laptop" not in papers.read(paper, FOLDER).get("rungs", {}):
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
 
 
@@ -398,11 +401,11 @@ def test_local_runs_are_marked_and_are_sources(machine):
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
     assert line(comparisons.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
-    assert set(report.line_verdicts(experiments.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
+    assert set(report.line_verdicts(papers.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
     files = report.sources(PAPER, machine / "none", machine, FOLDER)
     assert files[0] == FOLDER / "sentence_objectives.yml"
     assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}
-    assert len(report.logs(local[local.dataset == "pretraining"], experiments.read(PAPER, FOLDER))) == 1
+    assert len(report.logs(local[local.dataset == "pretraining"], papers.read(PAPER, FOLDER))) == 1
 
 
 # ------------------------------------------------------------------ markup, curves
@@ -442,5 +445,5 @@ def test_training_curves(tmp_path):
 
 def test_logs_have_readable_names(machine):
     local = records.records(PAPER, machine / "none", machine, FOLDER)
-    names = report.logs(local[local.dataset == "pydocs"], experiments.read(PAPER, FOLDER))
+    names = report.logs(local[local.dataset == "pydocs"], papers.read(PAPER, FOLDER))
     assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]

@@ -11,8 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import disk, lists, metrics, questions, rankers, reranking, rundir, runs
-from asutil.questions import Candidate, Question
+from aslab import runs
+from aslab.show import lists
+from asutil import metrics
+from asutil.data import answers
+from asutil.data.answers import Candidate, Question
+from asutil.io import disk, rundir
+from asutil.tasks import rankers, reranking
 
 from .made_up import cells
 
@@ -255,7 +260,7 @@ def test_rows_that_the_first_stage_lacks_are_refused():
 def finished(folder, name, scores=None, **settings):
     """A made-up finished run."""
     (folder / name).mkdir(parents=True, exist_ok=True)
-    inputs = {"dataset": questions.fingerprint(settings["path"])}
+    inputs = {"dataset": answers.fingerprint(settings["path"])}
     known = {"architecture": "pair", "dataset": f"own:{settings.pop('path').name}", "protocol": "clean", "question_limit": None, **settings}
     record = {"notebook": "finetune", "name": name, "rung": known.pop("rung", "laptop"), "seed": 0, "settings": known, "inputs": inputs}
     record["baselines"] = {"random": {"p@1": 0.25, "map": 0.5, "mrr": 0.5}}
@@ -269,10 +274,10 @@ def finished(folder, name, scores=None, **settings):
 def two(tmp_path):
     """The user's own questions in three files, and two finished runs that ranked them."""
     (tmp_path / "mine").mkdir()
-    for side in questions.SIDES:
+    for side in answers.SIDES:
         lines = [f"{side} {q}?\tthe <b>{side}</b> candidate {i} of {q}\t{int(i == q % 8)}" for q in range(20) for i in range(8)]
         (tmp_path / "mine" / f"{side}.tsv").write_text("\n".join(["question\tanswer\tlabel", *lines]) + "\n")
-    frame, draw = questions.load(tmp_path / "mine")["test"].frame(), np.random.default_rng(0)
+    frame, draw = answers.load_answers(tmp_path / "mine")["test"].frame(), np.random.default_rng(0)
     scores = frame.assign(score=(frame.label + draw.normal(0, 1, len(frame))).astype(np.float32))
     folder = tmp_path / "runs"
     first = finished(folder, "finetune-mine-0123456789ab", scores, path=tmp_path / "mine")
@@ -420,7 +425,7 @@ def test_the_notebook_from_two_runs_to_a_record(two, monkeypatch, k):
 def test_questions_side_by_side(two):
     chosen = reranking.top_k(two.scores, 3)
     top = reranking.joined(chosen, chosen[reranking.ROW].assign(score=[0.25, 0.5, 0.75] * 20))
-    split = questions.load(two.data)["test"]
+    split = answers.load_answers(two.data)["test"]
     shown = lists.side_by_side(split, top, {"Rescued": [split.ids[4], split.ids[2]], "Lost": [split.ids[7]]})
     assert re.findall("<caption>(.*)</caption>", shown) == ["Rescued: test 4?", "Rescued: test 2?", "Lost: test 7?"]
     found, rows = cells(shown)[:4], list(chosen[chosen.question_id == split.ids[4]].itertuples())

@@ -5,8 +5,11 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
+from pages import examples, report
 
-from asutil import disk, draws, examples, experiments, records, report, results, rundir, runs
+from aslab import plan, publish, records, runs
+from asutil import draws
+from asutil.io import disk, rundir
 
 
 @pytest.fixture
@@ -44,16 +47,16 @@ def finish(job, value):
 
 
 SLOTS = {"first": [0.1, 0.2], "mean": [0.1, 0.3], "pooling": "first"}
-SMALL = experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0])
+SMALL = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0])
 
 
 @pytest.fixture
 def published(project):
-    for job in experiments.jobs("sentence_objectives", "small", ["roberta_psd"], [0]):
+    for job in plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0]):
         finish(job, 0.5)
-    for job in experiments.jobs("sentence_objectives", "laptop", ["roberta_base"], [0]):
+    for job in plan.jobs("sentence_objectives", "laptop", ["roberta_base"], [0]):
         finish(job, 0.25)
-    return results.publish("sentence_objectives")
+    return publish.publish("sentence_objectives")
 
 
 def test_records_of_rows_are_written_where_they_belong(project, published):
@@ -77,9 +80,9 @@ def test_a_record_has_numbers_by_question_and_no_text(project, published):
 
 def test_chosen_questions_can_be_compared_across_rows(project, published):
     """Every row has the same questions; beside the baseline's run a row also shows what it rescues and loses, with both lists."""
-    for job in experiments.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
+    for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
         finish(job, 0.25)
-    results.publish("sentence_objectives")
+    publish.publish("sentence_objectives")
     base, psd = (
         json.loads((project / f"results/sentence_objectives/{row}/wikiqa-small-seed0.json").read_text())["chosen"]
         for row in ("roberta_base", "roberta_psd")
@@ -104,11 +107,11 @@ def test_published_records_are_read_back_into_tables(project, published):
 
 def test_publishing_twice_changes_nothing(project, published):
     before = {path: path.read_bytes() for path in published}
-    assert {path: path.read_bytes() for path in results.publish("sentence_objectives")} == before
+    assert {path: path.read_bytes() for path in publish.publish("sentence_objectives")} == before
 
 
 def test_command_line():
-    help_text = subprocess.run([sys.executable, "-m", "asutil.results", "--help"], capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run([sys.executable, "-m", "aslab.publish", "--help"], capture_output=True, text=True, check=True).stdout
     assert "finished runs" in help_text
-    wrong = subprocess.run([sys.executable, "-m", "asutil.results", "asbret"], capture_output=True, text=True)
+    wrong = subprocess.run([sys.executable, "-m", "aslab.publish", "asbret"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "did you mean 'asbert'?" in wrong.stderr

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil import disk, parameters, provenance, rundir, runs
+from aslab import parameters, provenance, runs
+from asutil.io import disk, rundir
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil import hub, metrics, objectives, sampling
-from asutil.sampling import Sampler
+from asutil import metrics, sampling
+from asutil.io import hub
+from asutil.sampling import Sampler, objectives
 from trust.laws import Text, check_group, groups
 
 from .conftest import made_up_documents
@@ -313,7 +314,7 @@ def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
 def wikipedia(tmp_path_factory):
     if not os.environ.get(hub.MIRROR):
         pytest.skip(f"needs real data: set {hub.MIRROR}")
-    from asutil import tokenizers
+    from asutil.corpus import tokenizers
 
     tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
     return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")

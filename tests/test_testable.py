@@ -9,9 +9,10 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
+from pages import comparisons, report, testable
 from scipy import stats
 
-from asutil import comparisons, experiments, records, report, testable
+from aslab import papers, records
 from trust import pages
 
 from .made_up import FOLDER, PAPER, cells, commit, found, record, values
@@ -35,7 +36,7 @@ def verdicts(lines, folder=FOLDER):
 
 
 def word_of(lines, name="roberta_ssp"):
-    return report._judged(experiments.read(PAPER, FOLDER), name, "wikiqa", ["p@1"], lines[lines.row == name])
+    return report._judged(papers.read(PAPER, FOLDER), name, "wikiqa", ["p@1"], lines[lines.row == name])
 
 
 def test_without_a_reason_there_is_a_direction(tmp_path):
@@ -165,7 +166,7 @@ def test_a_declared_reason_stands_in_claims_and_tables(declaring, tmp_path):
     html = report.results_table(PAPER, "table_1", nothing, "wikiqa", folder=declaring)
     line = next(row for row in cells(html) if row[:2] == ["RoBERTa-Base", "paper"])
     assert line[-1] == "not testable hereit is <not> there"
-    assert report.line_verdicts(experiments.read(PAPER, declaring), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
+    assert report.line_verdicts(papers.read(PAPER, declaring), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
     assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=declaring)  # this budget never has it
     assert verdicts(made(tmp_path / "results"), declaring)[0] == said
     assert verdicts(made(tmp_path / "results", rung="gpu"), declaring)[0] == "shows"  # another budget
@@ -173,7 +174,7 @@ def test_a_declared_reason_stands_in_claims_and_tables(declaring, tmp_path):
 
 def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_small():
     """Because objectives are learnt without it there, see the plan."""
-    data = experiments.read(PAPER, FOLDER)
+    data = papers.read(PAPER, FOLDER)
     declared = {name for name, row in data["rows"].items() if "small" in row.get("not_testable", {})}
     assert declared == {f"roberta_mlm_only_{name}_data" for name in ("ssp", "sp", "psd")}
     assert not declared & set(data["rungs"]["small"]["rows"])
@@ -186,7 +187,7 @@ def test_a_reason_that_is_none_is_refused(declaring, reasons):
     data["rows"]["roberta_base"]["not_testable"] = reasons
     path.write_text(yaml.safe_dump(data), encoding="utf-8")
     with pytest.raises(ValueError, match="row roberta_base: not_testable"):
-        experiments.read(PAPER, declaring)
+        papers.read(PAPER, declaring)
 
 
 # ------------------------------------------------------------------ dev and test pooled
@@ -232,12 +233,12 @@ def test_nothing_is_pooled_where_dev_chose_an_epoch(tmp_path, place):
     patient = {"dataset": "wikiqa", "patience": 5}
     before = {"notebook": "finetune", "name": "p", "rung": "small", "seed": 0, "settings": patient}
     lines = with_dev(tmp_path, **({"settings": patient} if place == "its own" else {"earlier": [before]}))
-    assert all(records.pooled(experiments.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
+    assert all(records.pooled(papers.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
     assert "pooled" not in comparisons.claims_table(PAPER, lines, draws=100, folder=FOLDER)
 
 
 def test_nothing_is_pooled_where_dev_chose_settings(tmp_path):
-    lines, data = with_dev(tmp_path), json.loads(json.dumps(experiments.read(PAPER, FOLDER)))
+    lines, data = with_dev(tmp_path), json.loads(json.dumps(papers.read(PAPER, FOLDER)))
     assert all(len(records.pooled(data, one)) == 64 for one in lines.itertuples())
     data["rungs"]["small"]["search"] = {"epochs": [1, 2], "datasets": ["wikiqa"]}
     assert all(records.pooled(data, one) is None for one in lines.itertuples())

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, models, normalizers, pre_tokenizers, trainers
 
-from asutil import tokenizing
+from asutil.corpus import tokenizing
 
 TEXTS = [
     "What isn't 'quoted' (or 3,000.5 things)?",

@@ -16,7 +16,10 @@ from safetensors.torch import load_model
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 from transformers import RobertaConfig
 
-from asutil import electra, encoders, inputs, packing, sampling, trainer, training
+from asutil import inputs, sampling, training
+from asutil.inputs import packing
+from asutil.models import electra, loading
+from asutil.training import trainer
 
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
@@ -49,7 +52,7 @@ class Batches(torch.utils.data.Dataset):
 
 def new_model(mlm=True, **config):
     settings = CONFIG | {"max_position_embeddings": 20, "type_vocab_size": 1} | config
-    return encoders.from_config(RobertaConfig(**settings), None, seed=1, mlm=mlm)
+    return loading.from_config(RobertaConfig(**settings), None, seed=1, mlm=mlm)
 
 
 def run(folder, model=None, batches=None, **options):
@@ -82,7 +85,7 @@ def gradients(micro, **weights):
     batch = Batches(micro=micro)[0]
     total, parts = 0, 0
     for part in batch["micro"]:
-        loss, two = training.micro_loss(model(part), part, batch, **weights)
+        loss, two = trainer.micro_loss(model(part), part, batch, **weights)
         loss.backward()
         total, parts = total + loss.item(), parts + two
     return total, parts, {name: p.grad for name, p in model.named_parameters()}
@@ -103,10 +106,10 @@ def test_the_loss_is_the_weighted_sum_of_two_cross_entropies():
     model = new_model().eval()
     pair, mlm = model(micro)
     two = [torch.nn.functional.cross_entropy(mlm, micro["masked_targets"]), torch.nn.functional.cross_entropy(pair, micro["labels"])]
-    loss, parts = training.micro_loss((pair, mlm), micro, batch, mlm_weight=0.5, objective_weight=3.0)
+    loss, parts = trainer.micro_loss((pair, mlm), micro, batch, mlm_weight=0.5, objective_weight=3.0)
     torch.testing.assert_close(parts, torch.stack(two))
     torch.testing.assert_close(loss, 0.5 * two[0] + 3 * two[1])
-    assert training.micro_loss((pair, None), micro, batch)[1].tolist() == pytest.approx([0, two[1].item()])
+    assert trainer.micro_loss((pair, None), micro, batch)[1].tolist() == pytest.approx([0, two[1].item()])
 
 
 def test_a_training_run_equals_a_plain_loop(tmp_path):
@@ -124,7 +127,7 @@ def test_a_training_run_equals_a_plain_loop(tmp_path):
         for group in optimiser.param_groups:
             group["lr"] = 3e-3 * (step / 3 if step < 3 else (18 - step) / 15)
         batch = batches[step]
-        training.micro_loss(plain(batch["micro"][0]), batch["micro"][0], batch)[0].backward()
+        trainer.micro_loss(plain(batch["micro"][0]), batch["micro"][0], batch)[0].backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()

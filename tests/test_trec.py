@@ -9,7 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil import disk, metrics, runs, trec
+from aslab import runs
+from asutil import metrics
+from asutil.io import disk
+from asutil.metrics import trec
 
 pytrec_eval = pytest.importorskip("pytrec_eval")
 NAMES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
@@ -110,7 +113,7 @@ def test_only_a_finished_run_with_scores_is_exported(tmp_path):
 
 def test_the_command(tmp_path):
     def command(*given):
-        return subprocess.run([sys.executable, "-m", "asutil.trec", *map(str, given)], capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, "-m", "asutil.metrics.trec", *map(str, given)], capture_output=True, text=True, check=False)
 
     run_of(tmp_path / "my run", random_scores(0, 9))
     done = command(tmp_path / "my run", "--out", tmp_path / "deep" / "out")
@@ -118,7 +121,8 @@ def test_the_command(tmp_path):
     failed = command(tmp_path / "none", "--out", tmp_path / "other")
     assert failed.returncode == 2 and "none is not a finished run" in failed.stderr and not (tmp_path / "other").exists()
     assert "scores.parquet" in command("--help").stdout
-    assert subprocess.run([sys.executable, "-c", "import sys, asutil.trec; sys.exit('torch' in sys.modules)"], check=False).returncode == 0
+    program = "import sys, asutil.metrics.trec; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 
 def test_damaged_scores_are_refused_by_name(tmp_path):

@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from asutil import embedding, losses, nearest, questions, training, triplets, weights
-from asutil.questions import Candidate, Question
+from asutil import losses, training
+from asutil.data import answers as questions
+from asutil.data.answers import Candidate, Question
+from asutil.inputs import triplets
+from asutil.io import checkpoints
+from asutil.models import embedder
+from asutil.tasks import nearest
 
 from .conftest import WORDS, Stopping
 from .test_embedding import settings_of, small_backbone
@@ -63,7 +68,7 @@ def test_all_triplets_of_a_question_and_no_others(tokenizer, labels):
 def test_a_limit_takes_some_of_them_whatever_the_order_asked():
     labels = [[1, 0, 0, 1, 0]] * 12
     whole = {}
-    from asutil.tokenizers import train_tokenizer
+    from asutil.corpus.tokenizers import train_tokenizer
 
     tokenizer = train_tokenizer([" ".join(WORDS)], 300)
     for limit in (None, 40, 20, 72, 100):
@@ -128,7 +133,7 @@ def test_no_cap_and_a_cap_that_nothing_reaches_change_nothing(tokenizer):
 @pytest.mark.mirror
 def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
     """What D-100 says of the 89 questions that people labelled."""
-    split = questions.load("trecqa", "asbert")["train"]
+    split = questions.load_answers("trecqa", "asbert")["train"]
     each = sorted((sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split), reverse=True)
     assert len(each) == 89 and {q.id.split("-")[0] for q in split} == {"train_manual"}
     assert (sum(each), round(each[0] / sum(each), 2), round(sum(each[:10]) / sum(each), 2)) == (83_923, 0.44, 0.87)
@@ -136,7 +141,8 @@ def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
     assert len(capped) == sum(min(100, count) for count in each) == 4_665 and sum(count > 100 for count in each) == 36
     assert round(9000 / 83_923, 2) == 0.11 and 100 / 4_665 < 0.0215
     wikiqa = [
-        sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in questions.load("wikiqa", "asbert")["train"]
+        sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates)
+        for q in questions.load_answers("wikiqa", "asbert")["train"]
     ]
     assert sum(count > 100 for count in wikiqa) == 1
 
@@ -144,7 +150,7 @@ def test_the_shares_of_trecqas_triplets(mirror, tokenizer):
 @pytest.mark.mirror
 @pytest.mark.parametrize(("dataset", "protocol"), questions.TRIPLETS)
 def test_the_number_of_triplets_of_the_papers_data(mirror, tokenizer, dataset, protocol):
-    split = questions.load(dataset, protocol)["train"]
+    split = questions.load_answers(dataset, protocol)["train"]
     found = triplets.examples_for("triplet", tokenizer, split, expected=questions.TRIPLETS[dataset, protocol])
     slow = sum(sum(c.label for c in q.candidates) * sum(1 - c.label for c in q.candidates) for q in split)
     assert len(found) == slow == questions.TRIPLETS[dataset, protocol]
@@ -200,8 +206,8 @@ def separable():
 
 def trained(tokenizer, architecture, made, folder, epochs=60, **chosen):
     settings = settings_of(architecture, max_tokens=16, **chosen)
-    with weights.seeded(0):
-        model = embedding.Embedder(small_backbone(tokenizer), tokenizer, settings)
+    with checkpoints.seeded(0):
+        model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings)
     batches = triplets.Batches(triplets.examples_for(architecture, tokenizer, made), epochs, 32, 16, 4096, seed=0)
     start = copy.deepcopy(model)
     training.train(model, batches, folder, **USUAL | {"peak_lr": 2e-3, "save_every": 10_000, "log_every": 50})
@@ -246,7 +252,7 @@ def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer
     pairs, gradients = triplets.examples_for(architecture, tokenizer, made), []
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        model = embedding.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24)).double().eval()
+        model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24)).double().eval()
     for micro_tokens in (1, 100_000):
         batch = triplets.Batches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]
         model.zero_grad()
@@ -260,7 +266,7 @@ def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer
 
 def test_a_loss_of_the_network_is_the_loss_of_its_vectors(tokenizer):
     made = asked([[1, 0, 0, 1], [0, 1, 0]])
-    model = embedding.Embedder(small_backbone(tokenizer), tokenizer, settings_of("triplet", max_tokens=24)).eval()
+    model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of("triplet", max_tokens=24)).eval()
     pairs = triplets.Triplets(tokenizer, made)
     batch = triplets.Batches(pairs, 1, len(pairs), 24, 10_000)[0]
     loss = sum(float(model.micro_loss(model(micro), micro, batch)[0]) for micro in batch["micro"])
@@ -278,7 +284,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, tmp_path, architec
     def new():
         with torch.random.fork_rng():
             torch.manual_seed(0)
-            model = embedding.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24))
+            model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24))
         return model, triplets.Batches(triplets.examples_for(architecture, tokenizer, made), 4, 4, 24, 200, seed=0)
 
     whole, batches = new()

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from asutil import disk
+from asutil.io import disk
 from trust import __main__ as command
 from trust import traced_blocks
 

@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from asutil import files, vectors
+from asutil.io import files
+from asutil.tasks import vectors
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="processes are bounded through Linux's own counters")
 if sys.platform == "linux":

@@ -27,7 +27,7 @@ def test_a_mistake_is_noticed_by_the_tests_of_its_module_and_one_that_changes_no
     monkeypatch.setattr(mutants, "PRELOADED", ("trust.mutants",))
     wrong, same = (made("return gained - lost", becomes) for becomes in ("return gained + lost", "return -lost + gained"))
     noticed, survived = mutants.tested([wrong, same], tmp_path)
-    assert (noticed.code, noticed.failed) == (1, "asutil/significance.py::asutil.significance.smallest_gain")
+    assert (noticed.code, noticed.failed) == (1, "asutil/significance.py::asutil.metrics.significance.smallest_gain")
     assert (survived.code, survived.failed) == (0, "")
     assert all(path.is_file() for path in tmp_path.glob("mutant-*"))  # their trees are gone, their logs are not
     with pytest.raises(Broken, match="tests pass without a mistake"):  # what fails anyhow notices nothing

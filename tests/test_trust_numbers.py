@@ -5,9 +5,12 @@ import pytest
 import torch
 
 from asutil import corpus as c
-from asutil import losses, metrics, objectives, training
-from asutil.heads import AggregatedEvidence1
-from asutil.sampling import Sampler
+from asutil import losses, metrics
+from asutil.corpus import index as corpus_index
+from asutil.metrics import rankings as ranking_metrics
+from asutil.models.heads import AggregatedEvidence1
+from asutil.sampling import Sampler, objectives
+from asutil.training import loop
 from trust import Broken, gradients, laws, lengths, processes, rankings
 
 from .conftest import made_up_documents
@@ -45,7 +48,7 @@ def test_other_metrics_are_noticed(few, monkeypatch, broken):
             found.per_question["average_precision"] = found.per_question["reciprocal_rank"]
         return found
 
-    monkeypatch.setattr(metrics, "ranking", wrong)
+    monkeypatch.setattr(ranking_metrics, "ranking", wrong)
     with pytest.raises(Broken):
         rankings.check(20, 1)
 
@@ -74,7 +77,7 @@ def test_a_loss_or_head_without_a_check_is_noticed(monkeypatch):
     with pytest.raises(Broken, match="losses without a check, or checks of none: new"):
         gradients.check(0)
     monkeypatch.delattr(losses, "new")
-    monkeypatch.setattr(training, "NewHead", type("NewHead", (AggregatedEvidence1,), {"__module__": "asutil.training"}), raising=False)
+    monkeypatch.setattr(loop, "NewHead", type("NewHead", (AggregatedEvidence1,), {"__module__": "asutil.training"}), raising=False)
     with pytest.raises(Broken, match="heads without a check, or checks of none: NewHead"):
         gradients.check(0)
 
@@ -161,7 +164,7 @@ def index(documents, tokenizer, tmp_path_factory):
 def test_an_index_that_depends_on_workers_is_noticed(documents, tokenizer, tmp_path, monkeypatch):
     plain = c.build
     monkeypatch.setattr(
-        c, "build", lambda made, *given, workers, **more: plain(made[: len(made) - workers // 8], *given, workers=1, **more)
+        corpus_index, "build", lambda made, *given, workers, **more: plain(made[: len(made) - workers // 8], *given, workers=1, **more)
     )
     with pytest.raises(Broken, match="8 workers make another index than 1: .*tokens.npy"):
         processes.check_indexes(documents, tokenizer, tmp_path)

@@ -8,8 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
+from pages import comparisons, report
 
-from asutil import comparisons, disk, experiments, pca, records, report, results
+from aslab import papers, publish, records
+from aslab.show import pca
+from asutil.io import disk
 from trust import Broken, pages, plots, traced_gains, traced_plots
 
 from .test_evidence_rows import made
@@ -28,7 +31,7 @@ def published(tmp_path_factory):
     shutil.copytree(ROOT / "experiments", folder / "experiments")
     made(folder, "small", LEVELS, [0, 1, 2])
     about = ["question", "positive", "negative"] * 6, [n // 3 for n in range(18)], ["span", "yes", "no"] * 6
-    for path in results.publish(PAPER, folder / "results", folder / "runs"):
+    for path in publish.publish(PAPER, folder / "results", folder / "runs"):
         record = json.loads(path.read_text("utf-8"))
         if "pca" in record:
             record["pca"] = pca.coordinates(draw.normal(size=(18, 5)), draw.normal(size=(18, 5)), *about)
@@ -87,7 +90,7 @@ def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):
     record["readouts"] = {by: {"test": measured | {"map": measured["map"] - away}} for by, away in (("distance", 0), ("dot", 0.0571))}
     disk.write_json(path, record)
     found = records.records("asbert", tmp_path / "results", tmp_path / "no runs", tmp_path / "experiments")
-    html = directives("as2_vectors").readout_table(experiments.read("asbert", tmp_path / "experiments"), found)
+    html = directives("as2_vectors").readout_table(papers.read("asbert", tmp_path / "experiments"), found)
     assert pages.traced_block(tmp_path, "page", block("readouts asbert", html)) > 10
     other = f"{100 * measured['map'] - 5.71:.1f}"
     assert html.count(f">{other}<") == 1

@@ -5,7 +5,10 @@ import random
 
 import pytest
 
-from asutil import corpus, ranking, trainer
+from asutil import corpus
+from asutil.corpus import index
+from asutil.tasks import rank
+from asutil.training import trainer
 from trust import Broken, kills, resume
 
 
@@ -37,7 +40,7 @@ def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch)
     assert resume.index(of(held, tmp_path), 2, random.Random(2)) == 2
     (tmp_path / "again").mkdir()
     build = corpus.build
-    monkeypatch.setattr(corpus, "build", lambda made, *given, **named: build(made[: random.SystemRandom().randint(9, 99)], *given, **named))
+    monkeypatch.setattr(index, "build", lambda made, *given, **named: build(made[: random.SystemRandom().randint(9, 99)], *given, **named))
     with pytest.raises(Broken, match=r"corpus: .* differ from an index whose building was not killed"):
         resume.index(of(held, tmp_path / "again"), 1, random.Random(2))
 
@@ -45,7 +48,7 @@ def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch)
 def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
     assert resume.scoring(of(held, tmp_path), 1, random.Random(3)) == 1
     (tmp_path / "again").mkdir()
-    monkeypatch.setattr(ranking, "_kept", lambda window: None)
+    monkeypatch.setattr(rank, "_kept", lambda window: None)
     with pytest.raises(Broken, match="windows scored for 60 and"):
         resume.scoring(of(held, tmp_path / "again"), 2, random.Random(4))
 

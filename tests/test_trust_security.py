@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 from papermill.translators import PythonTranslator
 
-from asutil import hub, launch, markup, rundir
+from aslab import launch
+from aslab.show import markup
+from asutil.io import hub, rundir
 from trust import Broken, browser, hostile_book, pickled, published, security
 from trust.payloads import PAYLOADS
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from asutil import disk
+from asutil.io import disk
 from trust import Broken, damaged, storage
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -18,7 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
-from asutil import vectors as v
+from asutil.tasks import vectors as v
 
 
 class Hashed:
@@ -568,10 +568,10 @@ def test_the_command_line_embeds_and_finds(tmp_path, command, monkeypatch, capsy
 
 
 def test_a_trained_model_is_served_from_its_folder(tmp_path, tokenizer, monkeypatch, capsys):
-    from asutil import embedding
+    from asutil.models import embedder
 
-    settings = embedding.settings_of("triplet", "mean", 32, margin=5.0, distance="squared", selection="all")
-    model = embedding.start_from("tiny", tokenizer, settings)
+    settings = embedder.settings_of("triplet", "mean", 32, margin=5.0, distance="squared", selection="all")
+    model = embedder.start_from("tiny", tokenizer, settings)
     model.save(tmp_path / "model")
     texts = ["The river rises here.", "A violin is made of wood.", "The engine of the harbour."]
     (tmp_path / "texts.txt").write_text("\n".join(texts))

@@ -12,25 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from asutil import (
-    claims,
-    encoders,
-    heads,
-    joints,
-    lists,
-    metrics,
-    parameters,
-    plots,
-    questions,
-    rankers,
-    rows,
-    rundir,
-    runs,
-    tokenizers,
-    training,
-    verifying,
-)
-from asutil.claims import LABELS, Claim, Claims, Evidence
+from aslab import papers, parameters, runs
+from aslab.show import lists, plots
+from asutil import metrics, training
+from asutil.corpus import tokenizers
+from asutil.data import answers, claims
+from asutil.data.claims import LABELS, Claim, Claims, Evidence
+from asutil.inputs import slots as claim_slots
+from asutil.io import rundir
+from asutil.models import heads, joint, loading
+from asutil.tasks import rankers, verifying
+from asutil.training import loop, trainer
 
 from .conftest import WORDS, Stopping
 
@@ -42,8 +34,8 @@ USUAL = {"warmup_steps": 4, "weight_decay": 0.01, "seed": 3, "save_every": 10, "
 
 def shape(head, k=4, form=None, positions=None, max_tokens=None, pooling="first"):
     if head in PAIRWISE:
-        return joints.shape(True, head, k, max_tokens or 2 * L, None, None, classes=3)
-    return joints.shape(True, head, k, max_tokens or (k + 1) * L, form or "linear", positions or "absolute", 3, pooling)
+        return joint.shape(True, head, k, max_tokens or 2 * L, None, None, classes=3)
+    return joint.shape(True, head, k, max_tokens or (k + 1) * L, form or "linear", positions or "absolute", 3, pooling)
 
 
 def length(head, k=4):
@@ -54,7 +46,7 @@ def new_model(tokenizer, head, k=4, seed=0, **chosen):
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 130}
     still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.1, "type_vocab_size": 1}
     config = RobertaConfig(vocab_size=len(tokenizer), pad_token_id=1, bos_token_id=0, eos_token_id=2, **size, **still)
-    return joints.over(encoders.from_config(config, tokenizer, seed, mlm=False), shape(head, k, **chosen), seed)
+    return joint.over(loading.from_config(config, tokenizer, seed, mlm=False), shape(head, k, **chosen), seed)
 
 
 def sharpened(model):
@@ -93,7 +85,7 @@ def asked():
 
 @pytest.mark.parametrize("k", [2, 5])
 def test_slots_are_the_tokenizers_own_encodings_one_after_the_other(tokenizer, asked, k):
-    read, numbers = verifying.Slots(tokenizer, asked, k), np.arange(len(asked))[::-1]
+    read, numbers = claim_slots.Slots(tokenizer, asked, k), np.arange(len(asked))[::-1]
     joined = read.join(numbers, (k + 1) * L)
     assert len(read) == len(asked) and read.labels.tolist() == [claim.label for claim in asked]
     assert any(not claim.evidence for claim in asked) and any(len(claim.evidence) > k for claim in asked) == (k == 2)
@@ -111,7 +103,7 @@ def test_slots_are_the_tokenizers_own_encodings_one_after_the_other(tokenizer, a
 @pytest.mark.parametrize("k", [2, 5])
 def test_pairs_are_the_tokenizers_own_encodings(tokenizer, asked, k):
     numbers = np.arange(len(asked))[::-1]
-    joined = verifying.Pairs(tokenizer, asked, k).join(numbers, 24)
+    joined = claim_slots.Pairs(tokenizer, asked, k).join(numbers, 24)
     expected = [
         encoded(tokenizer, asked[number].text, text, 24)
         for number in numbers
@@ -240,11 +232,11 @@ def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenize
     asked, found = made_up(12), {}
     for name, tokens, layout in (("whole", 10**6, "ordered"), ("pieces", 100, "ordered"), ("packed", 200, "packed")):
         model = sharpened(new_model(tokenizer, head))
-        batches = verifying.Batches(verifying.inputs_of(model, asked), 1, 12, length(head), tokens, layout=layout)
+        batches = claim_slots.Batches(verifying.inputs_of(model, asked), 1, 12, length(head), tokens, layout=layout)
         batch, total = batches[0], 0
         assert (len(batch["micro"]) == 1) == (name == "whole") and batch["examples"] == 12
         for micro in batch["micro"]:
-            loss, _ = training.micro_loss(model(micro), micro, batch)
+            loss, _ = trainer.micro_loss(model(micro), micro, batch)
             loss.backward()
             total += loss.item()
         found[name] = total, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
@@ -255,14 +247,14 @@ def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenize
 
 
 def test_every_epoch_visits_every_claim_once_in_another_order(tokenizer, asked):
-    read = verifying.Slots(tokenizer, asked, 4)
+    read = claim_slots.Slots(tokenizer, asked, 4)
     read.labels = np.arange(len(asked))  # the numbers of the claims
-    batches = verifying.Batches(read, 2, 7, 5 * L, seed=1)
+    batches = claim_slots.Batches(read, 2, 7, 5 * L, seed=1)
     seen = [torch.cat([micro["labels"] for micro in batches[step]["micro"]]).tolist() for step in range(len(batches))]
     epochs = [[number for step in seen[start : start + 4] for number in step] for start in (0, 4)]
     assert len(seen) == 8 and all(sorted(epoch) == list(range(24)) for epoch in epochs) and sorted(seen[0]) != sorted(seen[4])
     assert batches[2]["tokens"] == sum(int(micro["attention_mask"].sum()) for micro in batches[2]["micro"])
-    other = verifying.Batches(read, 2, 7, 5 * L, seed=2)
+    other = claim_slots.Batches(read, 2, 7, 5 * L, seed=2)
     assert sorted(other[0]["micro"][0]["labels"].tolist()) != sorted(batches[0]["micro"][0]["labels"].tolist())
 
 
@@ -283,7 +275,7 @@ def learnable(count, seed):
 
 
 def trained(model, head, folder, train, epochs=4, stopped=None, **options):
-    batches = verifying.Batches(verifying.inputs_of(model, train), epochs, 32, length(head), 2048)
+    batches = claim_slots.Batches(verifying.inputs_of(model, train), epochs, 32, length(head), 2048)
     batches = batches if stopped is None else Stopping(batches, stopped)
     return training.train(model, batches, folder, **{"peak_lr": 4e-3, **USUAL, **options})
 
@@ -322,12 +314,12 @@ def test_saved_and_loaded_it_gives_the_same_verdicts(tokenizer, asked, head, tmp
     expected = verifying.predict(model, asked, length(head), progress=False)
     model.save(tmp_path / "model")
     for again in (
-        encoders.load(tmp_path / "model"),
-        encoders.start_from(tmp_path / "model", tokenizer, length(head), seed=7, joint=shape(head)),
+        loading.load(tmp_path / "model"),
+        loading.start_from(tmp_path / "model", tokenizer, length(head), seed=7, joint=shape(head)),
     ):
         assert again.HEADS[0] == head and not again.fresh
         pd.testing.assert_frame_equal(verifying.predict(again, asked, length(head), progress=False), expected)
-    anew = encoders.start_from(tmp_path / "model", tokenizer, length(head), seed=7, keep_head=False, joint=shape(head))
+    anew = loading.start_from(tmp_path / "model", tokenizer, length(head), seed=7, keep_head=False, joint=shape(head))
     assert anew.fresh == (head,)
     assert not np.allclose(verifying.predict(anew, asked, length(head), progress=False).supports, expected.supports, atol=1e-3)
     with pytest.raises(ValueError, match="one label for a claim"):
@@ -337,14 +329,14 @@ def test_saved_and_loaded_it_gives_the_same_verdicts(tokenizer, asked, head, tmp
 @pytest.mark.parametrize("head", HEADS)
 def test_it_starts_from_the_backbone_of_a_joint_pre_training(tokenizer, head, tmp_path):
     plain = new_model(tokenizer, "ie_1")
-    before = joints.over(
-        encoders.from_config(
+    before = joint.over(
+        loading.from_config(
             plain.backbone.config.__class__(**{**plain.backbone.config.to_dict(), "type_vocab_size": 1}), tokenizer, 3, mlm=False
         ),
-        joints.shape(True, "ie_k", 4, 5 * L, "linear", "absolute"),
+        joint.shape(True, "ie_k", 4, 5 * L, "linear", "absolute"),
     )
     before.save(tmp_path / "model")
-    model = encoders.start_from(tmp_path / "model", tokenizer, length(head), joint=shape(head))
+    model = loading.start_from(tmp_path / "model", tokenizer, length(head), joint=shape(head))
     assert model.fresh == (head,) and model.shape == shape(head)
     kept, now = before.backbone.state_dict(), model.backbone.state_dict()
     assert kept.keys() == now.keys() and all(torch.equal(kept[name], now[name]) for name in kept)
@@ -358,7 +350,7 @@ def test_token_types_are_for_slots_alone(tokenizer):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_parameters_are_counted_by_hand(tokenizer, head):
-    table = joints.parameters(new_model(tokenizer, head), rows.read("joint_inference")["parameters"]).set_index("part")
+    table = joint.parameters(new_model(tokenizer, head), papers.read("joint_inference")["parameters"]).set_index("part")
     assert table.parameters["of these token types"] == 32 * (5 if head in HEADS[:2] else 1)
     assert table.parameters[f"head {head}"] == 3 * 32 + 3 + 32 * (head == "pair_weighted")
     assert table.parameters["backbone"] == sum(p.numel() for p in new_model(tokenizer, head).backbone.parameters())
@@ -381,7 +373,7 @@ def test_parameters_are_counted_by_hand(tokenizer, head):
 )
 def test_a_shape_that_cannot_be_is_refused(given, message):
     with pytest.raises(ValueError, match=message):
-        joints.shape(True, *given, classes=3)
+        joint.shape(True, *given, classes=3)
 
 
 def test_what_cannot_be_verified_is_refused(tokenizer):
@@ -390,11 +382,11 @@ def test_what_cannot_be_verified_is_refused(tokenizer):
         verifying.predict(model, [], 80)
     with pytest.raises(ValueError, match="max_tokens: a multiple of the 5 slots of a claim and its evidence expected, got 81"):
         verifying.predict(model, made_up(3), 81)
-    pair = encoders.tiny(tokenizer, mlm=False)
+    pair = loading.tiny(tokenizer, mlm=False)
     with pytest.raises(ValueError, match="expected a model of 3 verdicts.*got one with the head pair"):
         verifying.predict(pair, made_up(3), 80)
     with pytest.raises(ValueError, match="expected a model of 3 verdicts.*got one with the head ie_k"):
-        verifying.predict(joints.over(pair, joints.shape(True, "ie_k", 4, 80, "linear", "absolute")), made_up(3), 80)
+        verifying.predict(joint.over(pair, joint.shape(True, "ie_k", 4, 80, "linear", "absolute")), made_up(3), 80)
     with pytest.raises(ValueError, match="inputs with `firsts` expected, got none"):
         model({"input_ids": torch.ones(1, 4, dtype=torch.int64)})
     with pytest.raises(ValueError, match="row 0: a label is a class from 0 to 2, got -1"):
@@ -518,7 +510,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
         lines = [json.loads(line) for line in (folder / "leaderboard.jsonl").read_text().splitlines()]
         expected = [LABELS[label] for label in verifying.predictions(scores["scores"])]
         assert [line["predicted_label"] for line in lines] == expected and [line["id"] for line in lines] == list(range(9))
-    again = encoders.load(folder / "model")
+    again = loading.load(folder / "model")
     pd.testing.assert_frame_equal(verifying.predict(again, names["sides"]["dev"], 96, progress=False), scores["scores_dev"])
 
 
@@ -543,9 +535,9 @@ def opened(tokenizer, saved, tmp_path_factory):
             with pytest.MonkeyPatch.context() as patch:
                 seen = {}
                 patch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
-                patch.setattr(training, "train", lambda model, batches, folder, **options: seen.update(options) or NOTHING)
+                patch.setattr(loop, "train", lambda model, batches, folder, **options: seen.update(options) or NOTHING)
                 patch.setattr(plots, "confusion_plot", lambda scores: None)
-                patch.setattr("asutil.plots.training_curves", lambda logs: None)
+                patch.setattr("aslab.show.plots.training_curves", lambda logs: None)
                 given = {name: str(value) if name == "model" else value for name, value in given.items()}
                 names = run_notebook({**given, "runs_dir": str(folder / "runs")})
             seen = {name: value for name, value in seen.items() if name != "evaluate"}
@@ -617,7 +609,7 @@ def test_every_parameter_is_explained_used_and_set_by_its_rung():
             chosen = runs.settings("verify_claims", {"rung": rung, "head": head})
             runs.check("verify_claims", chosen)
             slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"]}
-            made = joints.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
+            made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
             assert made["head"] == head
     paper = runs.settings("verify_claims", {"rung": "paper"})
     printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
@@ -629,7 +621,7 @@ def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
     before = runs.identity("verify_claims", {"dataset": str(data)})
     assert before["inputs"]["dataset"] == claims.fingerprint(data)
     assert before["name"].startswith("verify_claims-mine-")
-    assert runs._fingerprints("finetune")["dataset"] is questions.fingerprint
+    assert runs._fingerprints("finetune")["dataset"] is answers.fingerprint
     with (data / "dev.jsonl").open("a") as file:
         file.write('{"id": 99, "claim": "more", "label": "REFUTES", "evidence": []}\n')
     assert runs.identity("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]

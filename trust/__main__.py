@@ -18,7 +18,8 @@ import traceback
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
-from asutil import disk, runs
+from aslab import runs
+from asutil.io import disk
 
 PARTS = ("matrix", "numbers", "mutants", "resume", "pages", "security", "hostile", "storage")  # the longest first
 

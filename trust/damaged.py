@@ -8,7 +8,13 @@ from pathlib import Path
 import pandas as pd
 from tqdm.auto import tqdm
 
-from asutil import corpus, disk, encoders, rundir, runs, tokenizers, trainer, vectors, weights
+from aslab import runs
+from asutil import corpus
+from asutil.corpus import tokenizers
+from asutil.io import checkpoints, disk, rundir
+from asutil.models import loading
+from asutil.tasks import vectors
+from asutil.training import trainer
 from trust import must, saves
 
 BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
@@ -65,9 +71,9 @@ def _all_of(folder: Path):
 
     yield "checkpoint", whole, sorted(newest.iterdir())
     run = folder / "finetune-made-up-0123456789ab"
-    encoders.tiny(tokenizer, seed=1).save(run / "model")
+    loading.tiny(tokenizer, seed=1).save(run / "model")
     pd.DataFrame({"question_id": ["a"] * 9, "score": range(9)}).to_parquet(run / "scores.parquet")
     disk.write_json(run / "record.json", {"name": run.name, "metrics": {"test": {"map": 0.5}}, **runs.hashes(run)})
     yield "record", lambda: rundir.read_record(run), [run / "record.json"]
     yield "scores", lambda: rundir.read_table(run), [run / "scores.parquet"]
-    yield "weights", lambda: weights.source(run), sorted((run / "model").glob("*.safetensors"))
+    yield "weights", lambda: checkpoints.source(run), sorted((run / "model").glob("*.safetensors"))

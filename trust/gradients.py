@@ -14,7 +14,11 @@ from torch.autograd.gradcheck import GradcheckError
 from tqdm.auto import tqdm
 
 import asutil
-from asutil import embedding, evidence_models, losses, training, weights
+from asutil import losses
+from asutil.io import checkpoints
+from asutil.models import embedder as embedding
+from asutil.models import finder as evidence_models
+from asutil.training import trainer
 
 from . import must, slow
 from .head_cases import HEADS, drawn, embedder, finder
@@ -25,7 +29,7 @@ def check(number: int) -> dict[str, int]:
     for what, cases, found in (("losses", LOSSES, known_losses()), ("heads", HEADS, known_heads())):
         must(set(cases) == found, f"{what} without a check, or checks of none: {', '.join(sorted(set(cases) ^ found))}")
     variants = 0
-    with weights.seeded(number):
+    with checkpoints.seeded(number):
         for name, cases in tqdm({**LOSSES, **HEADS}.items(), "losses and heads", unit="", dynamic_ncols=True):
             for variant, fast, expected, tensors in cases():
                 compare(f"{name} {variant}".strip(), fast, expected, tensors)
@@ -173,10 +177,10 @@ def cases_of_micro_loss():
     batch, real, replaced = {"examples": 10, "masked": 7, "tokens": 20}, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]]).bool(), tokens > 0.3
     of_pair, of_words = lambda: slow.pair(pair, micro["labels"], 10), lambda: slow.pair(words, micro["masked_targets"], 7)
     of_tokens = lambda: slow.binary(tokens[real].tolist(), replaced[real].tolist(), 20)
-    fast = lambda: training.micro_loss((pair, words), micro, batch, 0.5, 3.0)[0]
+    fast = lambda: trainer.micro_loss((pair, words), micro, batch, 0.5, 3.0)[0]
     yield "pair and mlm", fast, lambda: 0.5 * of_words() + 3 * of_pair(), [pair, words]
-    yield "pair alone", lambda: training.micro_loss((pair, None), micro, batch)[0], of_pair, [pair]
-    fast = lambda: training.micro_loss((pair, words, (tokens, replaced, real)), micro, batch)[0]
+    yield "pair alone", lambda: trainer.micro_loss((pair, None), micro, batch)[0], of_pair, [pair]
+    fast = lambda: trainer.micro_loss((pair, words, (tokens, replaced, real)), micro, batch)[0]
     yield "electra", fast, lambda: of_words() + of_pair() + 50 * of_tokens(), [pair, words, tokens]
 
 

@@ -18,7 +18,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import electra, embedding, encoders, evidence_models, heads, joints, own_tasks, tokenizers
+from asutil.corpus import tokenizers
+from asutil.models import electra, heads, joint, loading
+from asutil.models import embedder as embedding
+from asutil.models import finder as evidence_models
+from asutil.models import pair as pair_models
+from asutil.tasks import own_tasks
 
 from . import slow
 
@@ -95,7 +100,7 @@ def cases_of_projection():
 
 def cases_of_given():
     outputs = drawn(2, 3)
-    yield "", lambda: heads.Given()(None, inputs_embeds=outputs), outputs.tolist, [outputs]
+    yield "", lambda: pair_models.Given()(None, inputs_embeds=outputs), outputs.tolist, [outputs]
 
 
 def slow_classified(head, vectors, between=slow.tanh) -> list:
@@ -104,7 +109,7 @@ def slow_classified(head, vectors, between=slow.tanh) -> list:
 
 
 def cases_of_pair_encoder():
-    model, hidden = ready(encoders.from_config(RobertaConfig(**SIZE), None)), drawn(3, 5, 4)
+    model, hidden = ready(loading.from_config(RobertaConfig(**SIZE), None)), drawn(3, 5, 4)
     outputs, first = BaseModelOutputWithPooling(hidden), lambda: hidden[:, 0].tolist()
     learnt = [hidden, *model.pair.parameters()]
     yield "pair", lambda: model.pair_of(outputs, {}), lambda: slow_classified(model.pair, first()), learnt
@@ -115,7 +120,7 @@ def cases_of_pair_encoder():
     places, head = torch.tensor([0, 3, 11]), model.mlm.lm_head
     unit = lambda vector: slow.normalised(head.layer_norm, slow.gelu(slow.linear(head.dense, vector)))
     expected = lambda: [slow.linear(head.decoder, unit(vector)) for vector in hidden.flatten(0, 1)[places].tolist()]
-    yield "mlm", lambda: heads.mlm_logits(model.mlm, outputs, places), expected, [hidden, *head.parameters()]
+    yield "mlm", lambda: pair_models.mlm_logits(model.mlm, outputs, places), expected, [hidden, *head.parameters()]
     model.give_members(3)
     ready(model)
     members, pairs = torch.tensor([2, 0, 1]), [parameter for pair in model.pairs for parameter in pair.parameters()]
@@ -140,8 +145,8 @@ def cases_of_joint():
     firsts, hidden = torch.tensor([[0, 2, 3, 5], [6, 8, -1, -1]]), drawn(2, 6, 4)
     for name, cases in [(name, slow.evidence) for name in heads.EVIDENCE] + [(name, slow.pooled_pairs) for name in heads.POOLED]:
         slots = name in heads.EVIDENCE
-        shape = joints.shape(True, name, 3, 16, "linear" if slots else None, "absolute" if slots else None)
-        model = ready(joints.over(encoders.from_config(RobertaConfig(**SIZE), None), shape))
+        shape = joint.shape(True, name, 3, 16, "linear" if slots else None, "absolute" if slots else None)
+        model = ready(joint.over(loading.from_config(RobertaConfig(**SIZE), None), shape))
         head, read = getattr(model, name), lambda: hidden.flatten(0, 1)[firsts.clamp(min=0)]
         fast = lambda m=model: m.pair_of(BaseModelOutputWithPooling(hidden), {"firsts": firsts})
         more = (name,) if slots else ()

@@ -22,7 +22,7 @@ from pathlib import Path
 import click
 from tqdm.auto import tqdm
 
-from asutil import hub
+from asutil.io import hub
 
 from . import Broken, damage, loaders, must, run_loaders
 from .loaders import Loader

@@ -9,7 +9,8 @@ from html import escape
 from itertools import cycle
 from pathlib import Path
 
-from asutil import disk, runs
+from aslab import runs
+from asutil.io import disk
 from trust import must
 from trust.payloads import PAYLOADS
 
@@ -146,9 +147,11 @@ def _shown() -> Iterator:
     """What cells of the notebooks show of questions: lines, tables, and ranked lists."""
     import pandas as pd
     from IPython.display import HTML
+    from pages import examples
 
-    from asutil import examples, lists, verifying
-    from asutil.claims import Claim, Evidence
+    from aslab.show import lists
+    from asutil.data.claims import Claim, Evidence
+    from asutil.tasks import verifying
 
     yield "".join(f"{number} {text}\n" for number, text in enumerate(PAYLOADS))
     yield pd.DataFrame([{"title": text, "evidence": text} for text in PAYLOADS])

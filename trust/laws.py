@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tqdm.auto import tqdm
 
 from asutil import corpus as c
-from asutil import objectives, sampling
+from asutil import sampling
 from asutil.draws import keyed, mix
-from asutil.sampling import Sampler
+from asutil.sampling import Sampler, objectives
 
 from . import Broken, must
 

@@ -12,9 +12,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from tqdm.auto import tqdm
 
-from asutil import objectives, sampling
-from asutil.sampling import Sampler
-from asutil.spans import KINDS
+from asutil import sampling
+from asutil.sampling import Sampler, objectives
+from asutil.sampling.spans import KINDS
 
 from . import must
 

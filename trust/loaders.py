@@ -16,24 +16,13 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from asutil import (
-    claims,
-    corpus,
-    document_order,
-    evidence,
-    files,
-    hotpotqa,
-    hub,
-    newsas2,
-    pipeline,
-    qasper,
-    questions,
-    sentence_encoders,
-    sources,
-    tables,
-    tokenizers,
-    vectors,
-)
+from aslab import pipeline
+from asutil import corpus
+from asutil.corpus import cleaning, sources, tokenizers
+from asutil.data import answers, claims, document_order, hotpotqa, long_questions, newsas2, qasper, tables
+from asutil.io import files, hub
+from asutil.models import elsewhere
+from asutil.tasks import vectors
 
 from . import must
 
@@ -113,7 +102,7 @@ def built(path: Path) -> None:
     """
     made = list(sources.documents(path))
     index = corpus.prepare(path, tokenizers.load_tokenizer(path.parent / "tokenizer"), path.parent / "indexes")
-    kept = [found for found in map(corpus.clean, made) if found]
+    kept = [found for found in map(cleaning.clean, made) if found]
     same(index.info["documents_read"], len(made), "documents read")
     same(len(index.documents) - 1, len(kept), "documents kept")
     texts = "".join(index.text(range(len(index.sentences) - 1)).split()).replace("\ufeff", "")
@@ -166,7 +155,7 @@ def triples(rows) -> Counter:
 
 
 def asked(path: Path, protocol="clean", context=False, name=None) -> None:
-    splits = questions.load(name or path, protocol, context=context)
+    splits = answers.load_answers(name or path, protocol, context=context)
     expected = triples(written(path))
     came = Counter((q.text, c.text, c.label) for split in splits.values() for q in split for c in q.candidates)
     reports = [split.report for split in splits.values()]
@@ -188,7 +177,7 @@ def asked_with_positives(path: Path) -> None:
 
 
 def asked_in_a_folder(path: Path) -> None:
-    splits = questions.load(path.parent)
+    splits = answers.load_answers(path.parent)
     came = Counter((q.text, c.text, c.label) for q in splits["dev"] for c in q.candidates)
     same([came, splits["dev"].report["read"]["candidates"]], [triples(written(path)), came.total()], "rows of dev")
 
@@ -196,7 +185,7 @@ def asked_in_a_folder(path: Path) -> None:
 def streamed(path: Path) -> None:
     """A file of a data set that is too large for memory, and whether its order can be that of documents."""
     table = tables.opened([path])
-    split = questions._grouped("train", table, path.stem, path.name, 1, ordered=False)
+    split = answers._grouped("train", table, path.stem, path.name, 1, ordered=False)
     same(Counter((q.text, c.text, c.label) for q in split for c in q.candidates), triples(written(path)), "rows")
     document_order.check(split, path.name)
 
@@ -285,7 +274,7 @@ def accounted(side) -> None:
 
 
 def own_evidence(path: Path) -> None:
-    side, rows = evidence.load_evidence(path.parent)["train"], written(path)
+    side, rows = long_questions.load_evidence(path.parent)["train"], written(path)
     accounted(side)
     same([(one.id, one.text) for one in side], [(str(row["id"]), qasper.plain(row["question"])) for row in rows], "questions")
     same(side.report["read"]["evidence"], sum(len(other["evidence"]) for row in rows for other in row.get("answers", [row])), "evidence")
@@ -294,21 +283,22 @@ def own_evidence(path: Path) -> None:
 def release(path: Path) -> None:
     papers = list(qasper.release(path))
     made = [(place, row, lost) for place, paper in papers for place, row, lost in qasper.rows(place, paper)]
-    side, held = evidence._built(made), json.loads(path.read_bytes().decode("utf-8-sig"))
+    side, held = long_questions._built(made), json.loads(path.read_bytes().decode("utf-8-sig"))
     accounted(side)
     same([one.text for one in side], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
 
 
 def hotpot(path: Path) -> None:
     found = [(path.name, files.table(path))]
-    side, rows = evidence._built(hotpotqa.row(place, row) for place, row in evidence._parquet(found, hotpotqa.COLUMNS)), written(path)
+    side = long_questions._built(hotpotqa.row(place, row) for place, row in long_questions._parquet(found, hotpotqa.COLUMNS))
+    rows = written(path)
     accounted(side)
     same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
     same(side.report["read"]["evidence"], sum(len(row["supporting_facts"]["title"]) for row in rows), "evidence")
 
 
 def hotpot_release(path: Path) -> None:
-    side, rows = evidence._built(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)), json.loads(path.read_bytes())
+    side, rows = long_questions._built(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)), json.loads(path.read_bytes())
     accounted(side)
     same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
     named = [sum(title == fact for title, _ in row["context"]) for row in rows for fact, _ in row["supporting_facts"]]
@@ -339,7 +329,7 @@ def vectors_opened(path: Path) -> None:
 
 
 def word_vectors(path: Path) -> None:
-    found = sentence_encoders.WordVectors(path, path.parent / "cache")
+    found = elsewhere.WordVectors(path, path.parent / "cache")
     lines = path.read_bytes().removesuffix(b"\n").split(b"\n")
     header = len(lines[0].split()) == 2 and lines[0].rstrip(b" \r").replace(b" ", b"").isdigit()
     same(len(found.vectors), len(lines) - header, "word vectors")
@@ -347,7 +337,7 @@ def word_vectors(path: Path) -> None:
 
 
 def infersent(path: Path) -> None:
-    sentence_encoders._lstm(path, 4)
+    elsewhere._lstm(path, 4)
 
 
 LOADERS = [

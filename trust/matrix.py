@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from asutil import rundir
+from asutil.io import rundir
 from trust import must
 from trust.loaders import DOCUMENTS
 

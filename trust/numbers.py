@@ -13,7 +13,9 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from asutil import corpus, hub, tokenizers
+from asutil import corpus
+from asutil.corpus import tokenizers
+from asutil.io import hub
 
 from . import gradients, laws, lengths, processes, rankings
 

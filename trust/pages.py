@@ -19,7 +19,7 @@ import numpy as np
 from bs4 import BeautifulSoup, Tag
 from tqdm.auto import tqdm
 
-from asutil import disk
+from asutil.io import disk
 
 from . import Broken, must, plots, traced, traced_blocks, traced_gains, traced_plots
 

@@ -88,28 +88,30 @@ def refused(folder: Path) -> int:
 
 def _made(trap: Trap):
     """A tokenizer, the folder of a small model, and the documents behind them."""
-    from asutil import encoders, tokenizers
+    from asutil.corpus import tokenizers
+    from asutil.models import loading
 
     texts = [f"The {word} of a {other} stands by the river number {n}." for n, word in enumerate("bcdfgh") for other in "klmnpq"]
     tokenizer = tokenizers.train_tokenizer(texts, vocab_size=300)
-    encoders.tiny(tokenizer).save(trap.folder / "model")
+    loading.tiny(tokenizer).save(trap.folder / "model")
     return tokenizer, trap.folder / "model", [[texts[n : n + 3], texts[n + 3 : n + 6]] for n in range(0, 36, 6)]
 
 
 def _weights(trap: Trap, model: Path, tokenizer) -> None:
-    from asutil import embedding, encoders, evidence_models, own_tasks, rankers
+    from asutil.models import embedder, finder, loading
+    from asutil.tasks import own_tasks, rankers
 
-    triplet = embedding.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
+    triplet = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
     finding = {"kinds": ["span"], "form": "plain", "max_tokens": 64, "contrast": {}}
     for name in ("pytorch_model.bin", "model.pt", "weights.ckpt", "model.pkl"):
         place = trap.copied(model, name.replace(".", "_"))
         (place / "model.safetensors").unlink()
         (place / name).write_bytes(trap.bytes)
         readers = {
-            "encoders.load": lambda place=place: encoders.load(place),
+            "encoders.load": lambda place=place: loading.load(place),
             "encoders.load_ranker": lambda place=place: rankers.load_ranker(place),
-            "embedding.start_from": lambda place=place: embedding.start_from(place, tokenizer, triplet),
-            "evidence_models.start_from": lambda place=place: evidence_models.start_from(place, tokenizer, finding),
+            "embedding.start_from": lambda place=place: embedder.start_from(place, tokenizer, triplet),
+            "evidence_models.start_from": lambda place=place: finder.start_from(place, tokenizer, finding),
             "own_tasks.load": lambda place=place: own_tasks.load(str(place), "nsp"),
         }
         for what, read in readers.items():
@@ -117,16 +119,17 @@ def _weights(trap: Trap, model: Path, tokenizer) -> None:
     for name in ("model.safetensors", "head.safetensors"):
         place = trap.copied(model, f"disguised_{name}")
         (place / name).write_bytes(trap.bytes)
-        trap.refuses(f"a pickle that is called {name}", lambda place=place: encoders.load(place), "damaged")
+        trap.refuses(f"a pickle that is called {name}", lambda place=place: loading.load(place), "damaged")
     beside = trap.copied(model, "beside")
     for name in ("pytorch_model.bin", "training_args.bin", "optimizer.pt", "rng_state.pth"):
         (beside / name).write_bytes(trap.bytes)
-    encoders.load(beside)
+    loading.load(beside)
     trap.inert("pickles beside model.safetensors")
 
 
 def _checkpoints(trap: Trap) -> None:
-    from asutil import disk, trainer
+    from asutil.io import disk
+    from asutil.training import trainer
 
     for name in ("rng_state.pth", "optimizer.pt", "scheduler.pt", "training_args.bin", "pytorch_model.bin"):
         checkpoints = trap.folder / f"checkpoints_{name}"
@@ -142,7 +145,7 @@ def _checkpoints(trap: Trap) -> None:
 
 
 def _encoders(trap: Trap, model: Path, tokenizer) -> None:
-    from asutil.sentence_encoders import InferSent, SentenceTransformerEncoder, WordVectors
+    from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, WordVectors
 
     cache = trap.folder / "cache"
     infersent = trap.folder / "infersent"
@@ -170,25 +173,26 @@ def _encoders(trap: Trap, model: Path, tokenizer) -> None:
 
 def _sentence_transformer(trap: Trap, model: Path, tokenizer) -> Path:
     """The folder of an embedder, which sentence-transformers reads."""
-    from asutil import embedding
+    from asutil.models import embedder
 
     folder = trap.folder / "sentence_transformer"
     if not folder.exists():
-        settings = embedding.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
-        embedding.start_from(model, tokenizer, settings).save(folder)
+        settings = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
+        embedder.start_from(model, tokenizer, settings).save(folder)
     return folder
 
 
 def _expected(index: Path) -> None:
     """Let corpus.json say that the arrays are what was written: its hashes are not what refuses them."""
-    from asutil import disk, hub
+    from asutil.io import disk, hub
 
     info = disk.read_json(index / "corpus.json")
     disk.write_json(index / "corpus.json", info | {"sha256": {name: hub.sha256(index / f"{name}.npy") for name in info["sha256"]}})
 
 
 def _indexes(trap: Trap, tokenizer, documents: list) -> None:
-    from asutil import corpus, shards
+    from asutil import corpus
+    from asutil.corpus import shards
 
     for name in shards.ARRAYS:
         place = trap.folder / f"index_{name}"
@@ -202,20 +206,22 @@ def _indexes(trap: Trap, tokenizer, documents: list) -> None:
 
 
 def _data(trap: Trap) -> None:
-    from asutil import claims, evidence, hub, questions, sources
+    from asutil.corpus import sources
+    from asutil.data import answers, claims, long_questions
+    from asutil.io import hub
 
     for suffix in hub.PICKLES:
         path = trap.folder / f"data{suffix}"
         path.write_bytes(trap.bytes)
-        for what, read in {"questions": questions.load, "documents": lambda path: list(sources.documents(path))}.items():
+        for what, read in {"questions": answers.load_answers, "documents": lambda path: list(sources.documents(path))}.items():
             said = "a pickle can run any code when it is opened", 'convert it once, there: python -c "'
             trap.refuses(f"{suffix} as {what}", lambda read=read, path=path: read(path), *said)
-    readers = {"questions": questions.load, "claims": claims.load_claims, "evidence": evidence.load_evidence}
+    readers = {"questions": answers.load_answers, "claims": claims.load_claims, "evidence": long_questions.load_evidence}
     readers["documents"] = lambda path: list(sources.documents(path))
     for suffix in (".pkl", ".parquet", ".tsv", ".jsonl", ".json", ".txt"):
         folder = trap.folder / f"folder{suffix}"
         folder.mkdir()
-        for side in questions.SIDES:
+        for side in answers.SIDES:
             (folder / f"{side}{suffix}").write_bytes(trap.bytes)
         for what, read in readers.items():
             trap.refuses(
@@ -236,7 +242,8 @@ def _extension(trap: Trap, path: Path, binary: bool) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    from asutil import sources, tables
+    from asutil.corpus import sources
+    from asutil.data import tables
 
     named = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": trap.bytes}
     kind = pa.binary() if binary else pa.string()
@@ -255,8 +262,9 @@ def _extension(trap: Trap, path: Path, binary: bool) -> None:
 
 def remote(folder: Path) -> int:
     """Folders of models that name Python files of their own: refused, or loaded without running them; the number of them."""
-    from asutil import embedding, encoders, tokenizers
-    from asutil.sentence_encoders import SentenceTransformerEncoder
+    from asutil.corpus import tokenizers
+    from asutil.models import embedder, loading
+    from asutil.models.elsewhere import SentenceTransformerEncoder
 
     trap = Trap(folder)
     tokenizer, model, _ = _made(trap)
@@ -267,12 +275,12 @@ def remote(folder: Path) -> int:
         _changed(place / "config.json", auto_map=known, **changes)
         _changed(place / "tokenizer_config.json", auto_map={"AutoTokenizer": ["own.Own", "own.Own"]}, trust_remote_code=True)
         if changes:
-            trap.refuses("a model of its own Python", lambda place=place: encoders.load(place), "custom code")
+            trap.refuses("a model of its own Python", lambda place=place: loading.load(place), "custom code")
             _changed(place / "tokenizer_config.json", tokenizer_class="Own")
             trap.refuses("a tokenizer of its own Python", lambda place=place: tokenizers.load_tokenizer(place), "custom code")
         else:
-            encoders.load(place)
-            embedding.start_from(place, tokenizer, embedding.settings_of("untrained", "mean", 64))
+            loading.load(place)
+            embedder.start_from(place, tokenizer, embedder.settings_of("untrained", "mean", 64))
             trap.inert("a known model with Python beside it")
     saved = _sentence_transformer(trap, model, tokenizer)
     own = [{"idx": 0, "name": "0", "path": "", "type": "own.Own"}]

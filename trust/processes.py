@@ -18,11 +18,17 @@ from tqdm.auto import tqdm
 from transformers import RobertaConfig
 
 from asutil import corpus as c
-from asutil import encoders, finding, groups, heads, inputs, joints, long_inputs, sampling, trainer, training, triplets, verifying
-from asutil.claims import Claim, Evidence
-from asutil.evidence import Answer, LongQuestion, Passage
-from asutil.questions import Candidate, Question
+from asutil import inputs, sampling, training
+from asutil.corpus import index as corpus_index
+from asutil.data.answers import Candidate, Question
+from asutil.data.claims import Claim, Evidence
+from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.inputs import groups, long_batches, slots, triplets
+from asutil.inputs import long as long_inputs
+from asutil.models import joint, loading
+from asutil.models import pair as pair_models
 from asutil.sampling import Sampler
+from asutil.training import trainer
 
 from . import must
 from .gradients import modules
@@ -48,9 +54,9 @@ def check(documents: list, tokenizer, steps: int, seed: int, folder: Path) -> di
 
 def check_indexes(documents: list, tokenizer, folder: Path) -> c.Corpus:
     """One index by each number of workers: the same files, byte for byte."""
-    characters = sum(c._characters(n, document) for n, document in enumerate(documents))
+    characters = sum(corpus_index._characters(n, document) for n, document in enumerate(documents))
     made = {}
-    with mock.patch.object(c, "SHARD_CHARACTERS", characters // (SHARDS + 1)):
+    with mock.patch.object(corpus_index, "SHARD_CHARACTERS", characters // (SHARDS + 1)):
         for workers in WORKERS:
             index = c.build(documents, tokenizer, folder / f"index-{workers}", workers=workers, source="documents")
             files = sorted(path for path in index.folder.rglob("*") if path.is_file())
@@ -115,10 +121,10 @@ def batches(index, seed: int, steps: int = 5) -> dict:
         made[architecture] = triplets.Batches(triplets.examples_for(architecture, tokenizer, asked), 2, 5, 64, 500, seed)
     marked = copy.deepcopy(tokenizer)
     long_inputs.add_markers(marked)
-    for kind, longest in ((verifying.Slots, 96), (verifying.Pairs, 64)):
-        made[f"claims, {kind.__name__.lower()}"] = verifying.Batches(kind(tokenizer, claims(asked), 5), 2, 3, longest, 400, seed)
+    for kind, longest in ((slots.Slots, 96), (slots.Pairs, 64)):
+        made[f"claims, {kind.__name__.lower()}"] = slots.Batches(kind(tokenizer, claims(asked), 5), 2, 3, longest, 400, seed)
     long = long_inputs.Contexts(marked, long_questions(index), ("span", "yes"), 400)
-    return made | {"evidence": finding.Batches(long, 2, 3, 400, seed), "written": finding.Batches(long, 2, 3, 400, seed, True)}
+    return made | {"evidence": long_batches.Batches(long, 2, 3, 400, seed), "written": long_batches.Batches(long, 2, 3, 400, seed, True)}
 
 
 def questions(index, count=8) -> list[Question]:
@@ -222,7 +228,7 @@ def train(rank: int, processes: int, port: int, index: Path, steps: int, seed: i
         taken, own = [], folder / objective
         own.mkdir(parents=True, exist_ok=True)
         model, read = new_model(opened.tokenizer, objective), new_batches(opened, objective, steps, seed)
-        with mock.patch.object(training.StepTrainer, "_gradients", _watched(taken)):
+        with mock.patch.object(trainer.StepTrainer, "_gradients", _watched(taken)):
             training.train(model, read, own, seed=seed, **USUAL)
         (own / f"taken-{rank}.json").write_text(json.dumps(taken), encoding="utf-8")
         if rank == 0:
@@ -231,7 +237,7 @@ def train(rank: int, processes: int, port: int, index: Path, steps: int, seed: i
 
 def _watched(taken: list):
     """StepTrainer's way to gradients, noting number and hash of every micro-batch that the model is given."""
-    plain = training.StepTrainer._gradients
+    plain = trainer.StepTrainer._gradients
 
     def gradients(self, batch):
         given, forward = [], self.model.forward
@@ -253,17 +259,17 @@ def new_model(tokenizer, objective: str):
     """A small model in float64 with dropout, of the kind that an objective is learnt with."""
     size = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
     more = {"pad_token_id": tokenizer.pad_token_id, "max_position_embeddings": 140, "type_vocab_size": 1}
-    model = encoders.from_config(RobertaConfig(vocab_size=len(tokenizer), **size, **more), tokenizer, seed=1)
+    model = loading.from_config(RobertaConfig(vocab_size=len(tokenizer), **size, **more), tokenizer, seed=1)
     if objective == "context_all":
-        heads.widen_types(model)
+        pair_models.widen_types(model)
         model.give_members(3)
     if objective == "mspp":
-        model = joints.over(model, joints.shape(True, "ae_k", 5, 6 * 20, "released", "absolute"))
+        model = joint.over(model, joint.shape(True, "ae_k", 5, 6 * 20, "released", "absolute"))
     return model.double()
 
 
 def new_batches(index, objective: str, steps: int, seed: int):
-    """Batches of many micro-batches: more than there are processes, so that `ranks.share` leaves them as they are."""
+    """Batches of many micro-batches: more than there are processes, so that `processes.share` leaves them as they are."""
     longest = 6 * 20 if objective == "mspp" else 64
     make = lambda epoch: Sampler(index, objective, seed, epoch, max_tokens=longest)
     return inputs.PretrainingBatches(make, steps, 20 if objective != "mspp" else 10, 250, seed)

@@ -14,8 +14,14 @@ from pathlib import Path
 import pandas as pd
 import torch
 
-from asutil import corpus, encoders, inputs, metrics, pipeline, ranking, runs, sampling, tokenizers, trainer, training
-from asutil.questions import Candidate, Question
+from aslab import pipeline, runs
+from asutil import corpus, inputs, metrics, sampling, training
+from asutil.corpus import index as corpus_index
+from asutil.corpus import tokenizers
+from asutil.data.answers import Candidate, Question
+from asutil.models import loading
+from asutil.tasks import rank
+from asutil.training import trainer
 from trust import kills, must
 
 WORDS = "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper lantern bridge orbit forest".split()
@@ -49,7 +55,7 @@ class Held:
         self.asked = [_question(draw, number) for number in range(40)]
 
     def model(self):
-        return encoders.tiny(self.tokenizer, seed=3)
+        return loading.tiny(self.tokenizer, seed=3)
 
 
 def _document(draw) -> list:
@@ -95,9 +101,9 @@ def _pretrain(held: Held, folder: Path) -> None:
 
 def _finetune(held: Held, folder: Path) -> None:
     model = held.model()
-    pairs = ranking.Ranker(model, 48).inputs_of(held.asked[:16])
+    pairs = rank.Ranker(model, 48).inputs_of(held.asked[:16])
     batches = inputs.FinetuningBatches(pairs, 8, 32, 48, 1024, 5)
-    evaluate = lambda model: metrics.of(ranking.Ranker(model, 48).score(held.asked[30:], progress=False)).record()
+    evaluate = lambda model: metrics.of(rank.Ranker(model, 48).score(held.asked[30:], progress=False)).record()
     names = lambda numbers: [int(number) for number in numbers]
     stopping = {"evaluate": evaluate, "evaluate_every": batches.steps_an_epoch, "patience": 2}
     history = training.train(model, Noted(batches, folder / "seen.jsonl", names), folder, **USUAL, **stopping)
@@ -184,25 +190,25 @@ def _without_time(folder: Path) -> list[dict]:
 
 def scoring(held: Held, count: int, draw) -> int:
     """Kills of a scoring by windows: the same scores, and a window that was finished is not scored again."""
-    place, window = held.folder / "scoring", ranking.WINDOW
+    place, window = held.folder / "scoring", rank.WINDOW
     place.mkdir()
     model = held.model().eval()
 
     def work(folder: Path) -> None:
-        ranking.WINDOW, ranker, score = 12, ranking.Ranker(model, 48), ranking.Ranker._window
+        rank.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._window
 
         def noted(self, questions, *rest):
             scores = score(self, questions, *rest)
             kills.noted(folder / "scored.txt", questions[0].id)
             return scores
 
-        ranking.Ranker._window = noted
+        rank.Ranker._window = noted
         scores = ranker.score(held.asked * 3, progress=False, folder=folder / "parts")
         runs.disk.atomically(folder / "scores.parquet", lambda path: scores.to_parquet(path))
 
     whole = pd.read_parquet(_left_alone(work, place) / "scores.parquet")
     found = kills.again_and_again(work, place, count, draw)
-    must(window == ranking.WINDOW, "the size of a window is this process' own")
+    must(window == rank.WINDOW, "the size of a window is this process' own")
     for folder in found.finished:
         pd.testing.assert_frame_equal(pd.read_parquet(folder / "scores.parquet"), whole, rtol=0, atol=0)
         scored = len(list(kills.lines(folder / "scored.txt")))
@@ -228,7 +234,7 @@ def index(held: Held, count: int, draw) -> int:
     """Kills of the building of an index by two processes, in some 8 shards."""
 
     def work(folder: Path) -> None:
-        corpus.SHARD_CHARACTERS = 10_000
+        corpus_index.SHARD_CHARACTERS = 10_000
         if not (folder / "corpus").is_dir():
             corpus.build(held.documents * 3, held.tokenizer, folder / "corpus", workers=2)
 

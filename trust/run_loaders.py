@@ -7,32 +7,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from pages import costs
 
-from asutil import (
-    claims,
-    corpus,
-    costs,
-    disk,
-    encoders,
-    evidence,
-    experiments,
-    launch,
-    matrix,
-    pipeline,
-    plots,
-    questions,
-    rankers,
-    records,
-    reranking,
-    rundir,
-    runs,
-    sources,
-    tokenizers,
-    trainer,
-    trec,
-    vectors,
-    weights,
-)
+from aslab import gpus, launch, papers, pipeline, records, runs
+from aslab.show import plots
+from asutil import corpus
+from asutil.corpus import sources, tokenizers
+from asutil.data import answers, claims, long_questions
+from asutil.io import checkpoints, disk, rundir
+from asutil.metrics import trec
+from asutil.models import loading
+from asutil.tasks import rankers, reranking, vectors
+from asutil.training import trainer
 
 from . import damage, loaders, must
 from .loaders import Loader, same, written
@@ -110,7 +96,7 @@ def cost(path: Path) -> None:
 
 
 def paper(path: Path) -> None:
-    data = experiments.read(PAPER, path.parent)
+    data = papers.read(PAPER, path.parent)
     must(data["slug"] == PAPER, "another paper was accepted")
 
 
@@ -119,7 +105,7 @@ def curves(path: Path) -> None:
 
 
 def last_error(path: Path) -> None:
-    must(isinstance(matrix.last_error(path.parent), str), "no words")
+    must(isinstance(gpus.last_error(path.parent), str), "no words")
 
 
 def parameters(path: Path) -> None:
@@ -150,9 +136,9 @@ def in_the_runs_folder(name: str) -> None:
 
 
 READERS = {
-    "questions.load": questions.load,
+    "questions.load": answers.load_answers,
     "claims.load_claims": claims.load_claims,
-    "evidence.load_evidence": evidence.load_evidence,
+    "evidence.load_evidence": long_questions.load_evidence,
     "sources.documents": lambda name: list(sources.documents(name)),
     "sources.read_titles": sources.read_titles,
     "vectors.read": lambda name: list(vectors.read(name, ("text",))),
@@ -161,8 +147,8 @@ READERS = {
     "runs.read_record": lambda name: rundir.read_record(rundir.find(name) or name),
     "trec.export": lambda name: trec.export(name, Path("out")),
     "runs.folder_for": in_the_runs_folder,
-    "experiments.read": experiments.read,
-    "weights.source": weights.source,
+    "experiments.read": papers.read,
+    "weights.source": checkpoints.source,
 }
 
 
@@ -225,7 +211,7 @@ def prepare(base: Path) -> None:
         texts = pipeline._documents(shards / "documents.jsonl", made, rank)
         corpus.build(texts, tokenizer, pipeline._shard(shards, rank))
     vectors.embed(Lengths(), [row["answer"] for row in loaders.TEXTS], base / "vectors", progress=False)
-    encoders.start_from("tiny", tokenizer, 32).save(base / "model")
+    loading.start_from("tiny", tokenizer, 32).save(base / "model")
 
 
 class Lengths:

@@ -7,7 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from asutil import corpus, disk, encoders, rundir, tokenizers, trainer, training, vectors
+from asutil import corpus, training
+from asutil.corpus import tokenizers
+from asutil.io import disk, rundir
+from asutil.models import loading
+from asutil.tasks import vectors
+from asutil.training import trainer
 from trust.loaders import DOCUMENTS
 
 STEPS = 6
@@ -64,7 +69,7 @@ def checkpoints(tokenizer) -> Save:
     rising = lambda model: {"map": float(sum(weight.abs().sum() for weight in model.parameters()))}
 
     def run(folder: Path, until: int = STEPS) -> None:
-        model = encoders.tiny(tokenizer, seed=1)
+        model = loading.tiny(tokenizer, seed=1)
         training.train(model, Batches(tokenizer, until), folder / "run", **USUAL, evaluate=rising, evaluate_every=3, patience=9)
 
     def before(folder: Path) -> None:
@@ -83,13 +88,13 @@ def checkpoints(tokenizer) -> Save:
 
 def model(tokenizer, folder: Path) -> Save:
     """A trained model, over one with other weights."""
-    ours, known = {seed: encoders.tiny(tokenizer, seed=seed) for seed in (1, 2)}, {}
+    ours, known = {seed: loading.tiny(tokenizer, seed=seed) for seed in (1, 2)}, {}
     for seed, one in ours.items():
         one.save(folder / f"model {seed}")
         known[_files(folder / f"model {seed}")] = seed
 
     def read(folder: Path):
-        encoders.load(folder / "model")
+        loading.load(folder / "model")
         return known.get(_files(folder / "model"), "other files")
 
     return Save("model", lambda folder: ours[1].save(folder / "model"), lambda folder: ours[2].save(folder / "model"), read, 1, 2)

@@ -254,9 +254,9 @@ def _kept(given: list[str], value: str, marker: Path) -> None:
 
 
 def _ranks(*given: str) -> None:
-    from asutil import processes
+    from aslab import processes
 
-    with patch.object(sys, "argv", ["asutil.ranks", *given]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+    with patch.object(sys, "argv", ["asutil.training.processes", *given]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         processes.main()
 
 
@@ -264,13 +264,13 @@ def _refused_by_ranks(name: str, marker: Path) -> None:
     try:
         _ranks("notebooks/pretrain.ipynb", "-p", name, "1")
     except (ValueError, SystemExit):
-        must(not marker.exists(), f"a name that is code: it was run by asutil.ranks, {name!r}")
+        must(not marker.exists(), f"a name that is code: it was run by asutil.training.processes, {name!r}")
     else:
-        must(False, f"a name that is code should be refused by asutil.ranks: {name!r}")
+        must(False, f"a name that is code should be refused by asutil.training.processes: {name!r}")
 
 
 def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
-    """A notebook of two cells by `asutil.ranks`: its training sees the value."""
+    """A notebook of two cells by `asutil.training.processes`: its training sees the value."""
     path, seen = root / "notebooks" / "seen.ipynb", Path(os.environ["TMPDIR"]) / "seen"
     training = f"class training:\n    train = lambda text: open({str(seen)!r}, 'w', newline='').write(text)\ntraining.train(runs_dir)"
     tagged = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": 'runs_dir: str = "runs"  # where runs are kept'}
@@ -278,10 +278,10 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
     try:
         _ranks("notebooks/seen.ipynb", "-p", "runs_dir", value)
         with seen.open(newline="") as stream:
-            must(stream.read() == value, f"the value {value!r} should reach the training of asutil.ranks as it is")
+            must(stream.read() == value, f"the value {value!r} should reach the training of asutil.training.processes as it is")
     finally:
         path.unlink()
-    must(not marker.exists(), f"the value {value!r} was run by asutil.ranks")
+    must(not marker.exists(), f"the value {value!r} was run by asutil.training.processes")
 
 
 # ------------------------------------------------------------------ names of runs
@@ -289,7 +289,9 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
 
 def run_names(folder: Path, root: Path) -> int:
     """Names that would lead out of `runs/`: nothing is read or written there; the number of names."""
-    from asutil import disk, rundir, runs, trec, weights
+    from aslab import runs
+    from asutil.io import checkpoints, disk, rundir
+    from asutil.metrics import trec
 
     ending = "-0123456789ab"
     outside = folder / f"outside{ending}"
@@ -317,7 +319,7 @@ def run_names(folder: Path, root: Path) -> int:
             for read in (
                 rundir.read_record,
                 lambda name: rundir.read_record(rundir.find(name) or name),
-                weights.source,
+                checkpoints.source,
                 lambda n: trec.export(n, "out"),
             ):
                 _not_outside(read, name)

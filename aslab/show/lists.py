@@ -8,11 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from . import markup, verifying
-from .changes import TOP
-from .claims import LABELS, Claim
-from .draws import choose
-from .questions import Split
+from asutil.data.answers import Split
+from asutil.data.claims import LABELS, Claim
+from asutil.draws import choose
+from asutil.metrics.changes import TOP
+from asutil.tasks import verifying
+
+from . import markup
 
 
 def sampled(sampler) -> pd.DataFrame:

@@ -6,8 +6,8 @@ from itertools import zip_longest
 import numpy as np
 import pandas as pd
 
-from . import draws
-from .questions import Question
+from asutil import draws
+from asutil.data.answers import Question
 
 ROLES = {"question": "o", "positive": "^", "negative": "X"}  # each with a mark of its own: a colour is never the only sign
 PANELS = {"before": "before training", "after": "after training"}

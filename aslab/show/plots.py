@@ -6,7 +6,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import changes, files, metrics, verifying
+from asutil.io import files
+from asutil.metrics import changes, rankings
+from asutil.tasks import verifying
+
 from .markup import NAMES
 
 EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
@@ -93,7 +96,7 @@ def confusion_plot(scores: pd.DataFrame):
     import seaborn
     from matplotlib.figure import Figure
 
-    table = metrics.confusion(scores["label"], verifying.predictions(scores))
+    table = rankings.confusion(scores["label"], verifying.predictions(scores))
     shares = table.div(table.sum(axis=1).clip(lower=1), axis=0)
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axis, bar = figure.subplots(), {"label": "share of the label's claims"}

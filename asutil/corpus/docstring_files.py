@@ -13,7 +13,7 @@ from pathlib import Path
 
 import platformdirs
 
-from . import disk
+from ..io import disk
 
 log = logging.getLogger(__name__)
 

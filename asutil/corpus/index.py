@@ -22,9 +22,9 @@ from pathlib import Path
 import numpy as np
 from filelock import FileLock
 
-from . import disk, hub
+from ..draws import mix
+from ..io import disk, hub
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, clean, splitter_function
-from .draws import mix
 from .shards import ARRAYS, joined, opened
 from .sources import documents, fingerprint, shown
 from .tokenizing import tokenized
@@ -273,7 +273,7 @@ def _check_joins(backend, sentences, apart):
     if joined != apart:
         raise ValueError(
             "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
-            f"(load it with asutil.tokenizers.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
+            f"(load it with asutil.corpus.load_tokenizer): {joined[:8]}... against {apart[:8]}..."
         )
 
 
@@ -336,7 +336,7 @@ def tokenizer_hash(tokenizer) -> str:
 class Corpus:
     """An index on disk, memory-mapped: `.tokens .sentences .paragraphs .documents .hashes .document_hashes`, and `.info` (corpus.json).
 
-    Of several shards (`asutil.pipeline`) all but the tokens are held in memory, and `.tokens` is a `shards.Pieces`.
+    Of several shards (`aslab.pipeline`) all but the tokens are held in memory, and `.tokens` is a `shards.Pieces`.
     """
 
     def __init__(self, folder: Path, info: dict, arrays: dict):

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from . import disk, hub
+from ..io import disk, hub
 from .tokenizing import gathered
 
 ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes", "document_hashes")

@@ -2,8 +2,8 @@
 
 `documents` yields them one after the other, and names the file and row of what it refuses.
 
-`python -m asutil.sources wikimedia/wikipedia:20231101.en --limit 626 --out $ASUTIL_MIRROR/local/wikipedia_small/train.parquet` keeps a
-slice of a source as a file, for machines without a network and for the rungs `small` and `gpu`.
+`python -m asutil.corpus.sources wikimedia/wikipedia:20231101.en --limit 626 --out $ASUTIL_MIRROR/local/wikipedia_small/train.parquet`
+keeps a slice of a source as a file, for machines without a network and for the rungs `small` and `gpu`.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import itertools
 import re
 from pathlib import Path
 
-from . import files, hub
+from ..io import files, hub
 
 # Hub data sets whose rows differ from `text` with a blank line between paragraphs: (configuration, text column, paragraph separator).
 HUB_FORMS = {
@@ -155,9 +155,9 @@ def main() -> None:
     import pyarrow.parquet
     from tqdm.auto import tqdm
 
-    from .disk import atomically
+    from ..io.disk import atomically
 
-    parser = argparse.ArgumentParser(prog="python -m asutil.sources", description=main.__doc__)
+    parser = argparse.ArgumentParser(prog="python -m asutil.corpus.sources", description=main.__doc__)
     parser.add_argument("source", help="a hub id owner/name or owner/name:config")
     parser.add_argument("--split", default="train")
     parser.add_argument("--limit", type=int, required=True, help="rows to keep")

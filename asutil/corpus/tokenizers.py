@@ -10,7 +10,8 @@ from filelock import FileLock
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from . import cleaning, disk, hub, sources, weights
+from ..io import checkpoints, disk, hub
+from . import cleaning, sources
 
 TOKENIZER_DOCUMENTS = 20_000
 FROM_SCRATCH = ("tiny", "tiny_electra", "mini")  # models that have no tokenizer of their own
@@ -24,7 +25,7 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
 
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run or a tokenizer that does not join exactly.
     """
-    tokenizer = weights.from_pretrained(AutoTokenizer, weights.source(name), name)
+    tokenizer = checkpoints.from_pretrained(AutoTokenizer, checkpoints.source(name), name)
     if not tokenizer.is_fast:
         raise ValueError(f"{name}: a fast tokenizer (tokenizer.json) is expected, got {type(tokenizer).__name__}")
     backend = tokenizer.backend_tokenizer

@@ -8,8 +8,23 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "answers": ("Candidate", "Question", "Split", "baseline_scores", "load_answers",),
-        "claims": ("Claim", "Claims", "Evidence", "load_claims",),
-        "long_questions": ("LongQuestion", "LongQuestions", "load_evidence",),
+        "answers": (
+            "Candidate",
+            "Question",
+            "Split",
+            "baseline_scores",
+            "load_answers",
+        ),
+        "claims": (
+            "Claim",
+            "Claims",
+            "Evidence",
+            "load_claims",
+        ),
+        "long_questions": (
+            "LongQuestion",
+            "LongQuestions",
+            "load_evidence",
+        ),
     },
 )

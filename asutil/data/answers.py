@@ -14,7 +14,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import docstrings, document_order, files, hub, tables
+from ..corpus import docstrings
+from ..io import files, hub
+from . import document_order, tables
 
 SIDES = ("train", "dev", "test")
 # data set -> hub id, protocol -> side -> (file, which questions stay). TREC-QA's files are filtered already.

@@ -11,7 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from . import cleaning, disk, docstrings, files, hub, pydocs_claims, sources, spelling
+from ..corpus import cleaning, docstrings, sources
+from ..io import disk, files, hub, spelling
+from . import pydocs_claims
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 SIDES = ("train", "dev", "test")

@@ -27,7 +27,7 @@ def check(split, where) -> Order:
     first, for every other. Rows with the positives first, or in alphabetical order, are consistent in this way too, and are refused.
 
     Args:
-        split: a `questions.Split` with all of its rows.
+        split: a `answers.Split` with all of its rows.
     Raises: ValueError with what was found; also where too few sentences are shared to tell.
     """
     found = measure(split)
@@ -91,7 +91,7 @@ def beside(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]
         documents: question text -> its documents.
 
     Example:
-        >>> from asutil.questions import Candidate, Question
+        >>> from asutil.data.answers import Candidate, Question
         >>> beside([Question("1", "who?", (Candidate("", "She.", 1, None, "Not he."),))], {"who?": ["It was her. She.  Not he."]})
         (1, 1)
     """

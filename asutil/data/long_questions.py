@@ -14,7 +14,9 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from . import docstring_evidence, docstrings, files, hotpotqa, hub, qasper, sources, spelling, tables
+from ..corpus import docstrings, sources
+from ..io import files, hub, spelling
+from . import hotpotqa, pydocs_evidence, qasper, tables
 from .claims import _sound
 
 SIDES = ("train", "dev", "test")
@@ -113,7 +115,7 @@ def load_evidence(name, limit: int | None = None) -> dict[str, LongQuestions]:
     if limit is not None and limit < 1:
         raise ValueError(f"limit must be at least 1 question, got {limit}")
     if name == "pydocs_evidence":
-        made = docstring_evidence.rows()
+        made = pydocs_evidence.rows()
         sides = {side: _built((row["id"], row, {}) for row in made[side]) for side in SIDES}
     elif name in HUB:
         sides = {side: _from_hub(name, side) if side in STEMS[name] else LongQuestions(note=f"no labelled {side} set") for side in SIDES}

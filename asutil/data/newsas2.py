@@ -14,14 +14,14 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from . import disk
-from .cleaning import splitter_function
+from ..corpus.cleaning import splitter_function
+from ..io import disk
 
 SIDES = ("train", "dev", "test")  # NewsQA's own
 
 
 def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dict:
-    """Write train, dev and test as a folder that `questions.load` reads, with the article as document_title, so with contexts.
+    """Write train, dev and test as a folder that `answers.load_answers` reads, with the article as document_title, so with contexts.
 
     Questions of dev and test without both labels are left out, as everywhere under protocol clean.
 

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from . import docstrings
+from ..corpus import docstrings
 
 SIDES = ("train", "dev", "test")
 TYPES = {

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import NamedTuple
 
-from . import docstrings
+from ..corpus import docstrings
 from .pydocs_claims import ALIKE, TYPE, _fact
 
 SIZES = {"train": 96, "dev": 32, "test": 32}  # questions of a wording that asks yes or no, with each answer

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm.auto import tqdm
 
-from . import files, hub
+from ..io import files, hub
 
 SUFFIXES = (".tsv", ".jsonl", ".parquet")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])

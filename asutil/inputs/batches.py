@@ -5,9 +5,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from .draws import keyed, permuted
+from ..draws import keyed, permuted
 from .masking import mask
-from .inputs import IGNORED, Pairs
+from .pairs import IGNORED, Pairs
 from .ragged import Ragged, concatenated
 
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache

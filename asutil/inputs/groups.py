@@ -5,8 +5,9 @@ from functools import cached_property, lru_cache
 import numpy as np
 import pandas as pd
 
-from . import inputs
-from .draws import keyed, mix
+from ..corpus import tokenizing
+from ..draws import keyed, mix
+from . import pairs, ragged
 from .template import Template
 
 BLOCK = 1 << 16  # candidates whose texts are hashed together
@@ -24,7 +25,7 @@ class Groups:
     """
 
     def __init__(self, tokenizer, questions, k: int):
-        self._pairs, self.template, self.k = inputs.Pairs(tokenizer, questions), Template.of(tokenizer, 1), k
+        self._pairs, self.template, self.k = pairs.Pairs(tokenizer, questions), Template.of(tokenizer, 1), k
         self.labels, self.owners, self.question_ids = self._pairs.labels, self._pairs.owners, self._pairs.question_ids
         sizes = np.bincount(self.owners, minlength=len(self.question_ids))
         self._sizes, self._groups = sizes, -(-sizes // k)
@@ -60,7 +61,7 @@ class Groups:
     def _hashed(self, starts, lengths) -> np.ndarray:
         ends = lengths.cumsum()
         place = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
-        tokens = np.asarray(self._pairs.tokens)[inputs.gathered(starts, lengths)]
+        tokens = np.asarray(self._pairs.tokens)[tokenizing.gathered(starts, lengths)]
         summed = np.concatenate([np.zeros(1, np.uint64), keyed(place, tokens).cumsum()])
         return summed[ends] - summed[ends - lengths]
 
@@ -72,7 +73,7 @@ class Groups:
         """Labels of the slots; IGNORED for an empty one. Shapes: (B, k) -> (B, k)"""
         return self._pairs.labels_of(members)
 
-    def join(self, members: np.ndarray, max_tokens: int) -> inputs.Ragged:
+    def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
         """Joint examples of questions and candidates. Shapes: (B, k) -> B examples of k + 1 slots"""
         slot_tokens, left = divmod(max_tokens, self.k + 1)
         if left:
@@ -80,5 +81,5 @@ class Groups:
         present = np.concatenate([np.ones((len(members), 1), bool), members >= 0], 1)
         asked = self._pairs.asked(members[:, 0])
         starts, lengths = (np.concatenate([q[:, None], c], 1)[present] for q, c in zip(asked, self._pairs.answers(members)))
-        texts = inputs.join_texts(self._pairs.tokens, starts, lengths, self.template, slot_tokens)
-        return inputs.as_slots(texts, present, slot_tokens)
+        texts = pairs.join_texts(self._pairs.tokens, starts, lengths, self.template, slot_tokens)
+        return pairs.as_slots(texts, present, slot_tokens)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from .evidence import KINDS, LongQuestion
+from ..corpus.tokenizing import tokenized
+from ..data.long_questions import KINDS, LongQuestion
 from .template import Template
-from .tokenizing import tokenized
 
 MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
 FORMS = ("marked", "separated")

@@ -6,15 +6,15 @@ import numpy as np
 import torch
 
 from .batches import FinetuningBatches
-from .inputs import IGNORED
-from .long_inputs import Contexts
+from .long import Contexts
+from .pairs import IGNORED
 
 
 class Batches(FinetuningBatches):
     """Optimiser batches of long questions, by step; every epoch visits each question once, in a keyed order.
 
     Args:
-        contexts: the questions as token ids (`long_inputs.Contexts`).
+        contexts: the questions as token ids (`long.Contexts`).
         with_answers: with the tokens of the answer, for a model with a decoder.
     """
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .draws import below, mix
+from ..draws import below, mix
 from .template import Template
 
 MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the next

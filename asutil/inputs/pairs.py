@@ -5,20 +5,16 @@ Everything up to the micro-batches is ragged (flat ids and offsets): padding is 
 
 from array import array
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import lru_cache
 
 import numpy as np
 from tqdm.auto import tqdm
 
-from .draws import keyed, permuted
-from .masking import mask
+from ..corpus.shards import taken
+from ..corpus.tokenizing import gathered as gathered
+from ..corpus.tokenizing import last_first, longest_first, tokenized
 from .ragged import Batch as Batch
-from .ragged import Ragged, concatenated
-from .shards import taken
+from .ragged import Ragged
 from .template import Template
-from .tokenizing import gathered as gathered
-from .tokenizing import last_first, longest_first, tokenized
 
 IGNORED = -100
 WINDOW = 1 << 16  # different texts that are tokenised together

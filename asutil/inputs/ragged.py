@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .tokenizing import gathered
+from ..corpus.tokenizing import gathered
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from . import inputs
-from .claims import Claim
+from ..corpus.tokenizing import tokenized
+from ..data.claims import Claim
+from . import batches
+from . import pairs as input_pairs
 from .ragged import Ragged
 from .template import Template
-from .tokenizing import tokenized
 
 
 class Slots:
@@ -24,7 +25,7 @@ class Slots:
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
         self.template, self.k = Template.of(tokenizer, self.parts), k
-        self.labels = np.array([inputs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64)
+        self.labels = np.array([input_pairs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64)
         row_of, self._rows = {"": 0}, np.full((len(claims), k + 1), -1)
         for row, claim in zip(self._rows, claims):
             texts = [claim.text, *(piece.text for piece in claim.evidence[:k])]
@@ -43,12 +44,12 @@ class Slots:
         rows = self._rows[numbers]
         present = rows >= 0
         texts = rows[present]
-        texts = inputs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens)
-        return inputs.as_slots(texts, present, slot_tokens)
+        texts = input_pairs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens)
+        return input_pairs.as_slots(texts, present, slot_tokens)
 
     def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
         """Micro-batches of what `join` gave, of whole claims, ordered by length. Shapes: numbers, labels (B,)"""
-        return inputs.laid_out(layout, joined, labels, self.template.pad, micro_tokens)
+        return batches.laid_out(layout, joined, labels, self.template.pad, micro_tokens)
 
 
 class Pairs(Slots):
@@ -70,7 +71,7 @@ class Pairs(Slots):
         rows = self._rows[numbers]
         claim, place = np.nonzero(rows[:, 1:] >= 0)
         texts = np.stack([rows[claim, 0], rows[claim, place + 1]], -1)
-        return inputs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens)
+        return input_pairs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens)
 
     def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
         """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K) say where each pair begins, -1 for none."""
@@ -90,14 +91,14 @@ class Pairs(Slots):
     def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
         # The pairs are put in another order by their length, so their numbers go along in the place of the labels.
         count = len(joined.lengths)
-        (micro,) = inputs.laid_out(layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max()))
+        (micro,) = batches.laid_out(layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max()))
         began = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
         firsts = torch.full(present.shape, -1)
         firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], began)
         return micro | {"labels": torch.from_numpy(labels), "firsts": firsts}
 
 
-class Batches(inputs.FinetuningBatches):
+class Batches(batches.FinetuningBatches):
     """Optimiser batches of claims, by step; every epoch visits each claim once, in a keyed order. `pairs` is what `inputs_of` gave."""
 
     def __getitem__(self, step: int) -> dict:

@@ -5,8 +5,8 @@ import hashlib
 import numpy as np
 import torch
 
-from . import inputs
-from .draws import keyed
+from ..draws import keyed
+from . import batches, pairs
 from .ragged import Ragged
 from .template import Template
 
@@ -18,7 +18,7 @@ class LabelledPairs:
     """
 
     def __init__(self, tokenizer, questions):
-        self.pairs, self.template = inputs.Pairs(tokenizer, questions), Template.of(tokenizer, 1)
+        self.pairs, self.template = pairs.Pairs(tokenizer, questions), Template.of(tokenizer, 1)
 
     def __len__(self):
         return len(self.pairs)
@@ -38,7 +38,7 @@ class LabelledPairs:
         """
         rows, tokens = self.candidates(numbers), np.append(self.pairs.tokens, 0)
         asked, answers = self.pairs.asked(rows[:, 0]), self.pairs.answers(rows.T.ravel())
-        return tuple(inputs.join_texts(tokens, *texts, self.template, max_tokens) for texts in (asked, answers))
+        return tuple(pairs.join_texts(tokens, *texts, self.template, max_tokens) for texts in (asked, answers))
 
 
 class Triplets(LabelledPairs):
@@ -92,7 +92,7 @@ class Triplets(LabelledPairs):
         return np.stack([self._right[right], self._wrong[wrong]], -1)
 
 
-class Batches(inputs.FinetuningBatches):
+class Batches(batches.FinetuningBatches):
     """Optimiser batches of `LabelledPairs` or `Triplets`, by step; every epoch visits each example once, in a keyed order.
 
     A micro-batch is {"questions": a padded table (B, T), "candidates": one (B * R, T'), "labels": (B,)}, of whole examples ordered by

@@ -144,7 +144,7 @@ def fingerprint(settings, *modules: torch.nn.Module | None) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the bars and reports of transformers: what is fresh is said by `encoders.load`, for the model as it is put together."""
+    """Without the bars and reports of transformers: what is fresh is said by `loading.load`, for the model as it is put together."""
     logger = transformers.utils.logging
     level, bars = logger.get_verbosity(), logger.is_progress_bar_enabled()
     logger.set_verbosity_error()

@@ -11,8 +11,8 @@ from functools import lru_cache
 from pathlib import Path
 
 MIRROR = "ASUTIL_MIRROR"
-EMBEDDED_FOLDER = Path(__file__).parent / "pydocs_roberta"  # comes with this package, with its tokenizer and record
-EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")  # what is made of it (asutil.embedded)
+EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package, with its tokenizer and record
+EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")  # what is made of it (asutil.models.embedded)
 PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")  # files that can run any code when they are opened
 
 
@@ -32,7 +32,7 @@ def model_path(name: str | Path) -> str:
     if name in EMBEDDED:
         if not EMBEDDED_FOLDER.is_dir():
             raise FileNotFoundError(
-                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name}: `python -m asutil.embedded` makes it from a run"
+                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name}: `python -m asutil.models.embedded` makes it from a run"
             )
         return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)

@@ -22,7 +22,7 @@ def root() -> Path:
 def _root(named: str | None, working: Path) -> Path:
     if named:
         return Path(named).resolve()
-    for folder in (Path(__file__).resolve().parents[1], working, *working.parents):
+    for folder in (Path(__file__).resolve().parents[2], working, *working.parents):
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return folder
     raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")

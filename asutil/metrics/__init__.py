@@ -8,7 +8,21 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "rankings": ("Ranking", "auc", "classification", "confusion", "of", "ranking", "verification", "write_trec",),
-        "significance": ("Comparison", "paired_bootstrap", "student_t", "student_t_from_summary",),
+        "rankings": (
+            "Ranking",
+            "auc",
+            "classification",
+            "confusion",
+            "of",
+            "ranking",
+            "verification",
+            "write_trec",
+        ),
+        "significance": (
+            "Comparison",
+            "paired_bootstrap",
+            "student_t",
+            "student_t_from_summary",
+        ),
     },
 )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from . import metrics
+from . import rankings
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone: a curly quotation mark stays
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -233,7 +233,7 @@ def _means(table: pd.DataFrame, columns) -> dict:
 # ------------------------------------------------------------------ evidence by scores, one row a sentence
 
 
-def evidence_map(question_ids, labels, scores) -> metrics.Ranking:
+def evidence_map(question_ids, labels, scores) -> rankings.Ranking:
     """Question-evidence mAP: a question's sentences ranked by score, such as their cosine similarity to it.
 
     Paper: evidence_contrast, section 4.2 and table 1.
@@ -244,4 +244,4 @@ def evidence_map(question_ids, labels, scores) -> metrics.Ranking:
         >>> round(found.map, 4), found.questions, found.empty_questions
         (0.8333, 1, 1)
     """
-    return metrics.ranking(question_ids, labels, scores, empty="skip")
+    return rankings.ranking(question_ids, labels, scores, empty="skip")

@@ -3,8 +3,8 @@
 import numpy as np
 import pandas as pd
 
-from . import metrics
-from .draws import choose
+from ..draws import choose
+from . import rankings
 
 FATES = ("rescued", "lost", "right by both", "wrong by both")
 TOP = 5
@@ -13,7 +13,7 @@ TOP = 5
 def _first_right(table: pd.DataFrame) -> pd.Series:
     """Reciprocal rank by question, from scores (question_id, label, score) or from values by question."""
     if "score" in table:
-        table = metrics.of(table, empty="skip").per_question
+        table = rankings.of(table, empty="skip").per_question
     if "question_id" in table:
         table = table.set_index("question_id")
     return table["reciprocal_rank"]

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from .claims import LABELS
+from ..data.claims import LABELS
 
 TIES = ("pessimistic", "trec_eval")
 EMPTY = ("raise", "skip", "zero")

@@ -1,12 +1,13 @@
 """The scores of a finished run as the two files that trec_eval and its relatives read.
 
-`python -m asutil.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and `exported/qrels.txt`.
+`python -m asutil.metrics.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and `exported/qrels.txt`.
 """
 
 import argparse
 from pathlib import Path
 
-from . import disk, metrics, rundir
+from ..io import disk, rundir
+from . import rankings
 
 
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
@@ -25,14 +26,14 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     out.mkdir(parents=True, exist_ok=True)
     found = out / "run.txt", out / "qrels.txt"
     try:
-        disk.atomically(found[0], lambda run: disk.atomically(found[1], lambda qrels: metrics.write_trec(scores, run, qrels, tag)))
+        disk.atomically(found[0], lambda run: disk.atomically(found[1], lambda qrels: rankings.write_trec(scores, run, qrels, tag)))
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
     return found
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.trec", description=f"{__doc__.splitlines()[0]}")
+    parser = argparse.ArgumentParser(prog="python -m asutil.metrics.trec", description=f"{__doc__.splitlines()[0]}")
     parser.add_argument("run", help="name or folder of a finished run that has scores.parquet")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write run.txt and qrels.txt into")
     given = parser.parse_args()

@@ -13,8 +13,9 @@ from transformers import (
     ElectraConfig,
 )
 
-from . import heads, weights
-from .heads import PairEncoder
+from ..io import checkpoints
+from . import pair as pair_models
+from .pair import PairEncoder
 
 GENERATOR = "generator"  # its folder below a saved discriminator's
 TIED = ("word_embeddings", "position_embeddings", "token_type_embeddings")
@@ -35,16 +36,16 @@ class ElectraEncoder(PairEncoder):
     def __init__(self, backbone, pair, detection, generator, tokenizer, fresh=()):
         super().__init__(backbone, pair, None, tokenizer, fresh)
         self.detection, self.generator = detection, generator
-        self.generator_takes_types = heads.takes_types(generator.base_model)
+        self.generator_takes_types = pair_models.takes_types(generator.base_model)
 
     def forward(self, batch: dict):
         if "masked_positions" not in batch:
             return super().forward(batch)
         places = batch["masked_positions"]
-        hidden = heads.outputs_of(self.generator.base_model, batch, self.generator_takes_types).last_hidden_state
+        hidden = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types).last_hidden_state
         mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden.flatten(0, 1)[places]))
         input_ids, replaced = put_in(batch["input_ids"], places, sampled(mlm), batch["masked_targets"])
-        outputs = heads.outputs_of(self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled)
+        outputs = pair_models.outputs_of(self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled)
         detection = self.detection(inputs_embeds=outputs).logits
         return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
 
@@ -99,7 +100,7 @@ def tie(generator: nn.Module, backbone: nn.Module) -> None:
     expected, found = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
     if expected != found:
         raise ValueError(f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {found}")
-    heads.share_embeddings(generator, backbone)
+    pair_models.share_embeddings(generator, backbone)
     for name in TIED:
         own, shared = (getattr(model.embeddings, name) for model in (generator.base_model, backbone))
         if own.weight.shape == shared.weight.shape:
@@ -108,8 +109,8 @@ def tie(generator: nn.Module, backbone: nn.Module) -> None:
 
 def assembled(pair, detection, generator, tokenizer, fresh=()) -> ElectraEncoder:
     """One model from whole models for classification, token detection and masked language modelling."""
-    backbone = heads.take_backbone(pair)
-    heads.take_backbone(detection)
+    backbone = pair_models.take_backbone(pair)
+    pair_models.take_backbone(detection)
     tie(generator, backbone)
     return ElectraEncoder(backbone, pair, detection, generator, tokenizer, fresh)
 
@@ -121,17 +122,17 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         mlm: with the generator and the token-detection head; the discriminator does not depend on it.
 
     Example:
-        >>> from asutil.tokenizers import train_tokenizer
+        >>> from asutil.corpus.tokenizers import train_tokenizer
         >>> model = tiny(train_tokenizer(["a few words"], 300))
         >>> model.generator.config.hidden_size, model.backbone.config.hidden_size, model.fresh
         (32, 128, ('pair', 'mlm', 'detection'))
     """
     shared = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "embedding_size": 128, "num_hidden_layers": 2}
     config = ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         if not mlm:
-            return PairEncoder(heads.take_backbone(pair), pair, None, tokenizer, ("pair",))
+            return PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
         detection = AutoModelForPreTraining.from_config(config)
         narrow = ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
         return assembled(pair, detection, AutoModelForMaskedLM.from_config(narrow), tokenizer, ("pair", "mlm", "detection"))
@@ -141,12 +142,12 @@ def load_heads(name, path: str, tokenizer, generator: str | Path | None = None) 
     """What a discriminator needs for pre-training: (its token-detection model, the generator, which of their heads are fresh).
 
     Args:
-        name, path: of the discriminator, and what `weights.source` gave for it.
+        name, path: of the discriminator, and what `checkpoints.source` gave for it.
         generator: hub id, folder or run. None: the one that was saved with the discriminator, else the hub id with `-generator` in
             the place of `-discriminator`.
     Raises: FileNotFoundError for an unknown name; ValueError for a generator that there is not, or of another kind or vocabulary.
     """
-    home = weights.source(generator) if generator else path
+    home = checkpoints.source(generator) if generator else path
     at, named = home, generator
     if (Path(home) / GENERATOR).is_dir():
         at, named = str(Path(home) / GENERATOR), f"{generator or name}/{GENERATOR}"
@@ -154,12 +155,12 @@ def load_heads(name, path: str, tokenizer, generator: str | Path | None = None) 
         named = re.sub(r"-discriminator(?=[^/]*$)", "-generator", str(name))
         if named == str(name):
             raise ValueError(f"{name} comes without its generator: name one (`generator`: a hub id, a folder or a run)")
-        at = weights.source(named)
+        at = checkpoints.source(named)
     has_tokenizer = generator and (not Path(home).is_dir() or (Path(home) / "tokenizer.json").is_file())
-    if has_tokenizer and weights.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab():
+    if has_tokenizer and checkpoints.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab():
         raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens would be other words")
-    masked, fresh = weights.with_head(AutoModelForMaskedLM, at, named)
+    masked, fresh = checkpoints.with_head(AutoModelForMaskedLM, at, named)
     if masked.config.model_type != "electra":
         raise ValueError(f"generator: an ELECTRA model expected, {named} is {masked.config.model_type}")
-    detection, new = weights.with_head(AutoModelForPreTraining, path, name)
+    detection, new = checkpoints.with_head(AutoModelForPreTraining, path, name)
     return detection, masked, {"mlm": fresh, "detection": new}

@@ -1,7 +1,7 @@
 """Encoders that stand as they are: averaged word vectors, InferSent, the Universal Sentence Encoder, sentence-transformers models.
 
 Each one has `encode(texts) -> (N, H)`, `dimensions`, `parameters_learnt` and `identity` (a hash of all that its vectors follow from), as
-`embedding.Embedder` has.
+`embedder.Embedder` has.
 """
 
 import importlib.metadata
@@ -23,8 +23,8 @@ from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from . import disk, files, hub, spelling, weights
-from .embedding import pooled
+from ..io import checkpoints, disk, files, hub, spelling
+from .embedder import pooled
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
@@ -103,7 +103,7 @@ class WordVectors:
 
     @property
     def identity(self) -> str:
-        return weights.fingerprint(["word_vectors", self._sha256, WORD.pattern, self.lower_case])
+        return checkpoints.fingerprint(["word_vectors", self._sha256, WORD.pattern, self.lower_case])
 
     def rows(self, text: str) -> list[int]:
         """The rows of a text's words that have a vector, in order."""
@@ -231,7 +231,7 @@ class InferSent:
 
     @property
     def identity(self) -> str:
-        return weights.fingerprint(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
+        return checkpoints.fingerprint(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
 
     def rows(self, text: str) -> list[int]:
         """The rows of the word vectors that are read for a text, those of its marks included."""
@@ -322,7 +322,7 @@ class UniversalSentenceEncoder:
 
     @property
     def identity(self) -> str:
-        return weights.fingerprint(["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)])
+        return checkpoints.fingerprint(["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
@@ -349,7 +349,7 @@ class SentenceTransformerEncoder:
         self.folder = _saved_modules(model)
         options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"dtype": torch.float32, "use_safetensors": True}}
         try:
-            with weights.quiet():
+            with checkpoints.quiet():
                 self.model = SentenceTransformer(str(self.folder), device=device, **options)
         except (SafetensorError, OSError) as error:
             raise ValueError(f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})") from error
@@ -362,7 +362,7 @@ class SentenceTransformerEncoder:
             self.model.max_seq_length = max_tokens
         files = sorted(file for file in self.folder.rglob("*") if file.suffix in READ)  # a pooler in memory may be fresh, and is not used
         read = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
-        self.identity = weights.fingerprint(["sentence_transformer", read, self.model.max_seq_length])
+        self.identity = checkpoints.fingerprint(["sentence_transformer", read, self.model.max_seq_length])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
@@ -372,7 +372,7 @@ class SentenceTransformerEncoder:
 
 def _saved_modules(model: str | Path) -> Path:
     """The folder of a model, from the hub without anything that is pickled."""
-    path = Path(weights.source(model))
+    path = Path(checkpoints.source(model))
     if not path.is_dir():
         try:
             path = Path(snapshot_download(str(model), allow_patterns=[f"*{ending}" for ending in READ]))

@@ -1,7 +1,7 @@
 """The embedded backbone: a small RoBERTa that this project trained on `pydocs`, and other architectures that begin with its weights.
 
-`python -m asutil.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone; the command of
-that run is in its record and on the page *The embedded backbone*.
+`python -m asutil.models.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone; the command
+of that run is in its record and on the page *The embedded backbone*.
 """
 
 import argparse
@@ -23,7 +23,9 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from . import disk, electra, heads, hub, rundir, weights
+from ..io import checkpoints, disk, hub, rundir
+from . import electra
+from . import pair as pair_models
 
 WINDOW = 64  # tokens on both sides together that a token of a Longformer reads
 LONG = 1024  # positions of a Longformer and of an LED
@@ -31,11 +33,11 @@ LONG = 1024  # positions of a Longformer and of an LED
 
 def masked_model() -> RobertaForMaskedLM:
     """The embedded RoBERTa with its masked-language-model head, in float32."""
-    model, _ = weights.with_head(AutoModelForMaskedLM, weights.source(hub.EMBEDDED[0]), hub.EMBEDDED[0])
+    model, _ = checkpoints.with_head(AutoModelForMaskedLM, checkpoints.source(hub.EMBEDDED[0]), hub.EMBEDDED[0])
     return model
 
 
-def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> heads.PairEncoder:
+def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.PairEncoder:
     """An ELECTRA whose discriminator begins as the embedded RoBERTa and whose generator as that with its masked-language-model head.
 
     Both give the hidden states of the RoBERTa; the heads for pairs and for token detection are fresh. Clark et al. (2020, section 3.2)
@@ -51,14 +53,14 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> heads.PairEncode
         layer_norm_eps=source.config.layer_norm_eps,
         type_vocab_size=1,
     )
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         detection = AutoModelForPreTraining.from_config(config) if mlm else None
         generator = AutoModelForMaskedLM.from_config(config) if mlm else None
     for model in filter(None, (pair, generator)):
         _copy(model.electra, _bare(source) | {"embeddings.position_embeddings.weight": _positions(source)})
     if not mlm:
-        return heads.PairEncoder(heads.take_backbone(pair), pair, None, tokenizer, ("pair",))
+        return pair_models.PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
     head = {name.replace("layer_norm", "LayerNorm"): value for name, value in source.lm_head.state_dict().items()}
     _copy(generator.generator_predictions, {name: head[name] for name in head if name.startswith(("dense", "LayerNorm"))})
     generator.generator_lm_head.bias.data.copy_(source.lm_head.bias)
@@ -159,27 +161,27 @@ def export(run: str | Path, folder: str | Path) -> Path:
 
     Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
     """
-    path, made = weights.source(run), rundir.find(str(run)) or Path(run)
+    path, made = checkpoints.source(run), rundir.find(str(run)) or Path(run)
     record = rundir.read_record(made)
     learnt = record["settings"].get("objective")
     if learnt != "mlm":
         raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")
-    masked, _ = weights.with_head(AutoModelForMaskedLM, path, run)
+    masked, _ = checkpoints.with_head(AutoModelForMaskedLM, path, run)
     if not isinstance(masked, RobertaForMaskedLM):
         raise ValueError(f"{run}: a RoBERTa is expected, it is {masked.config.model_type}")
     head = {f"mlm.lm_head.{name}": value for name, value in masked.lm_head.named_parameters() if name != "decoder.weight"}  # tied
-    weights.restore(head, weights.saved_heads(path), run)
+    checkpoints.restore(head, checkpoints.saved_heads(path), run)
     kept = {name: value for name, value in record.items() if name not in ("weights_sha256", "tables_sha256", "content_sha256")}
-    with disk.whole_folder(folder) as part, weights.quiet():
+    with disk.whole_folder(folder) as part, checkpoints.quiet():
         masked.half().save_pretrained(part)
-        weights.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
+        checkpoints.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
         shutil.copyfile(made / "log.jsonl", part / "log.jsonl")
         disk.write_json(part / "record.json", kept | {"model_sha256": hub.sha256(part / "model.safetensors")})
     return Path(folder)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.embedded", description=export.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m asutil.models.embedded", description=export.__doc__.splitlines()[0])
     parser.add_argument("run", help="a finished run of pretrain with objective=mlm, by its name or folder")
     parser.add_argument("--out", type=Path, default=hub.EMBEDDED_FOLDER, help="folder to write (default: the one in the package)")
     given = parser.parse_args()

@@ -12,11 +12,15 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
 
-from . import corpus, disk, encoders, files, hub, inputs, losses, tokenizers, weights
+from .. import losses
+from ..corpus import index, tokenizers
+from ..corpus.tokenizing import tokenized
+from ..inputs import batches, pairs
+from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
+from ..inputs.template import Template
+from ..io import checkpoints, disk, files, hub
+from . import loading
 from .heads import Siamese
-from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
-from .template import Template
-from .tokenizing import tokenized
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
@@ -89,7 +93,7 @@ class Embedder(nn.Module):
         config = {
             name: value for name, value in self.backbone.config.to_dict().items() if name not in ("_name_or_path", "transformers_version")
         }
-        return weights.fingerprint([config, corpus.tokenizer_hash(self.tokenizer)], self.backbone)
+        return checkpoints.fingerprint([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
 
     @property
     def device(self) -> torch.device:
@@ -146,18 +150,19 @@ class Embedder(nn.Module):
         budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token there is still something to read from
-        joined = inputs.join_texts(tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"])
-        for micro in inputs.micro_batches(joined, np.arange(len(texts)), self.template.pad, budget):
+        joined = pairs.join_texts(tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"])
+        for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, budget):
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
 
     # -------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers reads the folder too."""
-        with disk.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, checkpoints.quiet():
             self.backbone.save_pretrained(part)
             if self.siamese is not None:
-                save_file({f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}, part / weights.HEAD)
+                head = {f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}
+                save_file(head, part / checkpoints.HEAD)
             self.tokenizer.save_pretrained(part)
             _for_sentence_transformers(part, self.dimensions, self.settings)
         return Path(folder)
@@ -209,26 +214,26 @@ def settings_of(
 
 
 def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Embedder:
-    """What a run starts from: a model of `encoders.MADE_HERE` with this tokenizer, else a backbone from a run, a folder or the hub.
+    """What a run starts from: a model of `loading.MADE_HERE` with this tokenizer, else a backbone from a run, a folder or the hub.
 
     Args:
         settings: what `settings_of` gave.
         seed: of what starts anew; the model's `fresh` names it.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
-    path, fresh = weights.source(name), ("siamese",) if settings["architecture"] == "siamese" else ()
-    if name in encoders.MADE_HERE:
-        backbone = encoders.MADE_HERE[name](tokenizer, seed, False).backbone
+    path, fresh = checkpoints.source(name), ("siamese",) if settings["architecture"] == "siamese" else ()
+    if name in loading.MADE_HERE:
+        backbone = loading.MADE_HERE[name](tokenizer, seed, False).backbone
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
-        backbone, _ = weights.with_head(AutoModel, path, name)
+        backbone, _ = checkpoints.with_head(AutoModel, path, name)
     _check_length(backbone, tokenizer, settings["max_tokens"])
     former = getattr(backbone.config, "embedding", None) or {}
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         model = Embedder(backbone, tokenizer, settings, fresh)
     if model.siamese is not None and former.get("architecture") == "siamese":
-        saved = weights.saved_heads(path)
-        weights.restore({f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name)
+        saved = checkpoints.saved_heads(path)
+        checkpoints.restore({f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name)
         model.fresh = ()
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
@@ -249,7 +254,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
 
     Raises: ValueError for a model that was not trained as one.
     """
-    path = weights.source(name)
+    path = checkpoints.source(name)
     settings = saved_settings(path)
     if settings is None:
         raise ValueError(f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that")
@@ -264,6 +269,6 @@ def saved_settings(path: str | Path) -> dict | None:
 
 
 def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:
-    shortest, longest = tokenizer.num_special_tokens_to_add(pair=False) + 1, encoders.longest_input(backbone, tokenizer)
+    shortest, longest = tokenizer.num_special_tokens_to_add(pair=False) + 1, loading.longest_input(backbone, tokenizer)
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")

@@ -11,9 +11,12 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
 
-from . import disk, embedded, encoders, files, losses, tokenizers, weights
+from .. import losses
+from ..corpus import tokenizers
+from ..inputs.long import add_markers
+from ..io import checkpoints, disk, files
+from . import embedded, loading
 from .heads import QuestionTypeProjection
-from .long_inputs import add_markers
 
 PROJECTIONS = ("none", "shared", "per_type")
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
@@ -38,7 +41,7 @@ def contrast_of(
         projection: none (raw vectors), shared, or per_type. similarity: of raw vectors dot or cosine; bilinear (equation 2) or projected
             (equation 3) where there are projections.
         temperatures: one for all, or one a question type in the order of `types`, joined by commas.
-        types: names of the question types that are told apart (`evidence.types_of`).
+        types: names of the question types that are told apart (`long_questions.types_of`).
     Raises: ValueError for values that do not go together.
     Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
     """
@@ -203,9 +206,9 @@ class EvidenceFinder(nn.Module):
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
         heads = {name: getattr(self, name) for name in self.HEADS}
         named = {f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()}
-        with disk.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, checkpoints.quiet():
             self.backbone.save_pretrained(part)
-            save_file({name: parameter.detach().contiguous() for name, parameter in named.items()}, part / weights.HEAD)
+            save_file({name: parameter.detach().contiguous() for name, parameter in named.items()}, part / checkpoints.HEAD)
             self.tokenizer.save_pretrained(part)
         return Path(folder)
 
@@ -230,7 +233,7 @@ def tiny_led(tokenizer) -> nn.Module:
 
 
 MADE_HERE = {
-    "tiny": lambda tokenizer: encoders.tiny(tokenizer, mlm=False).backbone,
+    "tiny": lambda tokenizer: loading.tiny(tokenizer, mlm=False).backbone,
     "tiny_longformer": tiny_longformer,
     "tiny_led": tiny_led,
     "pydocs_longformer": embedded.longformer,
@@ -247,7 +250,7 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, check
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
-    with weights.seeded(seed), weights.quiet():
+    with checkpoints.seeded(seed), checkpoints.quiet():
         if name in MADE_HERE:
             backbone = MADE_HERE[name](tokenizer)
         else:
@@ -256,19 +259,19 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, check
                 backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     if fresh:
         log.warning("%s: fresh embeddings (seed %d) of %d markers", name, seed, fresh)
-    longest = encoders.longest_input(backbone, tokenizer)
+    longest = loading.longest_input(backbone, tokenizer)
     if settings["max_tokens"] > longest:
         raise ValueError(f"max_tokens: at most {longest} for {name}, got {settings['max_tokens']}")
     if checkpointing:
         backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         return EvidenceFinder(backbone, tokenizer, settings)
 
 
 def _loaded(name) -> nn.Module:
-    path = weights.source(name)
-    config = weights.from_pretrained(AutoConfig, path, name)
-    backbone, _ = weights.with_head(AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel, path, name)
+    path = checkpoints.source(name)
+    config = checkpoints.from_pretrained(AutoConfig, path, name)
+    backbone, _ = checkpoints.with_head(AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel, path, name)
     return backbone
 
 
@@ -277,14 +280,14 @@ def load(name: str | Path) -> EvidenceFinder:
 
     Raises: ValueError for a model that was not trained as one.
     """
-    path = weights.source(name)
+    path = checkpoints.source(name)
     config = Path(path) / "config.json"
     settings = files.json_object(config, finding=dict).get("finding") if config.is_file() else None
     if settings is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
-    saved = weights.saved_heads(path)
+    saved = checkpoints.saved_heads(path)
     heads = {head: getattr(model, head) for head in model.HEADS}
     named = {f"{head}.{key}": p for head, module in heads.items() if module is not None for key, p in module.named_parameters()}
-    weights.restore(named, saved, name)
+    checkpoints.restore(named, saved, name)
     return model.eval()

@@ -9,8 +9,10 @@ import pandas as pd
 import torch
 from torch import nn
 
-from . import heads, weights
-from .heads import EVIDENCE, POOLED, PairEncoder
+from ..io import checkpoints
+from . import pair
+from .heads import EVIDENCE, POOLED
+from .pair import PairEncoder
 
 LATER = {"pooling": "first", "init": None}  # what saved models have that are older than these choices
 
@@ -22,7 +24,7 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
         joint: whether it is one; then the others are given, else they must be None.
         head: ie_k, ae_k, ie_1 or ae_1. k: candidates beside the question. max_tokens: of all k + 1 slots, each of them as long.
             pair_max and pair_weighted read each candidate in an input of its own, of max_tokens, and have no form and no positions.
-        form: "linear" or "released" (`evidence_heads.EvidenceHead`).
+        form: "linear" or "released" (`heads.EvidenceHead`).
         positions: "absolute", 0 to (k + 1) L - 1, as the paper has it, or "skipping", where padding has no position, as in RoBERTa's code.
         pooling: E_i is the "first" token of slot i, as in the paper, or the "mean" of its own tokens; first where it is left out.
         init: standard deviation of fresh slot types; the backbone's own initializer_range where it is left out.
@@ -153,9 +155,9 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
             "mspp is learnt beside masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
         )
     if slots:
-        heads.widen_types(model, wanted["k"] + 1, seed, wanted["init"], alone=True)
+        pair.widen_types(model, wanted["k"] + 1, seed, wanted["init"], alone=True)
     backbone.config.joint = wanted
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])
     fresh = tuple(wanted["head"] if name == "pair" else name for name in model.fresh)
     return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)

@@ -8,9 +8,13 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, RobertaConfig
 
-from . import electra, embedded, heads, joints, packing, weights
-from .heads import PairEncoder, widen_types
-from .tokenizers import load_tokenizer
+from ..corpus.tokenizers import load_tokenizer
+from ..inputs import packing
+from ..io import checkpoints
+from . import electra, embedded, heads
+from . import joint as joint_models
+from . import pair as pair_models
+from .pair import PairEncoder, widen_types
 
 CLASSES = 2
 COUNTED = 1 << 24  # tokens that are counted together
@@ -24,7 +28,7 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
     """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, some 1.5 M parameters.
 
     Example:
-        >>> from asutil.tokenizers import train_tokenizer
+        >>> from asutil.corpus.tokenizers import train_tokenizer
         >>> model = tiny(train_tokenizer(["a few words"], 300))
         >>> model.backbone.config.num_hidden_layers, model.fresh
         (2, ('pair', 'mlm'))
@@ -36,7 +40,7 @@ def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
     """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, some 3.4 M parameters.
 
     Example:
-        >>> from asutil.tokenizers import train_tokenizer
+        >>> from asutil.corpus.tokenizers import train_tokenizer
         >>> mini(train_tokenizer(["a few words"], 300)).backbone.config.num_hidden_layers
         4
     """
@@ -53,7 +57,7 @@ def _roberta(tokenizer, seed: int, mlm: bool, **size) -> PairEncoder:
 
 def from_config(config, tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
     """Any architecture with random weights; the backbone and the pair head do not depend on `mlm`."""
-    with weights.seeded(seed):
+    with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         masked = AutoModelForMaskedLM.from_config(config) if mlm else None
     return _assemble(pair, masked, tokenizer, ("pair", "mlm") if mlm else ("pair",))
@@ -78,12 +82,12 @@ def load(
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
-        joint: True: a `joints.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joints.shape`).
+        joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joint.shape`).
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
     """
-    path, masked, others = weights.source(name), None, {}
-    with weights.seeded(seed):
-        pair, new_pair = weights.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
+    path, masked, others = checkpoints.source(name), None, {}
+    with checkpoints.seeded(seed):
+        pair, new_pair = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
         tokenizer, detects = load_tokenizer(name), mlm and pair.config.model_type == "electra"
         known = pair.get_input_embeddings().num_embeddings
         if beyond := [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]:
@@ -97,20 +101,20 @@ def load(
         if detects:
             detection, masked, others = electra.load_heads(name, path, tokenizer, generator)
         elif mlm:
-            masked, others["mlm"] = weights.with_head(AutoModelForMaskedLM, path, name)
+            masked, others["mlm"] = checkpoints.with_head(AutoModelForMaskedLM, path, name)
         if not keep_head:
-            backbone = heads.take_backbone(pair)
+            backbone = pair_models.take_backbone(pair)
             pair = AutoModelForSequenceClassification.from_config(backbone.config)
             setattr(pair, pair.base_model_prefix, backbone)
     model = electra.assembled(pair, detection, masked, tokenizer) if detects else _assemble(pair, masked, tokenizer)
     if others.get("mlm") and not detects:
         _near_uniform(masked, model.backbone)
-    saved, former = weights.saved_heads(path), getattr(model.backbone.config, "joint", None)
+    saved, former = checkpoints.saved_heads(path), getattr(model.backbone.config, "joint", None)
     wanted = former if joint is True else joint
     if wanted:
         if former and keep_head:
-            joints.check_head(former, wanted, name)
-        model = joints.over(model, wanted, seed)
+            joint_models.check_head(former, wanted, name)
+        model = joint_models.over(model, wanted, seed)
     elif hasattr(model.backbone.config, "joint"):
         del model.backbone.config.joint
     scorer = model.HEADS[0]
@@ -118,12 +122,12 @@ def load(
     known = {key.split(".")[0] for key in saved}
     for head in known & set(model.HEADS):
         if head in others or (head == scorer and keep_head):
-            weights.restore(model.head_parameters(head), saved, name)
+            checkpoints.restore(model.head_parameters(head), saved, name)
             fresh[head] = False
     further = {head for head in known if head.removeprefix("pair_").isdigit()}
     model.give_members(1 + len(further) if members is None else members)
     for head in further & set(model.HEADS) if keep_head else ():
-        weights.restore(model.head_parameters(head), saved, name)
+        checkpoints.restore(model.head_parameters(head), saved, name)
     if left := sorted(further - set(model.HEADS)):
         log.warning("%s: it learnt one pair head an objective; the first is taken, not %s", name, ", ".join(left))
     model.fresh = tuple(head for head, new in fresh.items() if new)
@@ -152,7 +156,7 @@ def start_from(
     Args:
         context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
         members: pair heads, one for each objective of a union; 1 is a shared one, and of a run that has more it is the first.
-        joint: the shape of a joint model (`joints.shape`); None: a pair model, also from the backbone of a joint one.
+        joint: the shape of a joint model (`joint.shape`); None: a pair model, also from the backbone of a joint one.
     Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
         trained.
     """
@@ -160,7 +164,7 @@ def start_from(
         if generator:
             raise ValueError(f"generator: {name} has its own, got {generator}")
         model = MADE_HERE[name](tokenizer, seed, mlm)
-        model = joints.over(model, joint, seed) if joint else model
+        model = joint_models.over(model, joint, seed) if joint else model
         model.give_members(members)
     else:
         model = load(name, mlm, keep_head, seed, generator, members, joint or False)
@@ -238,8 +242,8 @@ def _near_uniform(masked: nn.Module, backbone: nn.Module) -> None:
 
 
 def _assemble(pair, masked, tokenizer, fresh=()) -> PairEncoder:
-    backbone = heads.take_backbone(pair)
+    backbone = pair_models.take_backbone(pair)
     if masked is not None:
-        heads.share_embeddings(masked, backbone)
-        heads.take_backbone(masked)
+        pair_models.share_embeddings(masked, backbone)
+        pair_models.take_backbone(masked)
     return PairEncoder(backbone, pair, masked, tokenizer, fresh)

@@ -15,8 +15,8 @@ from safetensors.torch import save_file
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from . import disk, packing, weights
-
+from ..inputs import packing
+from ..io import checkpoints, disk
 
 
 class Given(nn.Module):
@@ -157,14 +157,14 @@ class PairEncoder(nn.Module):
         Args:
             untrained: heads that are left out, because nothing was learnt with them: whoever loads the model starts them anew.
         """
-        with disk.whole_folder(folder) as part, weights.quiet():
+        with disk.whole_folder(folder) as part, checkpoints.quiet():
             self.write(part, [head for head in self.HEADS if head not in untrained])
         return Path(folder)
 
     def write(self, folder: Path, learnt: list[str]) -> None:
         """The files of `save`."""
         self.backbone.save_pretrained(folder)
-        save_file({name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()}, folder / weights.HEAD)
+        save_file({name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()}, folder / checkpoints.HEAD)
         self.tokenizer.save_pretrained(folder)
 
 
@@ -205,8 +205,8 @@ def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | N
     Raises: ValueError for a backbone without token types.
 
     Example:
-        >>> from asutil.encoders import tiny
-        >>> from asutil.tokenizers import train_tokenizer
+        >>> from asutil.models.loading import tiny
+        >>> from asutil.corpus.tokenizers import train_tokenizer
         >>> model = tiny(train_tokenizer(["a few words"], 300))
         >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
         (True, False, 3, ('pair', 'mlm', 'types'))
@@ -219,7 +219,7 @@ def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | N
         typed = "token_type_ids" in getattr(model.tokenizer, "model_input_names", ["token_type_ids"])
         offset = 0.0 if typed and not alone else weight[0].detach()
         std = config.initializer_range if std is None else std
-        with weights.seeded(seed):
+        with checkpoints.seeded(seed):
             weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * std)
         model.fresh += ("types",)
     for reader, table in zip(readers, tables):

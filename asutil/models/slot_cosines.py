@@ -11,7 +11,9 @@ import torch
 from torch.nn.functional import normalize
 from transformers import RobertaConfig
 
-from . import encoders, groups, heads, inputs, joints, questions
+from ..data import answers
+from ..inputs import batches, groups
+from . import heads, joint, loading, pair
 
 ONE_VECTOR = 0.999  # a mean cosine above it: slots are one vector
 EXAMPLES = 16  # inputs that are looked at
@@ -24,7 +26,7 @@ log = logging.getLogger(__name__)
 
 
 @torch.no_grad()
-def slot_cosines(model: joints.JointEncoder, batch: dict) -> pd.DataFrame:
+def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
     """Cosines between the embeddings E_i and E_j of two slots of one input, after the embedding layer (0) and after each layer.
 
     Args:
@@ -38,12 +40,12 @@ def slot_cosines(model: joints.JointEncoder, batch: dict) -> pd.DataFrame:
     few = {name: batch[name][:EXAMPLES].to(device) for name in names}
     training = model.training
     model.eval()
-    layers = heads.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True).hidden_states
+    layers = pair.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True).hidden_states
     model.train(training)
     rows = []
     for layer in layers:
         hidden = layer.flatten(0, 1).float()
-        vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joints.slot_means(hidden, few)}
+        vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joint.slot_means(hidden, few)}
         row = {}
         for pooling in POOLINGS:
             found = between(vectors[pooling], few["firsts"] >= 0)
@@ -59,9 +61,9 @@ def between(vectors: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
     return (unit @ unit.mT)[pairs]
 
 
-def measured(model: heads.PairEncoder, batch: dict) -> pd.DataFrame | None:
+def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
     """`slot_cosines` of a model that has slots, with a warning where they are one vector; None for any other model."""
-    if not isinstance(model, joints.JointEncoder) or model.HEADS[0] not in heads.EVIDENCE:
+    if not isinstance(model, joint.JointEncoder) or model.HEADS[0] not in heads.EVIDENCE:
         return None
     table, pooling = slot_cosines(model, batch), model.shape["pooling"]
     last = table[pooling].iloc[-1]
@@ -75,7 +77,7 @@ def measured(model: heads.PairEncoder, batch: dict) -> pd.DataFrame | None:
     return table
 
 
-def figures(model: heads.PairEncoder, table: pd.DataFrame | None) -> dict:
+def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
     """What a record says of `measured`; nothing for a model without slots."""
     if table is None:
         return {}
@@ -92,25 +94,25 @@ def joint_model(name: str, init: float | None = None, tokenizer=None, k: int = 5
         init: standard deviation of fresh slot types; the backbone's initializer_range where it is left out.
         tokenizer: of RANDOM, the architecture of RoBERTa-Base with random weights.
     """
-    wanted = joints.shape(True, "ie_k", k, (k + 1) * slot_tokens, "linear", "absolute", init=init)
+    wanted = joint.shape(True, "ie_k", k, (k + 1) * slot_tokens, "linear", "absolute", init=init)
     if name == RANDOM:
         ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
         config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=514, type_vocab_size=1, **ids)
-        return joints.over(encoders.from_config(config, tokenizer, seed, mlm=False), wanted, seed)
-    model = encoders.load(name, seed=seed)
-    return model if isinstance(model, joints.JointEncoder) else joints.over(model, wanted, seed)
+        return joint.over(loading.from_config(config, tokenizer, seed, mlm=False), wanted, seed)
+    model = loading.load(name, seed=seed)
+    return model if isinstance(model, joint.JointEncoder) else joint.over(model, wanted, seed)
 
 
-def of(name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=None) -> tuple[joints.JointEncoder, pd.DataFrame]:
+def of(name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=None) -> tuple[joint.JointEncoder, pd.DataFrame]:
     """`slot_cosines` of any model (`joint_model`) on the first groups of a data set that fill all slots, and the model.
 
     >>> slot_cosines.of("sentence-transformers/all-MiniLM-L6-v2")[1]  # doctest: +SKIP
     """
     model = joint_model(name, init, tokenizer)
     k, slot_tokens = model.shape["k"], model.shape["slot_tokens"]
-    read = groups.Groups(model.tokenizer, questions.load(dataset)["test"], k)
+    read = groups.Groups(model.tokenizer, answers.load_answers(dataset)["test"], k)
     members = read.members(np.arange(len(read)))
     members = members[(members >= 0).all(1)][:EXAMPLES]
     joined = read.join(members, (k + 1) * slot_tokens)
-    (batch,) = inputs.micro_batches(joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens)
+    (batch,) = batches.micro_batches(joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens)
     return model, slot_cosines(model, batch)

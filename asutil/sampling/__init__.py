@@ -9,7 +9,12 @@ from . import mspp as mspp  # it tells `Sampler` of its own class
 __getattr__ = names_of(
     __name__,
     {
-        "sampler": ("OBJECTIVES", "Sampler", "heads_of", "read_by",),
+        "sampler": (
+            "OBJECTIVES",
+            "Sampler",
+            "heads_of",
+            "read_by",
+        ),
         "mspp": ("MultiSentenceSampler",),
     },
 )

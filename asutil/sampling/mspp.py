@@ -2,9 +2,10 @@
 
 import numpy as np
 
-from . import inputs
-from .draws import below, keyed, permuted
-from .sampling import REDRAWS, WALK, Sampler
+from ..draws import below, keyed, permuted
+from ..inputs import pairs
+from ..inputs import ragged as ragged_ids
+from .sampler import REDRAWS, WALK, Sampler
 from .spans import EASY, HARD, POSITIVE, Spans
 
 BLOCK = 1 << 16  # groups that are looked at together when anchors are sought
@@ -212,11 +213,11 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
 
     # -------------------------------------------------------------- batches
 
-    def joined(self, made: Spans) -> inputs.Ragged:
+    def joined(self, made: Spans) -> ragged_ids.Ragged:
         """Token ids of groups without padding."""
-        return inputs.join_slots(self.corpus, made.ranges, self.template, self.slot_tokens)
+        return pairs.join_slots(self.corpus, made.ranges, self.template, self.slot_tokens)
 
-    def batch(self, indices) -> inputs.Batch:
+    def batch(self, indices) -> ragged_ids.Batch:
         """Token ids with every text padded to L. Shapes: input_ids, token_type_ids (B, S*L), lengths (B, S), labels (B, k)."""
         ragged, labels = self.ragged(indices)
         return ragged.slotted(self.template.pad, labels, self.slot_tokens)

@@ -5,7 +5,7 @@ A rule is a few formulas over a whole batch; `sampling.Sampler` does what all of
 
 import numpy as np
 
-from .draws import below, keyed
+from ..draws import below, keyed
 
 # max_tokens: the longest input, where none is given. hard: whether negatives may come from the anchor's document. paragraphs: how many
 # with enough sentences the document must have. negatives: how many there are in a group, where the rule leaves no choice.

@@ -9,8 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from . import inputs
-from .draws import below, keyed, permuted
+from ..corpus import tokenizing
+from ..draws import below, keyed, permuted
+from ..inputs import pairs
+from ..inputs import ragged as ragged_ids
+from ..inputs.template import Template
 from .objectives import RULES, UNIONS, Contextual, dpc, mspp, one, sdc, sop
 from .spans import EASY, HARD, POSITIVE, Example, Spans
 
@@ -356,7 +359,7 @@ class Sampler:
 
     def _hashes(self, ranges):
         lengths = (ranges[..., 1] - ranges[..., 0]).reshape(len(ranges), -1)
-        rows = inputs.gathered(ranges[..., 0].ravel(), lengths.ravel())
+        rows = tokenizing.gathered(ranges[..., 0].ravel(), lengths.ravel())
         return self.corpus.hashes[rows], np.repeat(np.arange(len(ranges)), lengths.sum(1))
 
     # -------------------------------------------------------------- examples and batches
@@ -365,19 +368,19 @@ class Sampler:
         return self.spans([i]).example(self.corpus)
 
     @cached_property
-    def template(self) -> inputs.Template:
-        return inputs.Template.of(self.corpus.tokenizer, self.parts)
+    def template(self) -> Template:
+        return Template.of(self.corpus.tokenizer, self.parts)
 
-    def joined(self, made: Spans) -> inputs.Ragged:
+    def joined(self, made: Spans) -> ragged_ids.Ragged:
         """Token ids of spans without padding."""
-        return inputs.join_ranges(self.corpus, made.ranges, self.template, self.max_tokens)
+        return pairs.join_ranges(self.corpus, made.ranges, self.template, self.max_tokens)
 
-    def ragged(self, indices) -> tuple[inputs.Ragged, np.ndarray]:
+    def ragged(self, indices) -> tuple[ragged_ids.Ragged, np.ndarray]:
         """Token ids of some examples without padding, and their labels (B,)."""
         made = self.spans(indices)
         return self.joined(made), made.labels
 
-    def batch(self, indices) -> inputs.Batch:
+    def batch(self, indices) -> ragged_ids.Batch:
         """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
         ragged, labels = self.ragged(indices)
         return ragged.padded(self.template.pad, labels)

@@ -6,12 +6,13 @@ import torch
 from torch.nn.functional import normalize
 from tqdm.auto import tqdm
 
-from . import answers, draws
-from .evidence import KINDS
-from .evidence_models import EvidenceFinder
-from .long_batches import by_length, padded, parts_by_length, stacked
-from .long_inputs import Contexts
-from .template import Template
+from .. import draws
+from ..data.long_questions import KINDS
+from ..inputs.long import Contexts
+from ..inputs.long_batches import by_length, padded, parts_by_length, stacked
+from ..inputs.template import Template
+from ..metrics import answers
+from ..models.finder import EvidenceFinder
 
 LONGEST_SPAN = 30  # tokens of an answer that is read off its start and end
 LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)

@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import torch
 
-from . import losses, metrics, ranking
-from .questions import Candidate, Question
+from .. import losses
+from ..data.answers import Candidate, Question
+from ..metrics import rankings
+from . import rank as ranking
 
 SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
 RANK_BY = (*SIMILARITIES, "probability")
@@ -81,7 +83,7 @@ class Nearest:
 
         Args:
             questions: any iterable of `Question`s, read once.
-            folder: keep finished windows here, so that a scoring that was stopped goes on (as `ranking.Ranker.score`).
+            folder: keep finished windows here, so that a scoring that was stopped goes on (as `rank.Ranker.score`).
         Returns: DataFrame with question_id, candidate_id, label (int8), score and a column for each readout (float32), in the order given.
         """
         return ranking.windowed(questions, self._window, progress, folder, folder and self._identity())
@@ -121,4 +123,4 @@ def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
     """
     table = next(iter(scores.values()))
     readouts = [name for name in RANK_BY if name in table]
-    return {by: {split: metrics.of(table.assign(score=table[by])).record() for split, table in scores.items()} for by in readouts}
+    return {by: {split: rankings.of(table.assign(score=table[by])).record() for split, table in scores.items()} for by in readouts}

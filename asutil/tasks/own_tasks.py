@@ -8,7 +8,13 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
-from . import corpus, encoders, objectives, rundir, sampling, sources, tokenizers, training, weights
+from ..corpus import index as corpus_index
+from ..corpus import sources, tokenizers
+from ..io import checkpoints, rundir
+from ..models import loading
+from ..sampling import objectives
+from ..sampling import sampler as samplers
+from ..training import loop
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
@@ -24,7 +30,7 @@ class OwnTask(nn.Module):
 
     def __init__(self, name: str, objective: str):
         super().__init__()
-        self.model, fresh = weights.with_head(RELEASED[objective], weights.source(name), name)
+        self.model, fresh = checkpoints.with_head(RELEASED[objective], checkpoints.source(name), name)
         if fresh:
             raise ValueError(f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected")
         self.tokenizer = tokenizers.load_tokenizer(name)
@@ -55,7 +61,7 @@ def _objective(model: str, asked: str | None) -> str:
         own = rundir.read_record(folder)["settings"].get("objective")
         known = [own, *objectives.UNIONS.get(own, ())]
         asked = asked or own
-    if asked not in known or asked not in sampling.OBJECTIVES:
+    if asked not in known or asked not in samplers.OBJECTIVES:
         raise ValueError(f"objectives: {model} can be asked for {', '.join(map(str, known))}; got {asked}")
     return asked
 
@@ -66,7 +72,7 @@ def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
     Args:
         mlm: whether the run learnt masked language modelling.
     """
-    return encoders.load(model, mlm=mlm) if rundir.find(model) is not None else OwnTask(model, objective)
+    return loading.load(model, mlm=mlm) if rundir.find(model) is not None else OwnTask(model, objective)
 
 
 def measured(
@@ -90,18 +96,18 @@ def measured(
         titles = sources.read_titles(s.exclude_titles)
         form = {"text_column": s.text_column, "paragraph_separator": s.paragraph_separator, "exclude_titles": titles}
         form |= {"splitter": s.splitter, "min_sentence_chars": s.min_sentence_chars}
-        index = corpus.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
+        index = corpus_index.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
         options = {"hard_negatives": s.hard_negatives, "negatives": s.negatives, "max_tokens": longest or s.max_tokens}
         options |= {"same_paragraph_before": s.same_paragraph_before and objective in ("ssp", "all")}
         options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
-        sampler = sampling.Sampler(index, objective, seed, split="validation", **options)
+        sampler = samplers.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
-        measures = training.validate(model, sampler, examples, micro_tokens, seed)
+        measures = loop.validate(model, sampler, examples, micro_tokens, seed)
         found[f"{Path(name).name}, {objective}"] = {**measures, **shared_words(sampler, examples), "examples": examples}
     return found
 
 
-def shared_words(sampler: sampling.Sampler, size: int) -> dict:
+def shared_words(sampler: samplers.Sampler, size: int) -> dict:
     """What counting shared words reaches on the first `size` examples: the line that a trained model should pass.
 
     score = cosine of the TF-IDF vectors of the first part and of the second one, of mspp of each candidate.
@@ -124,5 +130,5 @@ def shared_words(sampler: sampling.Sampler, size: int) -> dict:
         return {}
     scores = vectorizer.transform(firsts).multiply(vectorizer.transform(others)).sum(1)
     labels = np.array(labels)
-    measures = training.order_metrics(sampler, labels, np.asarray(scores).reshape(labels.shape))
+    measures = loop.order_metrics(sampler, labels, np.asarray(scores).reshape(labels.shape))
     return {f"{name}_tfidf": measures[name] for name in ("auc", "rank_1") if name in measures}

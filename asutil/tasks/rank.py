@@ -11,10 +11,14 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import corpus, disk, groups, hub, inputs, weights
-from .encoders import PairEncoder, check_length, usual_length
-from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
-from .questions import Candidate, Question
+from ..corpus import index
+from ..data.answers import Candidate, Question
+from ..inputs import batches, groups
+from ..inputs import pairs as input_pairs
+from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
+from ..io import checkpoints, disk, hub
+from ..models.loading import check_length, usual_length
+from ..models.pair import PairEncoder
 
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
 log = logging.getLogger(__name__)
@@ -37,11 +41,11 @@ class Ranker:
         """How many candidates a joint model reads at once; None for a model of another kind."""
         return (getattr(self.model.backbone.config, "joint", None) or {}).get("k")
 
-    def inputs_of(self, questions) -> "inputs.Pairs | groups.Groups":
+    def inputs_of(self, questions) -> "input_pairs.Pairs | groups.Groups":
         """The candidates of some questions as the model reads them."""
         if self.joint_k:
             return groups.Groups(self.model.tokenizer, questions, self.joint_k)
-        return inputs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
+        return input_pairs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
 
     def rank(self, question: str, candidates: list[str], contexts: list[tuple] | None = None) -> list[tuple[int, float]]:
         """Candidates in order, best first: (its number, its score); equal scores keep the order given.
@@ -99,7 +103,7 @@ class Ranker:
         self.model.eval()
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # the body's; heads are float32 by themselves
             # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-            for batch in inputs.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, budget):
+            for batch in batches.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, budget):
                 places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]  # of full slots; found here, a GPU would have to be waited for
                 batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
                 rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)
@@ -117,8 +121,8 @@ class Ranker:
         """What scores follow from beside the questions: weights, architecture, tokenizer, length, and the device's arithmetic."""
         config = self.model.backbone.config.to_dict()
         config = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")}
-        settings = [config, corpus.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
-        return weights.fingerprint(settings, self.model.backbone, getattr(self.model, self.model.HEADS[0]))
+        settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
+        return checkpoints.fingerprint(settings, self.model.backbone, getattr(self.model, self.model.HEADS[0]))
 
 
 def windowed(questions: Iterable, score, progress=True, folder=None, scored_by: str | None = None, context=False) -> pd.DataFrame:

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import torch
 
-from . import embedding, encoders, heads, nearest, rundir, weights
-from .ranking import Ranker
+from ..io import checkpoints, rundir
+from ..models import embedder, heads, loading
+from . import nearest
+from .rank import Ranker
 
 
 def load_ranker(name: str | Path, device: str | None = None):
@@ -13,15 +15,15 @@ def load_ranker(name: str | Path, device: str | None = None):
 
     Args:
         device: "cpu" or "cuda"; a GPU where there is one, if left out.
-    Returns: a `ranking.Ranker`; of a model that embeds each text by itself a `nearest.Nearest`.
+    Returns: a `rank.Ranker`; of a model that embeds each text by itself a `nearest.Nearest`.
     Raises: ValueError for a model that never learned to rank (its pair head would be random).
     """
-    path = weights.source(name)
-    if embedding.saved_settings(path):
-        return nearest.Nearest(embedding.load(name, device))
+    path = checkpoints.source(name)
+    if embedder.saved_settings(path):
+        return nearest.Nearest(embedder.load(name, device))
     if Path(path).name == "model" and not Path(path).is_dir():
         raise ValueError(f"{Path(path).parent.name} holds an untrained encoder as it was given: it keeps no model of its own")
-    model = encoders.load(name)
+    model = loading.load(name)
     if model.HEADS[0] in model.fresh:
         raise ValueError(f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})")
     folder = Path(path).parent

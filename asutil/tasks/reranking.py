@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import metrics, questions, rundir
-from .questions import Question
-from .rundir import RUNGS
+from ..data import answers
+from ..data.answers import Question
+from ..io import rundir
+from ..io.rundir import RUNGS
+from ..metrics import rankings
 
 ROW = ["question_id", "candidate_id", "label"]
 SAME = ("dataset", "protocol", "question_limit")  # settings that decide which questions a run ranks
@@ -67,7 +69,7 @@ def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
     return tables[0]
 
 
-def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = None) -> questions.Split:
+def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = None) -> answers.Split:
     """The test questions that a run has ranked, with their text.
 
     Args:
@@ -79,9 +81,9 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
     if dataset is None and settings["dataset"].startswith("own:"):
         raise ValueError(f"dataset: a record keeps no path, name the file or folder of {settings['dataset']} again")
     dataset = dataset or settings["dataset"]
-    if (came := questions.fingerprint(dataset)) != expected:
+    if (came := answers.fingerprint(dataset)) != expected:
         raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: fingerprint {expected} expected, got {came}")
-    split = questions.load(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
+    split = answers.load_answers(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
     _same(scores, split.frame(), record["name"], dataset)
     return split
 
@@ -205,7 +207,7 @@ def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     return first.assign(score=-place.where(again, place + above).to_numpy(np.float32))
 
 
-def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dict[str, metrics.Ranking]:
+def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dict[str, rankings.Ranking]:
     """P@1, MAP and MRR before and after, on whole lists and on the k alone, and what no order of the k can pass.
 
     On the k alone a question whose k candidates are all wrong counts as zero; `empty_questions` says how many these are, and the
@@ -218,15 +220,15 @@ def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dic
     Returns: by the keys of NAMES.
     """
     return {
-        "test": metrics.of(whole),
-        "top_k": metrics.of(top, empty="zero"),
-        "first": metrics.of(first),
-        "first_top_k": metrics.of(top.assign(score=top.first_score), empty="zero"),
-        "ceiling": metrics.of(spliced(first, top.assign(score=top.label))),
+        "test": rankings.of(whole),
+        "top_k": rankings.of(top, empty="zero"),
+        "first": rankings.of(first),
+        "first_top_k": rankings.of(top.assign(score=top.first_score), empty="zero"),
+        "ceiling": rankings.of(spliced(first, top.assign(score=top.label))),
     }
 
 
-def table(found: dict[str, metrics.Ranking]) -> pd.DataFrame:
+def table(found: dict[str, rankings.Ranking]) -> pd.DataFrame:
     """What `measured` gives, one line each under its full name, the metrics times 100."""
     lines = pd.DataFrame({words: found[name].record() for name, words in NAMES.items()}).T
     shown = lines[["p@1", "map", "mrr"]].mul(100).round(2)

@@ -3,8 +3,8 @@
 A folder of vectors has `vectors.f32`, (N, H) numbers, and `texts.arrows`, an Arrow stream with the columns id and text, both
 memory-mapped, and `vectors.json`, which has their encoder, shape, sizes and hashes.
 
-    python -m asutil.vectors embed answers.jsonl --model RUN --out answers
-    python -m asutil.vectors search answers --model RUN --question "Where does the river rise?"
+    python -m asutil.tasks.vectors embed answers.jsonl --model RUN --out answers
+    python -m asutil.tasks.vectors search answers --model RUN --question "Where does the river rise?"
 """
 
 import argparse
@@ -23,7 +23,8 @@ import pyarrow as pa
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from . import disk, files, hub, sources
+from ..corpus import sources
+from ..io import disk, files, hub
 
 BY = ("dot", "cosine", "distance")
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
@@ -341,9 +342,9 @@ def _parquet(path: Path) -> Iterator[tuple[str, dict]]:
 
 def _loaded(kind: str, name: str):
     """The encoder that the command line names; torch is imported here, not with the module."""
-    from . import embedding, sentence_encoders
+    from ..models import elsewhere, embedder
 
-    return embedding.load(name) if kind == "transformer" else sentence_encoders.load(kind, name)
+    return embedder.load(name) if kind == "transformer" else elsewhere.load(kind, name)
 
 
 def _search(given) -> None:
@@ -370,7 +371,7 @@ def _shown(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.vectors", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m asutil.tasks.vectors", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     model = argparse.ArgumentParser(add_help=False)
     model.add_argument("--model", required=True, help="a run of notebooks/embed.ipynb, or a folder that one was saved in")

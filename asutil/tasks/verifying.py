@@ -12,25 +12,22 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
-from . import inputs, metrics
-from .claim_slots import Pairs, Slots
-from .claims import LABELS, Claim
-from .heads import POOLED
-from .inputs import TOKENS_ON_CPU, TOKENS_ON_GPU
-from .joints import JointEncoder
-from .ragged import Ragged
-from .template import Template
-from .tokenizing import tokenized
+from ..data.claims import LABELS, Claim
+from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
+from ..inputs.slots import Pairs, Slots
+from ..metrics import rankings
+from ..models.heads import POOLED
+from ..models.joint import JointEncoder
 
 CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns of a table of scores
 UNKNOWN = -1  # the label of a claim in a blind test set
 WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounded by it
 
+
 def inputs_of(model: JointEncoder, claims: Sequence[Claim]) -> Slots:
     """Claims as the model reads them."""
     kind = Pairs if model.HEADS[0] in POOLED else Slots
     return kind(model.tokenizer, claims, model.shape["k"])
-
 
 
 # ------------------------------------------------------------------ verdicts
@@ -79,7 +76,7 @@ def predictions(scores: pd.DataFrame) -> np.ndarray:
 
 def measured(scores: pd.DataFrame) -> dict:
     """Label accuracy, F1 of each verdict and the majority's share, of rows of `predict`."""
-    return metrics.verification(scores["label"], predictions(scores))
+    return rankings.verification(scores["label"], predictions(scores))
 
 
 def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
@@ -90,7 +87,7 @@ def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
 def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:
     """What it gives to answer every claim with the most frequent label of the training side."""
     ((most, _),) = Counter(claim.label for claim in train).most_common(1)
-    return metrics.verification([claim.label for claim in claims], [most] * len(claims))
+    return rankings.verification([claim.label for claim in claims], [most] * len(claims))
 
 
 # ------------------------------------------------------------------ claims and labels

@@ -5,6 +5,10 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "loop": ("order_metrics", "train", "validate",),
+        "loop": (
+            "order_metrics",
+            "train",
+            "validate",
+        ),
     },
 )

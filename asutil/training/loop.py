@@ -16,9 +16,12 @@ import torch
 from tqdm.auto import tqdm
 from transformers import TrainingArguments
 
-from . import inputs, metrics, packing, ranks
+from ..inputs import batches as input_batches
+from ..inputs import packing
+from ..io.checkpoints import seeded
+from ..metrics import rankings
+from . import processes
 from .trainer import StepTrainer, micro_loss, newest_checkpoint
-from .weights import seeded
 
 WAIT = 24 * 3600  # seconds that processes wait for one another: as long as the first one evaluates
 
@@ -51,7 +54,7 @@ def train(
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
-        model: a `heads.PairEncoder`, or one with a `micro_loss` of its own and `loss_weights`, the weight of each of its parts.
+        model: a `pair.PairEncoder`, or one with a `micro_loss` of its own and `loss_weights`, the weight of each of its parts.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
             "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated layout are packed, where the
             backbone can take that. `batches.micro_tokens` is lowered where there are fewer micro-batches than processes, and where a GPU's
@@ -63,15 +66,16 @@ def train(
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
     Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step",
         best_metric} or None, "log": [one dict a line of log.jsonl]}.
-    Several GPUs train together: in the run folder of a notebook their processes are started here (`ranks.launch`), elsewhere by torchrun.
+    Several GPUs train together: in the run folder of a notebook their processes are started here (`processes.launch`), elsewhere by
+    torchrun.
 
     Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
         RuntimeError for processes that were started without knowing of each other.
     Deviation: D-124, the norm of all gradients is clipped; D-126, patience; D-127, AdamW for Adam; D-128, bf16 for fp16.
     """
-    ranks.check()
-    if ranks.wanted(folder):
-        ranks.launch(folder)  # what they leave is a checkpoint of the last step, taken up below
+    processes.check()
+    if processes.wanted(folder):
+        processes.launch(folder)  # what they leave is a checkpoint of the last step, taken up below
     if precision not in ("auto", "fp32", "bf16"):
         raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {precision!r}')
     if not len(batches):
@@ -98,7 +102,7 @@ def train(
         max_grad_norm=1.0,
         bf16=bf16,
         use_cpu=not gpu,
-        ddp_backend="gloo" if ranks.count() > 1 and not gpu else None,
+        ddp_backend="gloo" if processes.count() > 1 and not gpu else None,
         ddp_timeout=WAIT,
         dataloader_num_workers=2 if gpu else 0,
         seed=seed,
@@ -106,7 +110,7 @@ def train(
         logging_nan_inf_filter=False,
         save_steps=save_every,
         report_to="none",
-        disable_tqdm=not (progress and ranks.first()),
+        disable_tqdm=not (progress and processes.first()),
     )
     settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
     usual = {"mlm": mlm_weight, "objective": objective_weight} | ({"detection": detection_weight} if hasattr(model, "detection") else {})
@@ -115,7 +119,7 @@ def train(
     if packs and (gpu if compile is None else compile):
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     if trainer.args.world_size > 1 and hasattr(batches, "micro_tokens"):
-        batches.micro_tokens = ranks.share(batches[0]["micro"], batches.micro_tokens, trainer.args.world_size)
+        batches.micro_tokens = processes.share(batches[0]["micro"], batches.micro_tokens, trainer.args.world_size)
     with trainer.args.main_process_first(desc="taking up the newest checkpoint"):
         checkpoint = newest_checkpoint(folder / "checkpoints")
         trainer.continue_from(checkpoint)
@@ -142,7 +146,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Deviation: D-72; D-106, auc and rank_1.
     """
     masks = getattr(model, "generator", getattr(model, "mlm", True)) is not None
-    batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **({} if masks else {"mlm_share": 0}))
+    batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **({} if masks else {"mlm_share": 0}))
     rows, labels, logits, members, parts, counts = [], [], [], [], [], []
     training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -164,7 +168,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     order = np.concatenate(rows).argsort()
     labels, logits = torch.cat(labels)[order].numpy(), torch.cat(logits)[order].numpy()
     predictions = logits.argmax(-1)
-    found = metrics.classification(labels.ravel(), predictions.ravel()) | order_metrics(sampler, labels, logits[..., 1] - logits[..., 0])
+    found = rankings.classification(labels.ravel(), predictions.ravel()) | order_metrics(sampler, labels, logits[..., 1] - logits[..., 0])
     for number, member in enumerate(sampler.members if members else []):
         if (its := torch.cat(members)[order].numpy() == number).any():
             found[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[its].mean())
@@ -183,5 +187,5 @@ def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
     labels, scores, whole = labels.ravel(), scores.ravel(), labels.size // each * each
     if not whole or labels.all():
         return {}
-    ranked = metrics.ranking(np.arange(whole) // each, labels[:whole], scores[:whole])
-    return {"auc": metrics.auc(labels, scores), "rank_1": ranked.p_at_1, "rank_1_chance": float(labels[:whole].mean())}
+    ranked = rankings.ranking(np.arange(whole) // each, labels[:whole], scores[:whole])
+    return {"auc": rankings.auc(labels, scores), "rank_1": ranked.p_at_1, "rank_1_chance": float(labels[:whole].mean())}

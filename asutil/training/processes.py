@@ -40,7 +40,7 @@ def check() -> None:
     if alone and {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys():
         raise RuntimeError(
             "several processes were asked for and one was started (accelerate launch --cpu does that, whatever --num_processes says): "
-            "use torchrun --nproc_per_node <processes> -m asutil.processes notebooks/<notebook>.ipynb -p <name> <value>"
+            "use torchrun --nproc_per_node <processes> -m aslab.processes notebooks/<notebook>.ipynb -p <name> <value>"
         )
     if alone and count() > 1:
         raise RuntimeError(f"WORLD_SIZE is {count()} but RANK is not set: start the processes with torchrun")
@@ -104,7 +104,7 @@ def launch(folder: str | Path) -> None:
 
     processes = os.environ.get(PROCESSES, str(torch.cuda.device_count()))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}", "--local-ranks-filter=0"]
-    command += ["-m", "asutil.processes", str(folder)]
+    command += ["-m", "aslab.processes", str(folder)]
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"})
     try:
         _shown(started.stdout)

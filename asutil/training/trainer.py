@@ -17,7 +17,9 @@ from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
 from transformers import PrinterCallback, Trainer, TrainerCallback
 
-from . import disk, hub, losses, ranks
+from .. import losses
+from ..io import disk, hub
+from . import processes
 
 MARKER = "complete.json"
 LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")
@@ -101,7 +103,7 @@ class StepTrainer(Trainer):
         """
         weights = [self.settings[f"{part}_weight"] for part in self.parts]
         total, parts = torch.zeros((), device=self.args.device), self.sums.new_zeros(len(self.parts))
-        for number in ranks.assigned(batch["micro"], self.args.world_size)[self.args.process_index]:
+        for number in processes.assigned(batch["micro"], self.args.world_size)[self.args.process_index]:
             # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
             torch.manual_seed(step_seed(self.args.seed, self.state.global_step, number))
             micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
@@ -127,12 +129,12 @@ class StepTrainer(Trainer):
         """Half as large micro-batches from here on; the step is begun again, and its examples stay the same."""
         self.model.zero_grad()
         torch.cuda.empty_cache()
-        largest, self.cut = max(map(ranks.size, batch["micro"])), True
+        largest, self.cut = max(map(processes.size, batch["micro"])), True
         before = tokens = getattr(self.train_dataset, "micro_tokens", largest)
         found = largest
         while self.args.world_size == 1 and tokens > 1 and found == largest:
             tokens = self.train_dataset.micro_tokens = tokens // 2
-            found = max(map(ranks.size, self.train_dataset[self.state.global_step]["micro"]))
+            found = max(map(processes.size, self.train_dataset[self.state.global_step]["micro"]))
         if found == largest:
             raise torch.OutOfMemoryError(f"micro-batches of {before} tokens do not fit into memory: give a smaller micro_tokens")
         log.warning("out of memory with micro-batches of %d tokens: going on with %d", before, tokens)

@@ -24,7 +24,7 @@ from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_f
 from docutils import nodes
 from latex2mathml.converter import convert
 
-from asutil.rundir import read_record
+from asutil.io.rundir import read_record
 
 # ------------------------------------------------------------------ copies
 

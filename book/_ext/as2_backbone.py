@@ -4,7 +4,8 @@ from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed
 from docutils import nodes
 
-from asutil import disk, hub, markup, plots
+from aslab.show import markup, plots
+from asutil.io import disk, hub
 
 SOURCES["backbone"] = lambda _: sorted(hub.EMBEDDED_FOLDER.glob("*"))
 
@@ -46,7 +47,7 @@ class BackboneCommand(Shown):
 
     def show(self):
         given = " ".join(f"-p {name} {value}" for name, value in record()["given"].items())
-        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.embedded {record()['name']}"
+        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.models.embedded {record()['name']}"
         return [nodes.literal_block(text, text, language="bash")]
 
 

@@ -7,7 +7,9 @@ from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import cleaning, docstrings, objectives, records
+from aslab import records
+from asutil.corpus import cleaning, docstrings
+from asutil.sampling import objectives
 
 KINDS = {"sdc": "the first paragraph of the document", "dpc": "what is left of b's paragraph", "dslc": "the sentences next to b"}
 

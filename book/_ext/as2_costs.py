@@ -4,13 +4,16 @@ import json
 
 import as2_benchmarks
 from as2_pages import ROOT, SOURCES, Shown, boxed
+from pages import costs
 
-from asutil import costs, experiments, markup, rundir, runs
+from aslab import papers, runs
+from aslab.show import markup
+from asutil.io import rundir
 
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["costs"] = lambda _: sorted(
     path
-    for where in ("experiments/*.yml", "asutil/rungs.yml", "asutil/costs.py", "results/*/*.json", "results/*/*/*.json")
+    for where in ("experiments/*.yml", "aslab/rungs.yml", "asutil/costs.py", "results/*/*.json", "results/*/*/*.json")
     for path in ROOT.glob(where)
 )
 # (paper, what it is about, in figures as printed, where, notebook of ours, GPU-hours a run that follow from it)
@@ -108,7 +111,7 @@ def stated() -> str:
     """What the papers say of their own cost, beside what is expected here of one such run."""
     body = []
     for paper, what, said, where, notebook, theirs in STATED:
-        expected = experiments.read(paper)["rungs"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
+        expected = papers.read(paper)["rungs"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
         numbers = [f"{theirs:,.0f}" if theirs else "–", f"{expected:,}" if expected else "–"]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), what, said, where, *map(markup.number, numbers)]))
     heads = ["", "What", "As printed", "Where", "GPU-hours a run: theirs", "ours, expected"]

@@ -5,12 +5,18 @@ from html import escape
 from as2_pages import Shown, boxed, note
 from as2_vectors import arrow, box, panel, text
 from docutils import nodes
+from pages import comparisons, examples, report
+from pages.comparisons import HERE
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import changes, comparisons, draws, evidence, examples, hub, markup, records, report, rundir
-from asutil.comparisons import HERE
-from asutil.markup import NAMES
-from asutil.rows import one_of
+from aslab import records
+from aslab.papers import one_of
+from aslab.show import markup
+from aslab.show.markup import NAMES
+from asutil import draws
+from asutil.data import long_questions
+from asutil.io import hub, rundir
+from asutil.metrics import changes
 
 BEFORE = "before training"
 UNTRAINED = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
@@ -233,9 +239,9 @@ def lists(side) -> dict[str, list]:
 
 def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
     """question id -> its text, and the text of every sentence by number; nothing where the data set is not on this machine."""
-    if dataset in evidence.HUB and hub.mirror(evidence.HUB[dataset]) is None:
+    if dataset in long_questions.HUB and hub.mirror(long_questions.HUB[dataset]) is None:
         return {}
-    sides = evidence.load_evidence(dataset)
+    sides = long_questions.load_evidence(dataset)
     held = {question.id: question for question in sides["test"] or sides["dev"]}
     return {name: (held[name].text, numbered(held[name])) for name in names if name in held}
 

@@ -6,8 +6,10 @@ from html import escape
 
 import matplotlib
 from as2_pages import Shown, boxed, note
+from pages import comparisons, examples, report
 
-from asutil import comparisons, examples, experiments, plots, report
+from aslab import plan
+from aslab.show import plots
 
 NOTHING = "Where ranks moved: not run, there is no data set on which both rows have results."
 
@@ -40,7 +42,7 @@ class Curves(Shown):
 
     def show(self, paper, *rows):
         data, found = comparisons.given(paper, None, None)
-        found = found[(found.rung == "laptop") & (found.dataset != experiments.TRANSFER) & found.row.isin(rows or data["rows"])]
+        found = found[(found.rung == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])]
         ranked = found.dataset != report.PRETRAINING
         html = ""
         for title, lines in (("Pre-training", found[~ranked]), ("Fine-tuning", found[ranked])):

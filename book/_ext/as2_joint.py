@@ -8,11 +8,17 @@ import pandas as pd
 from as2_figures import drawn
 from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
+from pages import comparisons
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import claims, comparisons, disk, docstrings, experiments, markup, metrics, records, rundir
-from asutil.groups import Groups
-from asutil.questions import Candidate, Question
+from aslab import papers, records
+from aslab.show import markup
+from asutil import metrics
+from asutil.corpus import docstrings
+from asutil.data import claims
+from asutil.data.answers import Candidate, Question
+from asutil.inputs.groups import Groups
+from asutil.io import disk, rundir
 
 K, SLOT_TOKENS = 5, 64
 WIDTH = 90  # characters that are shown of a text
@@ -113,7 +119,7 @@ class JointParameters(SphinxDirective):
 
     def run(self):
         self.env.note_dependency(str(ROOT / "experiments" / "joint_inference.yml"))
-        printed = experiments.read("joint_inference")["parameters"].values()  # its RoBERTa, and its joint model with AEk
+        printed = papers.read("joint_inference")["parameters"].values()  # its RoBERTa, and its joint model with AEk
         return [nodes.raw("", boxed(parameter_table(*printed)), format="html")]
 
 
@@ -194,7 +200,7 @@ def confusion(one) -> str:
 
 
 class SlotCosines(Shown):
-    """How alike the slots of one input are, layer by layer, from the committed record of `python -m asutil.slots`."""
+    """How alike the slots of one input are, layer by layer, from the committed record of `python -m aslab.slots`."""
 
     kind = "slots"
     required_arguments = 0
@@ -204,7 +210,7 @@ class SlotCosines(Shown):
         return "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in made) or note(NOT_MEASURED)
 
 
-NOT_MEASURED = "Cosines between slots: not run. python -m asutil.slots measures them."
+NOT_MEASURED = "Cosines between slots: not run. python -m aslab.slots measures them."
 
 
 def model_name(one: dict) -> str:

@@ -11,7 +11,12 @@ BOOK = Path(__file__).resolve().parents[1]
 ROOT = BOOK.parent
 os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that it lies in
 
-from asutil import experiments, report, runs  # noqa: E402
+from pages import report  # noqa: E402
+
+from aslab import (
+    papers,
+    runs,
+)
 
 
 def card_files(_: str) -> list[Path]:
@@ -27,7 +32,7 @@ def run_files(_: str) -> list[Path]:
 
 
 def result_files(paper: str) -> list[Path]:
-    return [path for name in ([paper] if paper else experiments.papers()) for path in report.sources(name)]
+    return [path for name in ([paper] if paper else papers.papers()) for path in report.sources(name)]
 
 
 SOURCES = {"cards": card_files, "modules": module_files, "runs": run_files, "results": result_files}

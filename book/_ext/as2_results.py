@@ -1,12 +1,14 @@
-"""Directives that show results and data: records and cards in, HTML out. The tables themselves come from `asutil.report`."""
+"""Directives that show results and data: records and cards in, HTML out. The tables themselves come from `pages.report`."""
 
 from html import escape
 
 import yaml
 from as2_pages import Shown, boxed, card_files, note
 from docutils import nodes
+from pages import comparisons, report
 
-from asutil import comparisons, experiments, questions, report, runs
+from aslab import papers, plan, runs
+from asutil.data import answers
 
 
 class Verdicts(Shown):
@@ -54,7 +56,7 @@ class LaptopClaims(Shown):
 
 class Claims(Shown):
     def show(self, paper):
-        return boxed(comparisons.claims_table(paper)) if experiments.read(paper).get("claims") else []
+        return boxed(comparisons.claims_table(paper)) if papers.read(paper).get("claims") else []
 
 
 class TTests(Shown):
@@ -91,7 +93,7 @@ class Datasets(Shown):
             protocols = card.get("counts") or {"–": {}}
             name = f'<th scope="row" rowspan="{len(protocols)}"><a href="data_cards/{path.stem}.html">{escape(card["name"])}</a></th>'
             for number, (protocol, splits) in enumerate(protocols.items()):
-                sizes = [splits.get(side) for side in questions.SIDES]
+                sizes = [splits.get(side) for side in answers.SIDES]
                 shown = [f"{size['questions']:,} / {size['candidates']:,}" if size else "–" for size in sizes]
                 numbers = "".join(f'<td class="as2-number">{text}</td>' for text in shown)
                 licence = f'<td rowspan="{len(protocols)}">{escape(card["licence"])}</td>' if not number else ""
@@ -106,9 +108,9 @@ class Commands(Shown):
 
     def show(self, paper):
         lines = [f"# all rows and seeds, on two cores\nsnakemake -s experiments/Snakefile -c2 {paper}_laptop"]
-        data = experiments.read(paper)
+        data = papers.read(paper)
         for row in data["rungs"]["laptop"]["rows"]:
-            commands = [job.command for job in experiments.jobs(paper, "laptop", rows=[row], seeds=[0])]
+            commands = [job.command for job in plan.jobs(paper, "laptop", rows=[row], seeds=[0])]
             lines.append("\n".join([f"# {data['rows'][row]['name']}", *commands]))
         text = "\n\n".join(lines)
         return [nodes.literal_block(text, text, language="bash")]

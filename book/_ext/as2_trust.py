@@ -4,7 +4,7 @@ from html import escape
 
 from as2_pages import ROOT, SOURCES, Shown, boxed, note
 
-from asutil import disk
+from asutil.io import disk
 
 SOURCES["trust"] = lambda _: sorted((ROOT / "results" / "trust").glob("*.json"))
 

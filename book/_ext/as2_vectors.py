@@ -9,12 +9,17 @@ from pathlib import Path
 from as2_figures import drawn
 from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
+from pages import comparisons, examples, report, testable
 from sphinx.util.docutils import SphinxDirective
 
-from asutil import changes, comparisons, examples, experiments, hub, markup, pca, questions, report, rows, rundir, testable
-from asutil.markup import NAMES, Html
-from asutil.records import COMMITTED, HERE
-from asutil.rundir import RUNGS
+from aslab import papers, plan
+from aslab.records import COMMITTED, HERE
+from aslab.show import markup, pca
+from aslab.show.markup import NAMES, Html
+from asutil.data import answers
+from asutil.io import hub, rundir
+from asutil.io.rundir import RUNGS
+from asutil.metrics import changes
 
 MARGIN = 5.0
 DIRECTIONS = {"shows": "show"} | {word: f"are {word}" for word in ("unclear", "opposite", testable.VERDICT, "not run")}
@@ -151,14 +156,14 @@ class TripletCounts(SphinxDirective):
 
     def run(self):
         self.env.note_dependency(str(ROOT / "asutil" / "questions.py"))
-        return [nodes.raw("", boxed(triplet_table(self.arguments[0], questions.TRIPLETS)), format="html")]
+        return [nodes.raw("", boxed(triplet_table(self.arguments[0], answers.TRIPLETS)), format="html")]
 
 
 def triplet_table(protocol: str, counts: dict) -> str:
     body = []
     for (dataset, of), triplets in counts.items():
         if of == protocol:
-            pairs = questions.COUNTS[dataset][protocol]["train"][1]
+            pairs = answers.COUNTS[dataset][protocol]["train"][1]
             figures = [markup.number(said) for said in (f"{pairs:,}", f"{triplets:,}", f"{triplets / pairs:.2f}")]
             body.append(markup.line([markup.cell(NAMES[dataset], "th", scope="row"), *figures]))
     caption = "The training side: pairs of a question and a candidate, and all triplets of a question, a right and a wrong candidate."
@@ -178,7 +183,7 @@ class Readouts(Shown):
 def readout_table(data: dict, found) -> str:
     """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows appear once they have run."""
     tables = []
-    for dataset in dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"] if name not in rows.SIDES):
+    for dataset in dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"] if name not in papers.SIDES):
         body = [line for row in data["rows"] for line in readout_lines(data, found, row, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
         tables.append(markup.table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
@@ -191,7 +196,7 @@ def readout_lines(data: dict, found, row: str, dataset: str) -> list[str]:
         cells = [readout_cell(list(of_row.record), name) for name in READOUTS]
         budget = rung + (f", {source}" if source == HERE else "")
         lines.append(markup.line([head, *cells, report._seeds(data, row, of_row), budget]))
-    if not lines and not rows.untrained(data, row):
+    if not lines and not papers.untrained(data, row):
         lines.append(markup.line([head, markup.word("not run"), *["–"] * (len(READOUTS) + 1)]))
     return lines
 
@@ -214,7 +219,7 @@ class Counts(Shown):
 
     def show(self, paper, protocol):
         self.env.note_dependency(str(ROOT / "asutil" / "questions.py"))
-        return boxed(count_table(experiments.read(paper)["counts"], protocol))
+        return boxed(count_table(papers.read(paper)["counts"], protocol))
 
 
 def count_table(printed: dict, protocol: str) -> str:
@@ -222,7 +227,7 @@ def count_table(printed: dict, protocol: str) -> str:
     body = []
     for dataset, sides in printed.items():
         for place, (side, theirs) in enumerate(sides.items()):
-            ours = questions.COUNTS[dataset][protocol][side]
+            ours = answers.COUNTS[dataset][protocol][side]
             apart = [there - here for there, here in zip(theirs, ours)]
             said = ["same" if not any(apart) else " / ".join(f"{number:+,}".replace("+0", "0").replace("-", "−") for number in apart)]
             head = markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(sides)))
@@ -238,7 +243,7 @@ def _both(counts) -> str:
 
 def quoted(dataset: str, protocol: str, side: str) -> str:
     """What the protocol leaves of a side whose quotation marks are read as quoting; in words where that is not known."""
-    hub_id, protocols = questions.HUB[dataset]
+    hub_id, protocols = answers.HUB[dataset]
     if dataset not in TAB_SEPARATED:
         return "–"
     if hub.mirror(hub_id) is None:
@@ -388,7 +393,7 @@ def command_of(data: dict, rung: str, row: str, dataset: str) -> str | None:
     if row not in data["rungs"][rung]["rows"]:
         return None
     apart = lambda notebook, given: Path(f"{notebook}-{json.dumps(given, sort_keys=True, default=str)}")  # a plan asks for no real folder
-    made = experiments.jobs(data["slug"], rung, [row], data["rungs"][rung]["seeds"][:1], folder_for=apart)
+    made = plan.jobs(data["slug"], rung, [row], data["rungs"][rung]["seeds"][:1], folder_for=apart)
     return next((job.command for job in reversed(made) if job.dataset == dataset), None)
 
 

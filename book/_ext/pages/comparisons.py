@@ -5,15 +5,20 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from . import experiments, markup, questions, records, rundir, significance, testable
-from .markup import LEGEND, NAMES, Html
-from .records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
-from .records import columns as columns
-from .records import figures as figures
-from .records import reported as reported
-from .records import side as side
-from .rows import claims, claims_asked
-from .significance import Comparison
+from aslab import papers, records
+from aslab.papers import claims, claims_asked
+from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
+from aslab.records import columns as columns
+from aslab.records import figures as figures
+from aslab.records import reported as reported
+from aslab.records import side as side
+from aslab.show import markup
+from aslab.show.markup import LEGEND, NAMES, Html
+from asutil.data import answers
+from asutil.io import rundir
+from asutil.metrics import significance
+from asutil.metrics.significance import Comparison
+from pages import testable
 
 LOST = 20  # one question in so many that a better system loses: for the table of what can be seen
 
@@ -75,7 +80,7 @@ def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
 
 def given(paper: str, found: pd.DataFrame | None, folder) -> tuple[dict, pd.DataFrame]:
     """A paper's rows and its records, read anew where they are not given."""
-    return experiments.read(paper, folder), records.records(paper, folder=folder) if found is None else found
+    return papers.read(paper, folder), records.records(paper, folder=folder) if found is None else found
 
 
 # ------------------------------------------------------------------ the two tests
@@ -264,7 +269,7 @@ def two_tests_table(paper: str, found: pd.DataFrame | None = None, draws: int = 
 
 def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
     """The published gains over each backbone as HTML, with their t tests: a line a row, a column a data set."""
-    data = experiments.read(paper, folder)
+    data = papers.read(paper, folder)
     tests = printed_tests(data, metric)
     names = list(dict.fromkeys(tests.dataset))
     body = []
@@ -298,7 +303,7 @@ def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
     """
     rows = []
     for (dataset, baseline), tests in printed_tests(data, metric).groupby(["dataset", "baseline"], sort=False):
-        asked = questions.COUNTS.get(dataset, {}).get("clean", {}).get("test", (None,))[0]
+        asked = answers.COUNTS.get(dataset, {}).get("clean", {}).get("test", (None,))[0]
         if asked:
             mean, std = printed_points(data["rows"][baseline]["published"][dataset][metric], data["unit"])
             interval = [100 * x for x in significance.proportion_interval(mean / 100, asked)]
@@ -312,7 +317,7 @@ def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
 
 def limits_table(paper: str, folder=None) -> str:
     """`limits` as HTML."""
-    data, body = experiments.read(paper, folder), []
+    data, body = papers.read(paper, folder), []
     for at in limits(data).itertuples():
         figures = [f"{at.questions:,}", f"{at.mean:.1f}", f"± {at.std:.1f}", f"± {(at.high - at.low) / 2:.1f}"]
         figures += [f"{at.gain:.1f}", f"{at.gain_lost:.1f}"]
@@ -340,7 +345,7 @@ def gains_plot(paper: str, folder=None):
 
     Returns: None for a paper whose rows name no baseline.
     """
-    data = experiments.read(paper, folder)
+    data = papers.read(paper, folder)
     tests, at = printed_tests(data), limits(data).drop_duplicates("dataset").set_index("dataset")
     frame = tests.assign(name=[data["rows"][row]["name"] for row in tests.row], test="seeds, as printed")
     titles = {name: f"{NAMES.get(name, name)}, {at.questions[name]:,} questions" for name in at.index}

@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import experiments, rundir, runs
-from .disk import read_json
-from .hours import work
-from .rows import papers, read
+from aslab import plan, runs
+from aslab.hours import work
+from aslab.papers import papers, read
+from asutil.io import rundir
+from asutil.io.disk import read_json
 
 # What is assumed; the page of the book shows each.
 PEAK = 989e12  # operations a second of an H200 in bf16, dense, by its data sheet
@@ -92,11 +93,11 @@ def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
 
 def planned(paper: str, rung: str = "paper", folder=None) -> list:
     """Every run of a paper's rung: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
-    jobs, tried = experiments.jobs(paper, rung, folder_for=_place, folder=folder), {}
+    jobs, tried = plan.jobs(paper, rung, folder_for=_place, folder=folder), {}
     for job in jobs:
         if job.search:
             tried.setdefault(job.search, []).append(job)
-    return jobs + [job for tries in tried.values() for job in experiments.after(tries)]
+    return jobs + [job for tries in tried.values() for job in plan.after(tries)]
 
 
 def _place(notebook: str, parameters: dict) -> Path:
@@ -164,7 +165,7 @@ def rungs() -> pd.DataFrame:
     for paper in papers():
         for rung in read(paper).get("rungs", {}):
             jobs = planned(paper, rung)
-            lines.append({"paper": paper, "rung": rung, "runs": len(jobs), "gpu_hours": sum(map(experiments.gpu_hours, jobs))})
+            lines.append({"paper": paper, "rung": rung, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))})
     return pd.DataFrame(lines)
 
 

@@ -10,13 +10,17 @@ from html import escape
 
 import pandas as pd
 
-from . import comparisons, experiments, hub, markup, plots, questions, records, rundir, spelling
-from .changes import FATES, best_of, move_counts, rank_moves
-from .changes import fates as changes
-from .draws import choose
-from .markup import NAMES, Html
-from .records import HERE
-from .rows import SIDES
+from aslab import papers, plan, records
+from aslab.papers import SIDES
+from aslab.records import HERE
+from aslab.show import markup, plots
+from aslab.show.markup import NAMES, Html
+from asutil.data import answers
+from asutil.draws import choose
+from asutil.io import hub, rundir, spelling
+from asutil.metrics.changes import FATES, best_of, move_counts, rank_moves
+from asutil.metrics.changes import fates as changes
+from pages import comparisons
 
 # ------------------------------------------------------------------ ranked lists
 
@@ -59,7 +63,7 @@ def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *found.dataset]):
-        if dataset not in (experiments.TRANSFER, experiments.NOTEBOOKS["pretrain"], *SIDES):
+        if dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SIDES):
             known = list(comparisons.pairs(found, after, before, dataset, rundir.RUNGS))
             best += sorted(known, key=lambda p: (rundir.RUNGS.index(p.rung), len(p.seeds), p.source == HERE))[-1:]
     return best
@@ -138,9 +142,9 @@ def _chosen(fate: pd.Series, among, limit: int) -> list[str]:
 
 def at_hand(record: dict, dataset: str, question_ids) -> dict:
     """Test questions of a record's data set by id, where their text is on this machine; else nothing: the hub is not asked."""
-    if dataset not in questions.NAMES or (dataset in questions.HUB and hub.mirror(questions.HUB[dataset][0]) is None):
+    if dataset not in answers.NAMES or (dataset in answers.HUB and hub.mirror(answers.HUB[dataset][0]) is None):
         return {}
-    made_from, fingerprint = record.get("inputs", {}).get("dataset"), questions.fingerprint(dataset)
+    made_from, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint(dataset)
     if dataset == "pydocs" and made_from not in (None, fingerprint):  # other versions of packages have other texts
         return {}
     split, wanted = _test_split(dataset, record.get("settings", {}).get("protocol", "clean"), fingerprint), set(question_ids)
@@ -148,9 +152,9 @@ def at_hand(record: dict, dataset: str, question_ids) -> dict:
 
 
 @lru_cache
-def _test_split(dataset: str, protocol: str, fingerprint: str) -> questions.Split:
+def _test_split(dataset: str, protocol: str, fingerprint: str) -> answers.Split:
     """A page shows several pairs of rows on the same questions, and pydocs takes seconds to read."""
-    return questions.load(dataset, protocol)["test"]
+    return answers.load_answers(dataset, protocol)["test"]
 
 
 def _joined(question, name: str, lists) -> tuple[str, dict[str, str]]:

@@ -6,16 +6,19 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from . import comparisons, experiments, markup, rundir, spelling, testable
-from . import records as measured
-from .comparisons import given, printed_points
-from .markup import LEGEND, NAMES, Html
-from .records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, records, values
-from .rows import untrained
+from aslab import papers, plan
+from aslab import records as measured
+from aslab.papers import untrained
+from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, records, values
+from aslab.show import markup
+from aslab.show.markup import LEGEND, NAMES, Html
+from asutil.io import rundir, spelling
+from pages import comparisons, testable
+from pages.comparisons import given, printed_points
 
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = ("differs", "close", "matches", "reduced budget", testable.VERDICT, "private data", "not run", "not published")
-PRETRAINING = experiments.NOTEBOOKS["pretrain"]
+PRETRAINING = papers.NOTEBOOKS["pretrain"]
 SEEDS = 3  # that a match asks for
 # Below a figure of an own task: what needs no training.
 UNTRAINED = {
@@ -84,7 +87,7 @@ def verdict(
 def _judged(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[tuple[str, str]]:
     """The verdict of each metric of a line, and why nothing can be tested where that is the verdict; `lines` may be empty."""
     chains = [measured.chain(line) for line in lines.itertuples()]
-    exact = all(experiments.at_paper_settings(data, row, dataset, chain) for chain in chains)
+    exact = all(plan.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
     ours, asked, seeds = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines), 1 if untrained(data, row) else SEEDS
     words = {m: verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics}
@@ -307,7 +310,7 @@ def verdict_table(found: dict[str, pd.DataFrame] | None = None, links=None, fold
         found: paper -> what `records` gave. links: paper -> address of its page, by default `papers/<paper>.html`.
     """
     body, shown = [], VERDICTS[:-1]
-    for paper in experiments.papers():
+    for paper in papers.papers():
         data, own = given(paper, found and found[paper], folder)
         words = list(line_verdicts(data, own).values())
         address = (links or {}).get(paper, f"papers/{paper}.html")

@@ -7,10 +7,10 @@ from functools import cache
 
 import pandas as pd
 
-from . import significance
-from .markup import NAMES
-from .records import PER_CONTEXT, chain, columns, figures, per_question, reported, side
-from .rows import NOTEBOOKS, SIDES
+from aslab.papers import NOTEBOOKS, SIDES
+from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, side
+from aslab.show.markup import NAMES
+from asutil.metrics import significance
 
 VERDICT = "not testable here"
 CHANCE = ("random", "majority", "all_sentences")  # baselines that know nothing of the question
