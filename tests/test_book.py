@@ -38,7 +38,7 @@ class Book:
 
     def __init__(self, root: Path):
         self.root = root
-        for name in ("asutil", "experiments", "notebooks", "data_cards"):
+        for name in ("asutil", "aslab", "experiments", "notebooks", "data_cards"):
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
         shutil.copytree(ROOT / "book", root / "book", ignore=GENERATED)
         (root / "results").mkdir()
@@ -246,7 +246,7 @@ def test_deviations_are_numbered_and_found():
     assert re.findall(r"^\((D-\d+)\)=\n\*\*(D-\d+) ·", text, re.MULTILINE) == [(name, name) for name in entries]
     assert set(re.findall(r"\(#(D-\d+)\)", text)) <= {*entries}
     # wherever something depends on one of them
-    folders = ("asutil/**/*.py", "asutil/**/*.yml", "book/papers/*.md", "book/_ext/*.py", "data_cards/*.md", "notebooks/*.ipynb")
+    folders = ("asutil/**/*.py", "aslab/**/*.py", "aslab/*.yml", "book/papers/*.md", "book/_ext/**/*.py", "data_cards/*.md", "notebooks/*.ipynb")
     folders += ("experiments/*.yml", "trust/*.py")
     sources = [path for folder in folders for path in ROOT.glob(folder) if path.is_file()]
     named = {(path.name, name) for path in sources for name in re.findall(r"\bD-\d\d+", path.read_text("utf-8"))}
@@ -268,7 +268,7 @@ def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
     assert path.read_text("utf-8").split("\n")[first - 1] == lines[0]
     with pytest.raises(ValueError, match="did you mean 'mlm'"):
         as2_code.find_definition("asutil.losses.mlmm")
-    with pytest.raises(ValueError, match=r"expected asutil\.module\.function"):
+    with pytest.raises(ValueError, match=r"expected asutil\.folder\.module\.function"):
         as2_code.find_definition("os.system")
 
 

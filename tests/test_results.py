@@ -15,7 +15,7 @@ from asutil.io import disk, rundir
 @pytest.fixture
 def project(tmp_path, monkeypatch):
     """The project with runs and results of its own."""
-    for name in ("book", "notebooks", "experiments", "asutil"):
+    for name in ("book", "notebooks", "experiments", "asutil", "aslab"):
         (tmp_path / name).symlink_to(rundir.root() / name)
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
     return tmp_path

@@ -15,7 +15,7 @@ from trust import must
 from trust.payloads import PAYLOADS
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = ("asutil", "experiments", "notebooks", "data_cards", "results", "book")
+PARTS = ("asutil", "aslab", "experiments", "notebooks", "data_cards", "results", "book")
 MADE = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__", ".ipynb_checkpoints")
 PAPER, BASE, AFTER = "sentence_objectives", "roberta_base", ("roberta_ssp", "roberta_sp", "roberta_psd")
 RUN = "finetune-planted-0123456789ab"

@@ -32,7 +32,7 @@ from . import must
 
 ROOT = Path(__file__).resolve().parents[1]
 SURVIVORS = Path(__file__).with_name("survivors.yml")
-COPIED = ("asutil", "book", "experiments", "notebooks", "tests")  # without the book it is no project
+COPIED = ("asutil", "aslab", "book", "experiments", "notebooks", "tests")  # without the book it is no project
 # Which tests reach every line of a module, beside the examples in it: its own first, then the quickest.
 TESTS = {
     "sampling": ("test_sampling", "test_mspp", "test_context_sampling"),

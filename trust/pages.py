@@ -24,7 +24,7 @@ from asutil.io import disk
 from . import Broken, must, plots, traced, traced_blocks, traced_gains, traced_plots
 
 ROOT = Path(__file__).resolve().parents[1]
-COPIED = ("asutil", "book", "data_cards", "experiments", "notebooks", "results")
+COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "results")
 GENERATED = shutil.ignore_patterns("_build", "runs", "__pycache__", ".ipynb_checkpoints")
 TRACED = {
     "asked": traced_blocks.asked,

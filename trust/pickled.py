@@ -307,7 +307,7 @@ def _changed(path: Path, **values) -> None:
 
 def sources_say_nothing_unsafe() -> int:
     """No source of the project allows a pickle or remote code, read as syntax; the number of sources. Raises: Broken with what it says."""
-    folders = ("asutil", "benchmarks", "book/_ext", "notebooks")
+    folders = ("asutil", "aslab", "benchmarks", "book/_ext", "notebooks")
     files = [path for name in folders for path in sorted((ROOT / name).rglob("*.*")) if path.suffix in (".py", ".ipynb")]
     found = {path.relative_to(ROOT).as_posix(): lines for path in files if (lines := unsafe(path))}
     must(not found, f"no source should allow a pickle or remote code: {found}")

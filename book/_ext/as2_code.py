@@ -11,14 +11,18 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 PARAGRAPH = "\n\n"
+PACKAGES = ("asutil", "aslab")
 
 
 def find_definition(name: str):
-    """File, source lines and first line number of `asutil.module.name`, read with `ast`: nothing is imported."""
-    package, module, *inner = name.split(".")
-    path = ROOT / package / f"{module}.py"
-    if package != "asutil" or not inner or not path.is_file():
-        raise ValueError(f"expected asutil.module.function, got {name!r}")
+    """File, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is imported."""
+    package, *inner = name.split(".")
+    path = ROOT / package
+    while inner and path.is_dir():
+        part = inner.pop(0)
+        path = path / part if (path / part).is_dir() else path / f"{part}.py"
+    if package not in PACKAGES or not inner or not path.is_file():
+        raise ValueError(f"expected asutil.folder.module.function, got {name!r}")
     text = path.read_text("utf-8")
     node = ast.parse(text)
     for part in inner:
@@ -57,7 +61,7 @@ class Excerpt(SphinxDirective):
             lines = without_docstring(node, lines, first)
         block = nodes.literal_block("\n".join(lines), "\n".join(lines), language="python")
         caption = nodes.paragraph("", "", classes=["as2-source"])
-        caption += [nodes.literal("", f"asutil/{path.name}"), nodes.Text(f", line {first}")]
+        caption += [nodes.literal("", path.relative_to(ROOT).as_posix()), nodes.Text(f", line {first}")]
         return [block, caption]
 
 
@@ -69,17 +73,22 @@ class Api(Shown):
     optional_arguments = 99
 
     def show(self, *first):
-        paths = {path.stem: path for path in module_files("") if path.stem != "__init__"}
+        paths = {dotted(path): path for path in module_files("") if path.stem != "__init__"}
         unknown = [name for name in first if name not in paths]
         if unknown:
-            raise ValueError(f"no module asutil.{unknown[0]} (there are: {', '.join(paths)})")
+            raise ValueError(f"no module {unknown[0]} (there are: {', '.join(paths)})")
         return [module(paths[name]) for name in (*first, *(name for name in paths if name not in first))]
 
 
+def dotted(path) -> str:
+    """The name by which a module of the project is imported."""
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
 def module(path) -> nodes.section:
-    tree = ast.parse(path.read_text("utf-8"))
-    section = nodes.section(ids=[f"asutil-{path.stem}"], names=[f"asutil.{path.stem}"])
-    section += nodes.title("", "", nodes.literal("", f"asutil.{path.stem}"))
+    tree, name = ast.parse(path.read_text("utf-8")), dotted(path)
+    section = nodes.section(ids=[name.replace(".", "-").replace("_", "-")], names=[name])
+    section += nodes.title("", "", nodes.literal("", name))
     items = [public(node) for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
     html = f"<p>{inline((ast.get_docstring(tree) or '').split(PARAGRAPH)[0])}</p>" + "".join(items)
     section += nodes.raw("", html, format="html")

@@ -20,7 +20,7 @@ class Contexts(SphinxDirective):
     required_arguments = 2
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "asutil" / "objectives.py"))
+        self.env.note_dependency(str(ROOT / "asutil" / "sampling" / "objectives.py"))
         name = ".".join(self.arguments)
         try:
             html = figure(name, sentences_of(*self.arguments))

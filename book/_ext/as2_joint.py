@@ -32,8 +32,8 @@ class JointInput(SphinxDirective):
     """One question of the embedded data with its candidates, in the slots and groups that the package puts them into."""
 
     def run(self):
-        for name in ("groups", "inputs", "docstrings"):
-            self.env.note_dependency(str(ROOT / "asutil" / f"{name}.py"))
+        for name in ("inputs/groups.py", "inputs/pairs.py", "corpus/docstrings.py"):
+            self.env.note_dependency(str(ROOT / "asutil" / name))
         question = first_question()
         if question is None:
             return note("No test question of the embedded data needs two inputs.")

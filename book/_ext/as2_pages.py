@@ -13,10 +13,7 @@ os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that it l
 
 from pages import report  # noqa: E402
 
-from aslab import (
-    papers,
-    runs,
-)
+from aslab import papers, runs  # noqa: E402
 
 
 def card_files(_: str) -> list[Path]:
@@ -24,7 +21,7 @@ def card_files(_: str) -> list[Path]:
 
 
 def module_files(_: str) -> list[Path]:
-    return sorted((ROOT / "asutil").rglob("*.py"))
+    return sorted(path for package in ("asutil", "aslab") for path in (ROOT / package).rglob("*.py"))
 
 
 def run_files(_: str) -> list[Path]:

@@ -155,7 +155,7 @@ class TripletCounts(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "asutil" / "questions.py"))
+        self.env.note_dependency(str(ROOT / "asutil" / "data" / "answers.py"))
         return [nodes.raw("", boxed(triplet_table(self.arguments[0], answers.TRIPLETS)), format="html")]
 
 
@@ -218,7 +218,7 @@ class Counts(Shown):
     required_arguments = 2
 
     def show(self, paper, protocol):
-        self.env.note_dependency(str(ROOT / "asutil" / "questions.py"))
+        self.env.note_dependency(str(ROOT / "asutil" / "data" / "answers.py"))
         return boxed(count_table(papers.read(paper)["counts"], protocol))
 
 
