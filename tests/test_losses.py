@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import losses
-from trust import slow
+from tests.trust import slow
 
 
 @pytest.mark.parametrize("shape", [(7, 2), (3, 5, 2), (4, 9)])

@@ -145,7 +145,7 @@ class Split(Sequence):
         return replace(kept, report={"read": self.report["read"], "kept": kept._count(), "dropped": dropped})
 
 
-def load(name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False) -> dict[str, Split]:
+def load_answers(name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False) -> dict[str, Split]:
     """The sides of an answer sentence selection data set under a protocol.
 
     Args:

@@ -12,6 +12,7 @@ __getattr__ = names_of(
         "sampler": (
             "OBJECTIVES",
             "Sampler",
+            "context_overlap",
             "heads_of",
             "read_by",
         ),

@@ -13,7 +13,14 @@ from asutil.io import rundir
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["costs"] = lambda _: sorted(
     path
-    for where in ("experiments/*.yml", "aslab/rungs.yml", "book/_ext/pages/costs.py", "aslab/hours.py", "results/*/*.json", "results/*/*/*.json")
+    for where in (
+        "experiments/*.yml",
+        "aslab/rungs.yml",
+        "book/_ext/pages/costs.py",
+        "aslab/hours.py",
+        "results/*/*.json",
+        "results/*/*/*.json",
+    )
     for path in ROOT.glob(where)
 )
 # (paper, what it is about, in figures as printed, where, notebook of ours, GPU-hours a run that follow from it)

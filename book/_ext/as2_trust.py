@@ -1,4 +1,4 @@
-"""The directive that shows the committed figures of `python -m trust`."""
+"""The directive that shows the committed figures of `python -m tests.trust`."""
 
 from html import escape
 

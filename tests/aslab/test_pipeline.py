@@ -1,0 +1,412 @@
+"""Indexes of many shards: against the index that one process makes of the same documents, and started, killed and started again."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aslab import pipeline
+from asutil import corpus as c
+from asutil import inputs, sampling
+from asutil.corpus import index as corpus_index
+from asutil.corpus import shards, sources
+from asutil.io import disk
+
+from ..conftest import made_up_documents
+
+pytest.importorskip("datatrove", reason="needs the extra: pip install 'asutil[cluster]'")
+TASKS = 4
+OBJECTIVES = ("ssp", "sp", "psd", "all", "sdc", "mspp")
+
+
+def write(folder, documents, files=9):
+    """JSON lines with a share of the documents each."""
+    folder.mkdir()
+    for number in range(files):
+        lines = (json.dumps({"text": "\n\n".join(" ".join(p) for p in document)}) for document in documents[number::files])
+        (folder / f"{number}.jsonl").write_text("".join(line + "\n" for line in lines))
+    return folder
+
+
+def by_hand(source, tokenizer, out, tasks=TASKS, ranks=None, **options):
+    """What the executors do, without them; the tasks in another order."""
+    planned = pipeline.plan(source, tokenizer, tasks, **options)
+    tokenizer.save_pretrained(out / "tokenizer")
+    disk.write_json(out / "plan.json", planned)
+    for rank in reversed(range(planned["tasks"]) if ranks is None else ranks):
+        pipeline.Index(str(source), out).run(rank=rank)
+    return planned
+
+
+def contents(folder):
+    """The bytes of all files but datatrove's own."""
+    return {p.relative_to(folder): p.read_bytes() for p in folder.rglob("*") if p.is_file() and "datatrove" not in p.parts}
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory, documents):
+    return write(tmp_path_factory.mktemp("source") / "texts", [*documents, *made_up_documents(20, seed=5, repeated=0.2)])
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory, tokenizer):
+    folder = tmp_path_factory.mktemp("tokenizer") / "made-up"
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def named(saved):
+    from asutil.corpus import tokenizers
+
+    return tokenizers.load_tokenizer(saved)
+
+
+@pytest.fixture(scope="module")
+def whole(texts, named, tmp_path_factory):
+    """The index that one process makes."""
+    return c.build(sources.documents(texts), named, tmp_path_factory.mktemp("whole") / "index", source="own:texts")
+
+
+@pytest.fixture(scope="module")
+def parted(texts, named, tmp_path_factory):
+    out = tmp_path_factory.mktemp("parted") / "index"
+    by_hand(texts, named, out)
+    pipeline.join(out)
+    return c.Corpus.open(out, named)
+
+
+def equal(found, expected):
+    assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in corpus_index.ARRAYS)
+    assert all(found.info[name] == expected.info[name] for name in pipeline.COUNTS)
+
+
+# ------------------------------------------------------------------ many shards as one index
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 9, 10])
+def test_any_number_of_shards_is_the_index_of_the_source(texts, named, whole, tmp_path, tasks):
+    planned = by_hand(texts, named, tmp_path / "index", tasks)
+    pipeline.join(tmp_path / "index")
+    built = c.Corpus.open(tmp_path / "index", named)
+    equal(built, whole)
+    assert planned["unit"] == ("documents" if tasks == 10 else "files")
+    assert len(built.info["shards"]) == tasks and built.info["limit"] is None and built.info["source"] == "own:texts"
+
+
+def test_a_limit_and_several_sources(texts, named, tmp_path, documents):
+    other = tmp_path / "own, with a comma"
+    other.mkdir()
+    for number in (3, 4):
+        shutil.copy(texts / f"{number}.jsonl", other)
+    cases = [(texts, {"limit": 7}, "documents"), (other, {}, "files"), (f"{texts / '8.jsonl'}, {texts / '1.jsonl'}", {}, "files")]
+    for number, (source, options, unit) in enumerate(cases):
+        planned = by_hand(source, named, out := tmp_path / str(number), 2, **options)
+        pipeline.join(out)
+        assert planned["unit"] == unit
+        equal(c.Corpus.open(out), c.build(sources.documents(source, **options), named, tmp_path / f"whole{number}"))
+
+
+def test_tokens_stay_where_they_are(parted):
+    assert [array.base is not None for array in parted.tokens.arrays] == [True] * TASKS
+    assert all(isinstance(array.base, np.memmap) for array in parted.tokens.arrays)
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_samplers_give_the_same_examples_and_batches(whole, parted, objective):
+    one, other = (sampling.Sampler(corpus, objective, seed=3) for corpus in (whole, parted))
+    assert len(one) == len(other) and one[4] == other[4]
+    numbers = np.arange(min(len(one), 60))
+    (ids, labels), (other_ids, other_labels) = one.ragged(numbers), other.ragged(numbers)
+    assert np.array_equal(ids.ids, other_ids.ids) and np.array_equal(ids.offsets, other_ids.offsets)
+    assert np.array_equal(labels, other_labels)
+    batch, other_batch = (inputs.PretrainingBatches(lambda epoch, made=made: made, 2, 8)[1] for made in (one, other))
+    for micro, other_micro in zip(batch["micro"], other_batch["micro"], strict=True):
+        assert micro.keys() == other_micro.keys() and all(micro[name].equal(other_micro[name]) for name in micro)
+
+
+def test_the_task_of_documents_that_are_all_too_short(named, tmp_path, documents):
+    texts = write(tmp_path / "texts", documents, 3)
+    (texts / "1.jsonl").write_text('{"text": "short"}\n' * 5)
+    (texts / "2.jsonl").write_text("")
+    by_hand(texts, named, tmp_path / "index", 3)
+    pipeline.join(tmp_path / "index")
+    built = c.Corpus.open(tmp_path / "index")
+    equal(built, c.build(sources.documents(texts), named, tmp_path / "whole"))
+    assert built.info["documents_read"] == 10 + 5 and list(built.info["shards"]) == ["shard-00000"]
+    (texts / "0.jsonl").write_text('{"text": "short"}\n')
+    by_hand(texts, named, tmp_path / "empty", 3)
+    with pytest.raises(ValueError, match="empty corpus: 6 documents read, none kept"):
+        pipeline.join(tmp_path / "empty")
+
+
+def test_prepare_opens_such_a_folder(parted, named, tmp_path):
+    options = {"splitter": "blingfire", "min_sentence_chars": 0}
+    opened = c.prepare(str(parted.folder), named, tmp_path, **options, workers=2, progress=True, text_column=None)
+    assert opened.folder == parted.folder and not list(tmp_path.iterdir())
+    with pytest.raises(ValueError, match="min_sentence_chars: the index index was built with 0, got 20"):
+        c.prepare(str(parted.folder), named, tmp_path, **options | {"min_sentence_chars": 20})
+    with pytest.raises(ValueError, match="text_column: the index index was built with None, got 'body'"):
+        c.prepare(str(parted.folder), named, tmp_path, **options, text_column="body")
+
+
+def test_damaged_and_missing_shards_are_refused(parted, tmp_path):
+    folder = tmp_path / "index"
+    shutil.copytree(parted.folder, folder)
+    array = folder / "shard-00002" / "tokens.npy"
+    kept = array.read_bytes()
+    for damaged in (kept[:-1] + bytes([kept[-1] ^ 1]), kept[:-10]):
+        array.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"shard-00002/tokens.npy is damaged"):
+            c.Corpus.open(folder)
+    array.write_bytes(kept)
+    expected = parted.info["shards"]["shard-00001"][:16]
+    shutil.rmtree(folder / "shard-00001")
+    with pytest.raises(ValueError, match=rf"shard-00001/corpus.json is missing or damaged: there is no such file, .* {expected}"):
+        c.Corpus.open(folder)
+    shutil.copytree(folder / "shard-00003", folder / "shard-00001")  # whole, but another one
+    came = parted.info["shards"]["shard-00003"][:16]
+    with pytest.raises(ValueError, match=rf"shard-00001/corpus.json is missing or damaged: sha256 {came}, .* {expected}"):
+        c.Corpus.open(folder)
+    (folder / "corpus.json").unlink()
+    with pytest.raises(FileNotFoundError, match=r"no finished index"):
+        c.Corpus.open(folder)
+
+
+# ------------------------------------------------------------------ reads
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.data())
+def test_pieces_are_read_like_one_array(sizes, data):
+    arrays = np.split(np.arange(100, 100 + sum(sizes), dtype=np.uint16), np.cumsum(sizes[:-1]))
+    pieces, plain = shards.Pieces(arrays), np.concatenate(arrays)
+    places = st.integers(-len(plain) - 2, len(plain) + 2)
+    cut = slice(*data.draw(st.tuples(places, places)), data.draw(st.sampled_from([None, 1, 2, -1])))
+    assert np.array_equal(pieces[cut], plain[cut]) and pieces[cut].dtype == np.uint16
+    numbers = np.array(data.draw(st.lists(places, max_size=12)), np.int64)
+    inside = numbers[(-len(plain) <= numbers) & (numbers < len(plain))]
+    assert np.array_equal(pieces[inside], plain[inside])
+    assert (len(pieces), pieces.shape, pieces.dtype) == (len(plain), plain.shape, plain.dtype)
+    if len(plain):
+        assert np.array_equal(pieces.take(numbers[None], mode="clip"), plain.take(numbers[None], mode="clip"))
+        assert pieces[-1] == plain[-1] and np.array_equal(np.asarray(pieces), plain)
+    with pytest.raises(IndexError, match=f"places are 0 to {len(plain) - 1}, got"):
+        pieces[[len(plain)]]
+
+
+class Counting:
+    """An array on disk that remembers what was read of it."""
+
+    def __init__(self, array):
+        self.array, self.read = array, []
+
+    def __getitem__(self, at):
+        self.read += at.tolist()
+        return self.array[at]
+
+
+def counted(corpus):
+    """Pieces whose reads are remembered, for all pieces together."""
+    pieces = shards.Pieces(getattr(corpus.tokens, "arrays", [corpus.tokens]))
+    pieces.arrays = [Counting(array) for array in pieces.arrays]
+    return pieces
+
+
+def reads(pieces):
+    return [int(begin) + place for array, begin in zip(pieces.arrays, pieces.begins) for place in array.read]
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12), st.booleans())
+def test_ranges_are_read_in_order_and_once(tmp_path_factory, ranges, on_disk):
+    tokens = np.arange(60, dtype=np.uint16) * 7
+    starts, lengths = np.array(ranges, np.int64).reshape(-1, 2).T
+    expected = [tokens[n] for start, length in ranges for n in range(start, start + length)]
+    pieces = shards.Pieces(np.split(tokens, [11, 11, 37]))
+    pieces.arrays = [Counting(array) for array in pieces.arrays]
+    assert shards.taken(pieces, starts, lengths).tolist() == expected == shards.taken(tokens, starts, lengths).tolist()
+    assert reads(pieces) == sorted({n for start, length in ranges for n in range(start, start + length)})
+    if on_disk:
+        path = tmp_path_factory.mktemp("tokens") / "tokens.npy"
+        np.save(path, tokens)
+        assert shards.taken(np.load(path, mmap_mode="r"), starts, lengths).tolist() == expected
+
+
+def test_a_place_outside_gives_the_nearest_token():
+    tokens, starts, lengths = np.arange(5) * 3, np.array([3, -2]), np.array([4, 3])
+    expected = [9, 12, 12, 12, 0, 0, 0]
+    assert shards.taken(tokens, starts, lengths).tolist() == shards.taken(shards.Pieces([tokens]), starts, lengths).tolist() == expected
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_batch_comes_back_to_no_block(whole, parted, objective):
+    for corpus in (whole, parted):
+        sampler = sampling.Sampler(corpus, objective)
+        numbers = np.arange(min(len(sampler), 40))
+        expected = sampler.ragged(numbers)[0].ids
+        kept, corpus.tokens = corpus.tokens, counted(corpus)
+        try:
+            assert np.array_equal(sampler.ragged(numbers)[0].ids, expected)
+            blocks = np.array(reads(corpus.tokens)) // 32  # tokens, for the 1 MiB of a disk
+        finally:
+            corpus.tokens = kept
+        visits = 1 + np.count_nonzero(np.diff(blocks))
+        assert (np.diff(blocks) >= 0).all() and visits == len(set(blocks.tolist())) > 20
+
+
+# ------------------------------------------------------------------ stopped and started again
+
+
+def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypatch, whole):
+    monkeypatch.setattr(corpus_index, "SHARD_CHARACTERS", 2_000)
+    indexing, calls = corpus_index.index, []
+
+    def stops(*arguments):
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        calls.append(1)
+        return indexing(*arguments)
+
+    monkeypatch.setattr(corpus_index, "index", stops)
+    with pytest.raises(KeyboardInterrupt):
+        by_hand(texts, named, tmp_path / "index", 1)
+    with pytest.raises(ValueError, match="1 of 1 shards are missing, the first is shard-00000"):
+        pipeline.join(tmp_path / "index")
+    assert len(list((tmp_path / "index" / ".shard-00000.building").glob("shard-*"))) == 3
+    again = []
+    monkeypatch.setattr(corpus_index, "index", lambda *a: again.append(1) or indexing(*a))
+    by_hand(texts, named, tmp_path / "index", 1)
+    pipeline.join(tmp_path / "index")
+    equal(c.Corpus.open(tmp_path / "index"), whole)
+    assert len(again) == len(list(corpus_index._grouped(sources.documents(texts)))) - 3 > 3
+
+
+def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_path, monkeypatch):
+    source, tasks = write(tmp_path / "texts", made_up_documents(400), 12), 12
+    options = ["build", str(source), "--tokenizer", str(saved), "--tasks", str(tasks), "--workers"]
+    out = tmp_path / "killed"
+    command = [sys.executable, "-m", "aslab.pipeline", *options, "2", "--out", str(out)]
+    started = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    while not list(out.glob("shard-*")):
+        assert started.poll() is None, started.stderr.read().decode()
+        time.sleep(0.01)
+    os.killpg(started.pid, signal.SIGKILL)
+    started.wait()
+    time.sleep(0.5)
+    before = {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in out.glob("shard-*/*.*")}
+    finished = len(list(out.glob("shard-*")))
+    assert 0 < finished < tasks and not (out / "corpus.json").exists()
+    with pytest.raises(FileNotFoundError, match="no finished index"):
+        c.Corpus.open(out)
+
+    def run(folder, workers):
+        monkeypatch.setattr(sys, "argv", ["", *options, workers, "--out", str(folder)])
+        pipeline.main()
+
+    run(out, "2")
+    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in before} == before
+    assert len(list(out.glob("shard-*"))) == tasks
+    run(tmp_path / "once", "1")
+    assert contents(out) == contents(tmp_path / "once")
+    assert contents(out)[Path("corpus.json")] and not list(out.glob(".shard-*"))
+
+    shutil.rmtree(out / "shard-00004")  # datatrove still has its mark
+    (out / "corpus.json").unlink()
+    run(out, "1")
+    assert contents(out) == contents(tmp_path / "once")
+    assert {path: path.stat().st_ino for path in before if "shard-00004" not in path.parts}.items() <= {
+        path: state[0] for path, state in before.items()
+    }.items()
+
+
+# ------------------------------------------------------------------ the command line and Slurm
+
+
+def test_a_dry_run_says_who_does_what_and_writes_nothing(texts, saved, tmp_path, capsys):
+    assert pipeline.build(texts, saved, tmp_path / "index", dry_run=True, tasks=4) is None
+    assert capsys.readouterr().out.splitlines() == [
+        "task 0: files 0 to 1",
+        "task 1: files 2 to 3",
+        "task 2: files 4 to 5",
+        "task 3: files 6 to 8",
+    ]
+    pipeline.build(texts / "0.jsonl", saved, tmp_path / "index", dry_run=True, tasks=9)
+    assert capsys.readouterr().out.splitlines()[-1] == "task 5: documents 5 to 5"
+    assert not list(tmp_path.iterdir())
+
+
+def test_slurm_is_given_what_the_dry_run_shows_and_its_tasks_build_the_same(texts, saved, tmp_path, monkeypatch, capsys, parted):
+    import dill
+
+    out, programs = tmp_path / "index", tmp_path / "programs"
+    options = {"executor": "slurm", "partition": "cpu", "time": "02:00:00", "workers": 3, "tasks": TASKS}
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    with pytest.raises(ValueError, match="executor slurm needs a partition, and sbatch"):
+        pipeline.build(texts, saved, out, **options)
+    pipeline.build(texts, saved, out, dry_run=True, **options)
+    shown = capsys.readouterr().out
+    for line in ("--array=0-3%3", "--array=0-0", "--partition=cpu", "--time=02:00:00", "--cpus-per-task=1", "--job-name=join"):
+        assert f"#SBATCH {line}\n" in shown
+    assert f"\nlaunch_pickled_pipeline {out}/datatrove/executor.pik\n" in shown
+    assert f"\nlaunch_pickled_pipeline {out}/datatrove/join/executor.pik\n" in shown
+    assert not list(out.rglob("*.*"))
+
+    programs.mkdir()
+    (programs / "sbatch").write_text(
+        f'#!/bin/sh\nn=$(ls {programs} | wc -l)\necho "$@" > {programs}/$n.args\nfor last; do :; done\n'
+        f'cp "$last" {programs}/$n.script\necho Submitted batch job 4$n\n'
+    )
+    scripts = lambda: [path.read_text() for path in sorted(programs.glob("*.script"), key=lambda path: int(path.stem))]
+    (programs / "scontrol").write_text("#!/bin/sh\necho node\n")
+    for program in programs.iterdir():
+        program.chmod(0o755)
+    assert pipeline.build(texts, saved, out, **options) is None
+    index, _, last, _ = scripts()
+    assert f"{index}\n{last}\n" == shown
+    assert "--dependency=afterok:42" in (programs / "6.args").read_text()
+
+    monkeypatch.setenv("SLURM_NODELIST", "node")
+    handler = signal.getsignal(signal.SIGUSR1)
+    jobs = [(out / "datatrove", rank) for rank in range(TASKS)] + [(out / "datatrove" / "join", 0)]
+    for folder, rank in jobs:
+        monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(rank))
+        dill.loads((folder / "executor.pik").read_bytes()).run()
+    signal.signal(signal.SIGUSR1, handler)
+    assert {path: kept for path, kept in contents(out).items() if path.name != "plan.json"} == {
+        path: kept for path, kept in contents(parted.folder).items() if path.name != "plan.json"
+    }
+    (out / "corpus.json").unlink()
+    pipeline.build(texts, saved, out, **options)
+    assert scripts()[4] == last and len(scripts()) == 6  # the tasks themselves are done
+
+
+def test_another_build_in_the_same_folder_is_refused(texts, saved, named, tmp_path):
+    by_hand(texts, named, tmp_path / "index", ranks=[])
+    refused = [({"tasks": 3}, "tasks 4, got 3"), ({"tasks": TASKS, "limit": 9}, "limit None, got 9")]
+    for options, message in refused:
+        with pytest.raises(ValueError, match=f"holds a build with {message}"):
+            pipeline.build(texts, saved, tmp_path / "index", dry_run=True, **options)
+    with pytest.raises(ValueError, match="holds a build with source own:texts, got own:0.jsonl"):
+        pipeline.build(texts / "0.jsonl", saved, tmp_path / "index", dry_run=True, tasks=TASKS)
+    with pytest.raises(FileExistsError, match="exists already"):
+        pipeline.build(texts, saved, texts, dry_run=True)
+    with pytest.raises(ValueError, match="tasks and workers must be 1 or more, got 0 and None"):
+        pipeline.build(texts, saved, tmp_path / "new", tasks=0)
+    with pytest.raises(ValueError, match="not in the mirror, and each task would download it"):
+        pipeline.build("owner/name", saved, tmp_path / "new")
+    with pytest.raises(FileNotFoundError, match=r"no .parquet, .jsonl or .txt"):
+        pipeline.build(saved.parent / "made-up", saved, tmp_path / "new")
+
+
+def test_without_datatrove_it_says_what_to_install():
+    script = "import sys; sys.modules['datatrove'] = None; import aslab.pipeline as p; p.build('pydocs', 'x', 'y')"
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert result.returncode and "ImportError: building through datatrove needs it: pip install 'asutil[cluster]'" in result.stderr

@@ -1,0 +1,603 @@
+"""The YAML of the papers, strictly read, and the plan of runs that follows from it."""
+
+import json
+import shlex
+from pathlib import Path
+
+import pandas as pd
+import pytest
+import yaml
+from pages import report
+
+from aslab import papers, records, runs
+from aslab import plan as plans
+from asutil.io import disk, rundir
+
+FOLDER = Path(__file__).resolve().parents[2] / "experiments"
+
+
+def stub(notebook, given):
+    """A folder named by everything that is given, as a real run's is."""
+    return Path("runs") / f"{notebook}-{abs(hash(json.dumps(given, sort_keys=True))):x}"
+
+
+# ------------------------------------------------------------------ the files
+
+
+@pytest.mark.parametrize("paper", papers.papers())
+def test_every_paper_reads(paper):
+    data = papers.read(paper, FOLDER)
+    assert data["slug"] == paper
+    assert data["title"]
+    assert data["authors"]
+    shown = {(row, dataset) for table in data["tables"].values() for row in table["rows"] for dataset in table["datasets"]}
+    for name, row in data["rows"].items():
+        for dataset in row["published"]:
+            assert (name, dataset) in shown, f"{name} on {dataset} is in no table"
+
+
+def published(paper, row, dataset, metric):
+    return papers.read(paper, FOLDER)["rows"][row]["published"][dataset][metric]
+
+
+def test_some_printed_cells():
+    """Typed from the papers' pages, not from the file that the rows were made of."""
+    assert published("sentence_objectives", "roberta_base", "wikiqa", "p@1") == [78.3, 2.8]
+    assert published("sentence_objectives", "electra_all", "trecqa", "mrr") == [95.5, 1.0]
+    assert published("sentence_objectives", "roberta_mlm_only_psd_data", "wqa", "p@1") == {"relative": -1.3}
+    assert published("sentence_objectives", "albert_sop", "pretraining", "f1") == 94.7
+    assert published("contextual_as2", "roberta_dpc", "wikiqa", "p@1") == [85.2, 0.4]
+    assert published("asbert", "triplet_bert", "wikiqa", "map") == 0.795
+    assert published("joint_inference", "joint_mspp_ie_k_ft_ie_1", "fever_dev", "label_accuracy") == [81.21, 0.24]
+    assert published("joint_inference", "joint_mspp_ae_k_top_5", "asnq", "p@1") == [64.3, 1.1]
+    assert published("evidence_contrast", "led_base", "qasper", "answer_f1") is None
+
+
+def test_all_rows_of_the_first_paper():
+    data = papers.read("sentence_objectives", FOLDER)
+    assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {
+        "table_1": 12,
+        "table_2": 7,
+        "table_3": 8,
+        "order": 9,
+        "table_5": 7,
+        "controls": 4,
+        "released": 8,
+    }
+    assert all(row.get("stages") for row in data["rows"].values())
+    assert set(data["rungs"]) == set(rundir.RUNGS)
+    printed = {name for table in ("table_1", "table_2", "table_3", "table_5") for name in data["tables"][table]["rows"]}
+    for rung in ("laptop", "gpu", "paper"):
+        assert printed <= set(data["rungs"][rung]["rows"])
+    for name in data["tables"]["released"]["rows"]:
+        origin = data["rows"][name.removeprefix("released_")]["published"]
+        assert all(cells == origin[dataset] for dataset, cells in data["rows"][name]["published"].items())
+
+
+def write(folder, change=lambda data: None, text=None):
+    data = {
+        "slug": "asbert",
+        "title": "T",
+        "authors": ["A"],
+        "unit": "percent",
+        "rungs": {"laptop": {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
+        "rows": {
+            "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
+            "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
+        },
+        "tables": {"t": {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one", "two"]}},
+        "claims": [
+            {"id": "c", "where": "w", "claim": "x", "row_a": "one", "row_b": "two", "dataset": "wikiqa", "metric": "map", "sign": "+"}
+        ],
+    }
+    change(data)
+    (folder / "asbert.yml").write_text(text or yaml.safe_dump(data))
+
+
+def edit(*path, value=None):
+    """Set (or, with value=None, delete) what `path` names."""
+
+    def change(data):
+        *above, last = path
+        for key in above:
+            data = data[key]
+        data[last] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (edit("sedings", value=1), "the file: unknown key 'sedings'"),
+        (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]), "a stage of row one: unknown rung 'smal'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "rungs": ["smal"]}]), "a stage of row one: unknown rung 'smal'"),
+        (edit("rows", "one", "stages", value=["finetune"]), "a stage of row one: a mapping with a notebook is expected, got 'finetune'"),
+        (edit("rows", "one", "backbone", value="bert"), "rung laptop: backbones: unknown value 'bert'"),
+        (edit("rows", "one", "baseline", value="tow"), "row one: baseline: unknown value 'tow'; did you mean 'two'"),
+        (edit("rungs", "laptop", "search", value={"epochs": [1], "datasets": ["asnq"]}), "rung laptop: search: unknown value 'asnq'"),
+        (
+            edit("rows", "one", "stages", value=[{"notebook": "finetun"}]),
+            "a stage of row one: unknown value 'finetun'; did you mean 'finetune'",
+        ),
+        (edit("rows", "one", "published", value={"wikqa": {"map": 1}}), "row one: unknown value 'wikqa'; did you mean 'wikiqa'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"mapp": 1}}), "row one, wikiqa: unknown value 'mapp'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": [1, 2, 3]}}), r"row one, wikiqa, map: expected \[mean, std\]"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": "50.0"}}), "row one, wikiqa, map: expected .* got '50.0'"),
+        (edit("rows", "one", "published", value={"wikiqa": {"map": {"relative": "x"}}}), "row one, wikiqa, map: expected"),
+        (edit("rows", value=["one"]), "rows: a mapping is expected"),
+        (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
+        (edit("rungs", "laptop", "rows", value=["two"]), "rung laptop: rows with stages: unknown value 'two'"),
+        (edit("rungs", "labtop", value={}), "rungs: unknown value 'labtop'; did you mean 'laptop'"),
+        (edit("rungs", "laptop", value={"backbones": {}}), "rung laptop lacks datasets, seeds, rows"),
+        (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
+        (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
+        (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
+        (edit("private", value=["wqa"]), "private: unknown value 'wqa'"),
+        (edit("settings", value=[{"notebook": "pretrain", "is": {}}]), "a rule of settings lacks are"),
+        (edit("slug", value="other"), "slug: unknown value 'other'"),
+        (edit("unit", value="points"), "unit: unknown value 'points'"),
+    ],
+)
+def test_what_is_refused(tmp_path, change, said):
+    write(tmp_path, change)
+    with pytest.raises(ValueError, match="asbert.yml: " + said):
+        papers.read("asbert", tmp_path)
+
+
+def test_broken_files(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"asbert.yml is not in .*papers: sentence_objectives"):
+        papers.read("asbert", tmp_path)
+    write(tmp_path, text="slug: [")
+    with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
+        papers.read("asbert", tmp_path)
+    write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")
+    with pytest.raises(ValueError, match=r"asbert.yml: key 'one' stands twice"):
+        papers.read("asbert", tmp_path)
+    write(tmp_path, text="just words")
+    with pytest.raises(ValueError, match=r"asbert.yml: the file: a mapping is expected, got 'just words'"):
+        papers.read("asbert", tmp_path)
+
+
+def test_a_changed_file_is_read_again(tmp_path):
+    write(tmp_path)
+    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 40
+    write(tmp_path, edit("rows", "two", "published", value={"wikiqa": {"map": 41.5}}))
+    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 41.5
+
+
+# ------------------------------------------------------------------ the plan
+
+
+def plan(rung, **given):
+    return plans.jobs("sentence_objectives", rung, folder_for=stub, folder=FOLDER, **given)
+
+
+def test_a_pretraining_run_serves_every_data_set_and_seed():
+    jobs = plan("gpu")
+    made = [job.folder for job in jobs]
+    assert len(set(made)) == len(made)
+    # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop, and ssp with shuffled labels
+    assert [job.notebook for job in jobs].count("pretrain") == 14
+    # 15 rows and two controls on 2 data sets with 5 seeds, and two transfers
+    assert [job.notebook for job in jobs].count("finetune") == 17 * 2 * 5 + 2
+    for position, job in enumerate(jobs):
+        assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
+    one = [job for job in jobs if job.row == "roberta_psd"]
+    assert [(job.dataset, job.seed) for job in one] == [
+        ("pretraining", 0),
+        *[(dataset, seed) for dataset in ("wikiqa", "trecqa") for seed in range(5)],
+    ]
+    assert {job.parameters["model"] for job in one[1:]} == {one[0].folder.as_posix()}
+    assert one[1].needs == (one[0].folder,)
+    assert one[0].parameters == {
+        "rung": "gpu",
+        "objective": "psd",
+        "model": "ibm-granite/granite-embedding-30m-english",
+        "corpus": "local/wikipedia_large",
+        "seed": 0,
+    }
+    base = next(job for job in jobs if job.row == "roberta_base")
+    assert (base.notebook, base.needs, base.parameters["model"]) == ("finetune", (), "ibm-granite/granite-embedding-30m-english")
+    assert {job.parameters["model"] for job in jobs if job.row == "electra_base"} == {"google/electra-small-discriminator"}
+
+
+def test_transfer_is_two_calls_of_finetune():
+    first, *adapted = [job for job in plan("paper", rows=["tanda_electra"]) if not job.search]
+    assert (first.dataset, first.seed, first.parameters["dataset"], first.parameters["batch_size"]) == ("transfer", 0, "asnq", 1024)
+    assert first.parameters["model"] == "google/electra-base-discriminator"
+    tries = [job for job in plan("paper", rows=["tanda_electra"]) if job.search]
+    assert {job.needs for job in tries} == {(first.folder,)} and {job.parameters["dataset"] for job in tries} == {"wikiqa", "trecqa"}
+    assert not adapted  # the seeds follow the search
+    on_asnq = [job for job in plan("paper", rows=["electra_base"]) if job.dataset == "asnq"]
+    assert [job.parameters["batch_size"] for job in on_asnq] == [1024] * 5
+    assert "batch_size" not in plan("paper", rows=["roberta_base"])[0].parameters  # 2048 by the rung
+
+
+def test_mlm_only_runs_start_the_head_anew():
+    pre, fine = plan("laptop", rows=["roberta_mlm_only_sp_data"], seeds=[0])
+    assert (pre.parameters["objective"], pre.parameters["data"], fine.parameters["keep_head"]) == ("mlm", "sp", False)
+
+
+def test_a_row_may_have_more_seeds_than_its_budget():
+    seeds = {row: {job.seed for job in plan("small", rows=[row]) if job.notebook == "finetune"} for row in ("roberta_ssp", "roberta_sp")}
+    assert seeds == {"roberta_ssp": {0, 1, 2, 3, 4}, "roberta_sp": {0, 1, 2}}
+    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}
+    with pytest.raises(ValueError, match="unknown seed 7"):
+        plan("small", seeds=[7])
+
+
+def test_budget_small_learns_its_objectives_without_masked_language_modelling():
+    """The stand-in has no masked-language-model head: no row learns one, and TREC-QA is that which people labelled."""
+    for job in plan("small"):
+        given = runs.settings(job.notebook, {name: value for name, value in job.parameters.items() if name != "model"})
+        if job.notebook == "pretrain":
+            assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
+        else:
+            steps = given["epochs"] * {"wikiqa": 8_672, "trecqa": 5_914}[job.dataset] / given["batch_size"]
+            assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
+            assert given["protocol"] == {"wikiqa": "clean", "trecqa": "asbert"}[job.dataset]
+    assert runs.settings("pretrain", {"rung": "paper"})["mlm_weight"] == 1
+    assert runs.settings("finetune", {"rung": "paper", "dataset": "trecqa"})["protocol"] == "clean"
+
+
+def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_rungs():
+    assert [(job.notebook, job.parameters["objective"]) for job in plan("laptop", rows=["bert_nsp"])] == [("pretrain", "nsp")]
+    (asked,) = plan("paper", rows=["albert_sop"])
+    assert (asked.notebook, asked.dataset, asked.parameters["objectives"]) == ("task_difficulty", "pretraining", "sop")
+    assert plans.gpu_hours(asked) == 1 and plans.gpu_hours(plan("laptop", rows=["bert_nsp"])[0]) == 0
+
+
+def test_table_3_is_measured_on_wikipedia_after_pre_training_on_four_corpora():
+    jobs = plan("paper", rows=TABLE_3)
+    measured = [job for job in jobs if job.dataset == "pretraining"]
+    assert sorted(job.row for job in measured) == sorted(TABLE_3) and {job.notebook for job in measured} == {"task_difficulty"}
+    for job in measured:
+        assert job.parameters["corpus"] == "wikimedia/wikipedia:20231101.en"
+        if job.row not in ("bert_nsp", "albert_sop"):
+            (start,) = job.needs
+            trained = next(one for one in jobs if one.folder == start)
+            assert (trained.notebook, trained.dataset, trained.row) == ("pretrain", "transfer", job.row)
+            assert job.parameters["models"] == start.as_posix() and trained.parameters["corpus"].count(",") == 3
+    for job in jobs:  # no fine-tuning starts from what only measures
+        assert not {one.folder for one in measured} & {*job.needs}
+        assert job.notebook != "finetune" or "pretrain" in job.parameters["model"]
+    for rung in ("laptop", "small", "gpu"):  # one corpus, of which pre-training measures what it held out
+        rows = papers.read("sentence_objectives", FOLDER)["rungs"][rung]["rows"]
+        own = [job for job in plan(rung, rows=[row for row in TABLE_3 if row in rows]) if job.dataset == "pretraining"]
+        assert {job.notebook for job in own} == {"pretrain"} and "," not in own[0].parameters["corpus"]
+
+
+def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
+    data = papers.read("sentence_objectives", FOLDER)
+    pre, task, _ = papers.stages(data, "roberta_ssp", "paper")
+    made = []
+    for stage in (pre, task):
+        given = plans.stage_parameters(data, "roberta_ssp", stage, "paper", "asnq", 0, *made)
+        made.append(local_run(tmp_path, stage["notebook"], runs.shown(runs.settings(stage["notebook"], given))))
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert found.row.unique().tolist() == ["roberta_ssp"]
+    assert found[["dataset", "name"]].to_numpy().tolist() == [["transfer", made[0]], ["pretraining", made[1]]]
+    chains = [[*one.earlier, one.record] for one in found.itertuples()]
+    assert plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[1])
+    assert not plans.at_paper_settings(data, "roberta_ssp", "pretraining", chains[0])
+
+
+@pytest.mark.parametrize(
+    ("paper", "row", "control"),
+    [("sentence_objectives", "roberta_ssp", "roberta_ssp_shuffled"), ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled")],
+)
+def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):
+    data = papers.read(paper, FOLDER)
+    for rung in ("laptop", "small", "gpu"):
+        made = []
+        for name in (row, control):
+            jobs = plans.jobs(paper, rung, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
+            made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
+        (_, theirs), (_, ours) = made[0][0], made[1][0]
+        assert ours == {**theirs, "labels": "shuffled"} and made[0][1:] == made[1][1:] != []
+    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
+
+
+def searching(folder):
+    write(folder, edit("rungs", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
+    path = folder / "asbert.yml"
+    data = yaml.safe_load(path.read_text())
+    data["rungs"]["laptop"]["seeds"] = [0, 1, 2]
+    path.write_text(yaml.safe_dump(data))
+
+
+def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path):
+    searching(tmp_path)
+
+    def place(notebook, given):
+        return tmp_path / "runs" / "-".join([notebook, *(str(given.get(name)) for name in ("epochs", "peak_lr", "seed"))])
+
+    def planned():
+        return plans.jobs("asbert", "laptop", folder_for=place, folder=tmp_path)
+
+    tries = planned()
+    assert [(job.search, job.seed) for job in tries] == [("asbert-laptop-one-own", 0)] * 4
+    assert {(job.parameters["epochs"], job.parameters["peak_lr"]) for job in tries} == {(1, 1e-5), (1, 2e-5), (2, 1e-5), (2, 2e-5)}
+    for job, score in zip(tries, (0.5, 0.7, 0.7, 0.6)):
+        assert planned() == tries  # not before the last try is done
+        job.folder.mkdir(parents=True)
+        disk.write_json(
+            job.folder / "record.json", {"metrics": {"dev": {"map": score}, "test": {"map": 1 - score}}} | runs.hashes(job.folder)
+        )
+    after = planned()
+    seeds = [job for job in after if not job.search]
+    assert len(after) == 4 + 2  # the best try is the run of seed 0
+    assert [(job.seed, job.parameters["epochs"], job.parameters["peak_lr"]) for job in seeds] == [(s, 1, 2e-5) for s in (0, 1, 2)]
+
+
+def test_searches_are_named_and_hold_their_tries():
+    found = plans.searches("sentence_objectives", "paper", FOLDER)
+    assert all(len(tries) == 12 for tries in found.values())
+    assert "sentence_objectives-paper-roberta_ssp-trecqa" in found and not any("asnq" in name for name in found)
+    assert plans.searches("sentence_objectives", "small", FOLDER) == {}
+
+
+def test_parameters_for_every_run_reach_those_that_have_them():
+    jobs = plan("laptop", rows=["roberta_psd"], seeds=[0], more={"workers": 2, "precision": "bf16"})
+    assert ["workers" in job.parameters for job in jobs] == [True, False]
+    assert all(job.command.endswith("-p precision bf16") for job in jobs)
+    with pytest.raises(ValueError, match="more: unknown parameter 'precison'; did you mean 'precision'"):
+        plan("laptop", more={"precison": "bf16"})
+
+
+def test_the_demo():
+    demo = papers.read("sentence_objectives", FOLDER)["demo"]
+    jobs = plan(**demo)
+    assert [(job.notebook, job.row, job.seed) for job in jobs] == [
+        ("finetune", "roberta_base", 0),
+        ("pretrain", "roberta_psd", 0),
+        ("finetune", "roberta_psd", 0),
+        ("pretrain", "roberta_ssp", 0),
+        ("finetune", "roberta_ssp", 0),
+    ]
+
+
+def test_the_papers_own_rung():
+    jobs = plan("paper")
+    wanted = {"FacebookAI/roberta-base", "google/electra-base-discriminator"}
+    assert {job.parameters["model"] for job in jobs if job.notebook == "pretrain"} == wanted
+    assert len(next(job for job in jobs if job.notebook == "pretrain").parameters["corpus"].split(",")) == 4
+    assert {job.seed for job in jobs if job.notebook == "finetune"} == {0, 1, 2, 3, 4}
+
+
+def test_commands_survive_a_shell():
+    job = plan("small", rows=["roberta_psd"])[1]
+    assert shlex.split(job.command) == [
+        *["papermill", "notebooks/finetune.ipynb", "-p", "rung", "small", "-p", "model", job.needs[0].as_posix()],
+        *["-p", "dataset", "wikiqa", "-p", "seed", "0"],
+    ]
+    odd = plans.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
+    assert shlex.split(plans.command(odd))[-1] == "my data; rm -rf x"
+
+
+def test_unknown_names_are_refused():
+    with pytest.raises(ValueError, match=r"unknown rung 'labtop'; did you mean 'laptop'"):
+        plan("labtop")
+    with pytest.raises(ValueError, match=r"unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
+        plan("laptop", rows=["roberta_pds"])
+    with pytest.raises(ValueError, match=r"unknown row 'electra_psd'"):
+        plan("small", rows=["electra_psd"])
+    with pytest.raises(ValueError, match="unknown seed 9"):
+        plan("laptop", seeds=[9])
+    with pytest.raises(ValueError, match="unknown row 'cdlm_large'"):  # it has no stages: its weights were never released
+        plans.jobs("evidence_contrast", "paper", rows=["cdlm_large"], folder_for=stub, folder=FOLDER)
+
+
+@pytest.mark.parametrize("notebook", list(papers.NOTEBOOKS))
+def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
+    if not (FOLDER.parent / "notebooks" / f"{notebook}.ipynb").is_file():
+        pytest.skip(f"notebooks/{notebook}.ipynb is not there")
+    known = runs.parameters(notebook)
+    data = papers.read("sentence_objectives", FOLDER)
+    for rule in data["settings"]:
+        if rule["notebook"] == notebook:
+            assert set(rule["are"]) | set(rule.get("when", {})) <= set(known)
+    for rung in rundir.RUNGS:
+        for job in plan(rung):
+            if job.notebook == notebook:
+                runs.check(notebook, job.parameters)
+
+
+# ------------------------------------------------------------------ the paper's own settings
+
+
+def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
+    """Records of the runs behind a row's figures on a data set with what its notebooks would set, and some changes."""
+    data, made, model = papers.read("sentence_objectives", FOLDER), [], None
+    left_out = "finetune" if dataset == "pretraining" else "task_difficulty"
+    for stage in papers.stages(data, row, rung):
+        if stage["notebook"] == left_out:
+            continue
+        given = plans.stage_parameters(data, row, stage, rung, dataset, 0, model)
+        changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
+        model = f"{stage['notebook']}-{len(made):012d}"
+        settings = runs.shown(runs.settings(stage["notebook"], given)) | changes
+        made.append({"notebook": stage["notebook"], "name": model, "rung": rung, "seed": 0, "settings": settings})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, True),
+        ({"row": "roberta_base"}, True),
+        ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
+        ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
+        ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
+        ({"finetune": {"patience": 6, "evaluations": 4}}, True),  # what the paper leaves open
+        ({"finetune": {"patience": 7}}, False),
+        ({"finetune": {"evaluations": 3}}, False),
+        ({"finetune": {"peak_lr": 3e-5}}, False),
+        ({"finetune": {"batch_size": 128}}, False),
+        ({"finetune": {"question_limit": 5}}, False),
+        ({"finetune": {"keep_head": False}}, False),
+        ({"finetune": {"max_tokens": 16}}, False),
+        ({"finetune": {"dataset": "own:wikiqa"}}, False),
+        ({"finetune": {"model": "pretrain-ffffffffffff"}}, False),  # not the run before it
+        ({"pretrain": {"steps": 1000}}, False),
+        ({"pretrain": {"objective": "ssp"}}, False),
+        ({"pretrain": {"hard_negatives": 0}}, False),
+        ({"pretrain": {"mlm_weight": 0.0}}, False),
+        ({"pretrain": {"splitter": "nltk"}}, False),
+        ({"pretrain": {"model": "tiny"}}, False),
+        ({"pretrain": {"corpus": "vblagoje/cc_news"}}, False),
+        ({"rung": "small"}, False),
+    ],
+)
+def test_at_paper_settings(changes, expected):
+    data = papers.read("sentence_objectives", FOLDER)
+    row, dataset = changes.get("row", "roberta_psd"), changes.get("dataset", "wikiqa")
+    made = chain(**changes)
+    assert plans.at_paper_settings(data, row, dataset, made) is expected
+    assert not plans.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
+    if row != "roberta_base":
+        own = chain(row, "pretraining", changes.get("rung", "paper"), changes.get("pretrain"))
+        assert plans.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
+
+
+TABLE_3 = papers.read("sentence_objectives", FOLDER)["tables"]["table_3"]["rows"]
+
+
+@pytest.mark.parametrize("row", TABLE_3)
+def test_own_tasks_are_the_papers_on_wikipedia_and_not_on_four_corpora(row):
+    """Section 5.3: the validation split of Wikipedia, for all eight rows. The objectives themselves were learnt on four corpora."""
+    data, made = papers.read("sentence_objectives", FOLDER), chain(row, "pretraining")
+    *before, last = made
+    assert (last["notebook"], last["settings"]["corpus"]) == ("task_difficulty", "wikimedia/wikipedia:20231101.en")
+    assert [one["notebook"] for one in before] == ["pretrain"] * (row not in ("bert_nsp", "albert_sop"))
+    assert plans.at_paper_settings(data, row, "pretraining", made)
+    four = data["rungs"]["paper"]["corpus"]
+    for changed in ({"corpus": four}, {"corpus": "wikimedia/wikipedia"}, {"max_tokens": 64}, {"models": "pretrain-ffffffffffff"}):
+        other = [*before, last | {"settings": last["settings"] | changed}]
+        assert not plans.at_paper_settings(data, row, "pretraining", other), changed
+    for one in before:  # what pre-training held out of its own corpora
+        assert one["settings"]["corpus"] == four and four.count(",") == 3
+        assert not plans.at_paper_settings(data, row, "pretraining", before)
+
+
+def test_a_setting_that_came_later_leaves_a_record_at_the_papers():
+    data, made = papers.read("sentence_objectives", FOLDER), chain()
+    del made[0]["settings"]["same_paragraph_before"]
+    assert plans.at_paper_settings(data, "roberta_psd", "wikiqa", made)
+
+
+ON_ASNQ = [name for name, row in papers.read("sentence_objectives", FOLDER)["rows"].items() if "asnq" in row["published"]]
+
+
+@pytest.mark.parametrize("row", ON_ASNQ)
+def test_the_batch_size_on_asnq_is_that_of_the_backbone(row):
+    data = papers.read("sentence_objectives", FOLDER)
+    theirs, other = (1024, 2048) if data["rows"][row].get("backbone") == "electra" else (2048, 1024)
+    for size in (theirs, other, 32):
+        made = chain(row, "asnq", finetune={"batch_size": size})
+        assert plans.at_paper_settings(data, row, "asnq", made) is (size == theirs)
+    assert plans.at_paper_settings(data, row, "asnq", chain(row, "asnq"))  # and the row's own value is the backbone's
+
+
+@pytest.mark.parametrize(("row", "theirs"), [("tanda_roberta", 2048), ("tanda_electra", 1024)])
+def test_the_transfer_on_asnq_has_the_backbones_batch_size(row, theirs):
+    data = papers.read("sentence_objectives", FOLDER)
+    for size in (2048, 1024):
+        made = chain(row, "wikiqa")
+        made[0]["settings"]["batch_size"] = size
+        assert plans.at_paper_settings(data, row, "wikiqa", made) is (size == theirs)
+
+
+def test_a_paper_without_settings_has_no_exact_run():
+    assert not plans.at_paper_settings(papers.read("evidence_contrast", FOLDER), "led_base", "qasper", chain())
+
+
+# ------------------------------------------------------------------ records
+
+
+def local_run(folder, notebook, given, **record):
+    name = f"{notebook}-{abs(hash(json.dumps(given))) % 10**12:012d}"
+    (folder / name).mkdir(parents=True)
+    record = {"notebook": notebook, "name": name, "rung": given["rung"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
+    disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
+    return name
+
+
+@pytest.fixture
+def plain_settings(monkeypatch):
+    """Effective settings are what is given and one default."""
+    monkeypatch.setattr(runs, "settings", lambda notebook, given: {"steps": 10, "runs_dir": None, **given})
+
+
+def test_local_runs_find_their_rows(tmp_path, plain_settings):
+    start = {"rung": "laptop", "model": "pydocs_roberta", "steps": 10}
+    pre = local_run(tmp_path, "pretrain", start | {"objective": "psd", "corpus": "pydocs", "seed": 0})
+    fine = {"rung": "laptop", "dataset": "pydocs", "steps": 10}
+    one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 0})
+    base = local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0})
+    local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
+    local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
+    (tmp_path / "finetune-111111111111").mkdir()  # not finished
+    found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert found[["row", "dataset", "rung", "seed", "source", "name"]].to_numpy().tolist() == [
+        ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
+        ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
+        ["roberta_psd", "pydocs", "laptop", 0, "this machine", one],
+    ]
+    assert [[r["name"] for r in earlier] for earlier in found.earlier] == [[], [], [pre]]
+
+
+def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
+    given = plans.stage_parameters(
+        papers.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
+    )
+    settings = runs.shown(runs.settings("finetune", given))
+    for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the rung sets
+        folder = tmp_path / absent
+        old = {name: value for name, value in settings.items() if name != absent}
+        name = local_run(folder, "finetune", old)
+        found = records.records("sentence_objectives", folder / "none", folder, FOLDER)
+        assert found[["row", "seed", "name"]].to_numpy().tolist() == [["roberta_base", 1, name]]
+    local_run(tmp_path / "other", "finetune", settings | {"weight_decay": 0.5})
+    assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
+
+
+def test_committed_results(tmp_path):
+    place = tmp_path / "results/sentence_objectives/roberta_psd"
+    place.mkdir(parents=True)
+    record = {"row": "roberta_psd", "dataset": "wikiqa", "rung": "small", "seed": 2, "name": "finetune-x"}
+    disk.write_json(place / "wikiqa-small-seed2.json", record)
+
+    def read():
+        return records.records("sentence_objectives", tmp_path / "results", tmp_path / "runs", FOLDER)
+
+    found = read()
+    assert isinstance(found, pd.DataFrame)
+    assert found[["row", "dataset", "rung", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
+    disk.write_json(place / "trecqa-small-seed2.json", record)
+    with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json holds the record of roberta_psd/wikiqa-small-seed2.json"):
+        read()
+    for text in ("{", "[]", '{"row": 1}'):
+        (place / "trecqa-small-seed2.json").write_text(text)
+        with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json is damaged"):
+            read()
+
+
+@pytest.mark.parametrize(
+    ("paper", "row", "control"),
+    [("sentence_objectives", "roberta_ssp", "roberta_ssp_head_anew"), ("contextual_as2", "roberta_dpc", "roberta_dpc_head_anew")],
+)
+def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
+    data = papers.read(paper, FOLDER)
+    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    for rung in ("laptop", "small", "gpu"):
+        theirs, ours = (plans.jobs(paper, rung, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
+        assert len(ours) == 1 + len(data["rungs"][rung]["datasets"])
+        assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
+        for one, other in zip(theirs[1:], ours[1:], strict=True):
+            settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
+            assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]

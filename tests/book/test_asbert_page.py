@@ -1,0 +1,278 @@
+"""What the page of ASBERT draws and counts: networks, triplets, counts, orderings, ranked lists and vectors, from made-up records."""
+
+import inspect
+import re
+import shlex
+import sys
+import xml.etree.ElementTree as ET
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+import torch
+from pages import comparisons
+
+from aslab import papers, records, runs
+from aslab.show import pca
+from asutil import losses
+from asutil.data import answers
+from asutil.io import disk, hub
+from asutil.tasks import vectors
+
+from .. import made_up
+
+ROOT = Path(__file__).resolve().parents[2]
+PAYLOAD = "<script>alert('x')</script>"
+NS = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def page(directives):
+    return directives("as2_vectors")
+
+
+# ------------------------------------------------------------------ drawings
+
+
+def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(page):
+    figure = ET.fromstring(page.networks())
+    drawings = list(figure.iter(f"{NS}svg"))
+    words = [[text.text for text in drawing.iter(f"{NS}text")] for drawing in drawings]
+    assert [one.count("language model") for one in words] == [one.count("mean over tokens") for one in words] == [2, 3]
+    assert all(any("same weights" in text for text in one) for one in words)
+    assert {"u", "v", "[ u ; v ; |u − v| ]"} <= set(words[0]) and {"p", "a", "n", "|a − p|²", "|a − n|²"} <= set(words[1])
+    assert "linear layer" in " ".join(words[0]) and "linear" not in " ".join(words[1])
+    margin = inspect.signature(losses.triplet).parameters["margin"].default
+    assert f"max( |a − p|² − |a − n|² + {margin:g}, 0 )" in words[1]
+    assert [rule["are"]["margin"] for rule in papers.read("asbert")["settings"] if "margin" in rule["are"]] == [margin] == [page.MARGIN]
+    for drawing in drawings:  # nothing is drawn outside of its panel, and no colour of its own
+        width, height = map(float, drawing.get("viewBox").split()[2:])
+        for box in drawing.iter(f"{NS}rect"):
+            left, top, wide, high = (float(box.get(name)) for name in ("x", "y", "width", "height"))
+            assert left >= 0 and top >= 0 and left + wide <= width and top + high <= height
+        assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))
+
+
+def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them(page):
+    (axis,) = page.kinds_plot(to_positive=4.0, margin=3.0, end=12.0).axes
+    found = page.stretches(4.0, 3.0, 12.0)
+    away = torch.linspace(0.1, 11.9, 60)
+    kinds = losses.triplet_kinds(torch.full_like(away, 4.0), away, 3.0)
+    for name, (start, stop) in found.items():
+        assert torch.equal(kinds[name.replace("-", "_")], (away > start) & (away < stop)), name
+    sides = [values.sqrt()[:, None] for values in (torch.full_like(away, 4.0), away)]  # on a line, from an anchor at 0
+    expected = losses.triplet(torch.zeros_like(sides[0]), *sides, margin=3.0, reduction="none")
+    line = axis.lines[0].get_xydata()
+    np.testing.assert_allclose(np.interp(away, *line.T), expected, atol=1e-5)
+    hatches = {patch.get_hatch() for patch in axis.patches}
+    assert [text.get_text() for text in axis.texts] == list(found) and len(hatches) == 3  # a name and a hatch each
+
+
+# ------------------------------------------------------------------ counts
+
+
+def test_triplets_stand_beside_the_pairs_that_make_them(page):
+    cells = made_up.cells(page.triplet_table("asbert", answers.TRIPLETS))
+    assert cells[1:] == [["WikiQA", "8,672", "8,995", "1.04"], ["TREC-QA", "5,914", "83,923", "14.19"]]
+
+
+def test_counts_beside_the_data(page, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    cells = [line[-5:] for line in made_up.cells(page.count_table(papers.read("asbert")["counts"], "asbert"))[1:]]
+    assert cells[0] == ["train", "872 / 8,666", "873 / 8,672", "−1 / −6", "data not at hand"]
+    assert cells[1][3] == "same" and cells[2][3] == "−2 / −33"
+    assert [line[3:] for line in cells[3:]] == [["same", "–"], ["same", "–"], ["0 / −1", "–"]]
+
+
+def test_a_quotation_mark_that_nobody_closes_swallows_rows(page, tmp_path, monkeypatch):
+    lines = ["Q1\tt\tno\t0", 'Q1\tt\t"a\t1', 'Q1\tt\tb" c\t0', "Q2\tt\tx\t0", "Q3\tt\ty\t1", 'Q3\tt\tsix " inches\t0']
+    assert page.read_with_quotes(lines) == (1, 2)  # the right one of Q1 has become a part of the next field
+    assert page.read_with_quotes(line.replace('"', "") for line in lines) == (2, 5)
+    assert page.read_with_quotes([*lines[-2:-1], "", "Q4\tt\ta text\n\nwith an empty line\t1"]) == (2, 2)
+    folder = tmp_path / "microsoft" / "wiki_qa"
+    folder.mkdir(parents=True)
+    columns = ["question_id", "question", "answer", "label"]
+    split = [[line.split("\t")[place] for line in lines] for place in (0, 1, 2, 3)]
+    table = pa.table(dict(zip(columns, split))).append_column("document_title", [["t"] * len(lines)])
+    pa.parquet.write_table(table, folder / "validation.parquet")
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    assert page.quoted("wikiqa", "asbert", "dev") == "1 / 2"
+
+
+@pytest.mark.mirror
+def test_read_with_quotes_the_data_give_the_printed_counts(page, mirror):
+    printed = papers.read("asbert")["counts"]["wikiqa"]
+    assert {side: page.quoted("wikiqa", "asbert", side) for side in printed} == {side: f"{q:,} / {c:,}" for side, (q, c) in printed.items()}
+
+
+# ------------------------------------------------------------------ readouts
+
+
+def read_out(values: dict, dev=0.9):
+    return {name: {"dev": {"map": dev}, "test": {"map": value}} for name, value in values.items()}
+
+
+def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
+    data, settings = papers.read("asbert"), {"settings": {"rank_by": "distance"}}
+    lines = [
+        records_of(
+            {"siamese_bert": 0.5}, readouts=read_out(dict.fromkeys(("distance", "cosine", "dot"), value) | {"probability": 0.4}), **settings
+        )
+        for value in (0.5, 0.7)
+    ]
+    lines[1].seed = 1
+    lines += [records_of({"triplet_bert": 0.5}, **settings)]  # from before all readouts were kept
+    untrained = {"settings": {"rank_by": "cosine", "architecture": "untrained"}}
+    lines += [records_of({"mean_bert": 0.5}, readouts=read_out({"distance": 0.31, "cosine": 0.32, "dot": 0.33}), **untrained)]
+    found = pd.concat(lines, ignore_index=True)
+    html = page.readout_table(data, found)
+    table = made_up.cells(html)
+    assert table[0] == ["Row", "Distance", "Cosine", "Dot product", "Probability", "Seeds", "Budget"]
+    siamese = made_up.line(html, "Siamese-BERT")
+    assert siamese[1:] == ["60.0 ± 14.1", "60.0 ± 14.1", "60.0 ± 14.1", "40.0 ± 0.0", "2", "small"]
+    old = 100 * found.record[2]["metrics"]["test"]["map"]
+    assert made_up.line(html, "Triplet-BERT")[1:] == [f"{old:.1f}", "–", "–", "–", "1", "small"]
+    assert made_up.line(html, "MEAN-BERT")[1:] == ["31.0", "32.0", "33.0", "–", "1, untrained", "small"]
+    assert "<u>60.0 ± 14.1</u>" in html and "<u>32.0</u>" in html and "<u>40.0" not in html
+    names = [line[0] for line in table if line[0] != "Row"]
+    trained = [data["rows"][row]["name"] for row in data["rows"] if row.startswith(("siamese", "triplet"))]
+    assert names == ["MEAN-BERT", *trained, *trained], "WikiQA, then TREC-QA, where nothing has run"
+    assert made_up.line(html, "Siamese-XLNet")[1:] == ["not run", "–", "–", "–", "–", "–"]
+
+
+# ------------------------------------------------------------------ orderings
+
+
+def records_of(means: dict, dataset="wikiqa", rung="small", **more):
+    """Made-up committed lines of some rows, as `experiments.records` gives them."""
+    made = [made_up.record(row, dataset, rung, 0, mean, **more) for row, mean in means.items()]
+    columns = {"row": list(means), "dataset": dataset, "rung": rung, "seed": 0, "source": records.COMMITTED}
+    return pd.DataFrame({**columns, "name": "run", "folder": None, "record": made, "earlier": [[] for _ in made]})
+
+
+def test_orderings_are_the_claims_of_the_paper(page):
+    data, found = papers.read("asbert"), records_of({"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9})
+    html = page.ordering_table(data, found, draws=300)
+    said = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', html)
+    claims = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', comparisons.claims_table("asbert", found, draws=300))
+    assert len(said) == len(data["claims"]) and sorted(said) == sorted(claims)
+    assert f"{len(said)} orderings" in html and f"{said.count('shows')} show, {said.count('unclear')} are unclear" in html
+    line = made_up.line(html.replace("\u00a0", " "), "Triplet-BERT ahead of Siamese-BERT")
+    assert line[1] == "+9.1" and line[2].startswith("shows+") and line[3:] == ["+14.8", "not run–"]
+    assert made_up.line(html, "USE ahead of GloVe")[2].startswith("unclear")
+    assert made_up.line(html, "MEAN-BERT behind GloVe")[2].startswith("not testable here")
+    assert html.count("not as said") == 2  # XLNet, and the siamese network against USE, on TREC-QA
+    assert made_up.line(html, "Triplet-XLNet behind Siamese-XLNet")[3] == "+4.0not as said"
+
+
+def test_the_opposite_of_a_claim_is_called_so(page):
+    claim = next(one for one in papers.read("asbert")["claims"] if (one["row_a"], one["row_b"], one["sign"]) == ("use", "glove", "+"))
+    found = records_of({"use": 0.2, "glove": 0.9})
+    assert page.compared(papers.read("asbert"), found, claim, 300)[2] == "opposite"
+    assert page.compared(papers.read("asbert"), found, claim | {"sign": "-"}, 300)[2] == "shows"
+
+
+# ------------------------------------------------------------------ the paper's own questions
+
+
+def test_ranked_lists_of_the_questions_that_the_paper_prints(page, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    best = {"siamese_bert": [["Q7-1", 0, 0.9, 1], [f"Q7-0 {PAYLOAD}", 1, 0.5, 2]], "triplet_bert": [[f"Q7-0 {PAYLOAD}", 1, -0.2, 1]]}
+    found = records_of(dict.fromkeys(best, 0.5))
+    for record in found.record:
+        record["chosen"] = [{"question_id": "Q7", "candidates": best[record["row"]]}]
+    data = papers.read("asbert") | {"questions": {"wikiqa": ["Q7", "Q8"]}}
+    html = page.asked(data, found, "siamese_bert", "triplet_bert")
+    assert made_up.cells(f"<p>{html}</p>".replace("&nbsp;", " "))[0] == ["Rank", "Siamese-BERT", "Triplet-BERT"]
+    assert "script>" not in html and escape(f"Q7-0 {PAYLOAD}") in html and "Q8" not in html
+    assert "ids stand for them" in html and html.count("✗") == 1 and html.count("✓") == 2
+    assert page.asked(data, found.iloc[:1], "siamese_bert", "triplet_bert") == ""  # one side alone
+    assert page.asked(data | {"questions": {}}, found, "siamese_bert", "triplet_bert") == ""
+
+
+def test_a_run_of_this_machine_has_every_question(page, tmp_path):
+    scores = pd.DataFrame(
+        {"question_id": ["Q1", "Q1", "Q2"], "candidate_id": ["Q1-0", "Q1-1", "Q2-0"], "label": [0, 1, 1], "score": [1.0, 2, 3]}
+    )
+    scores.to_parquet(tmp_path / "scores.parquet")
+    disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
+    side = next(records_of({"triplet_bert": 0.5}).assign(folder=[tmp_path]).itertuples())
+    assert page.ranked(side, "Q1") == [["Q1-1", 1, 2.0, 1], ["Q1-0", 0, 1.0, 2]] and page.ranked(side, "Q9") == []
+
+
+# ------------------------------------------------------------------ vectors before and after
+
+
+def shown(near, far=2.0, trained=True):
+    """Coordinates of two questions whose candidates are so far away after training."""
+    asked = np.array([[0.0, 0.0, 0.0], [9.0, 1.0, 4.0]])
+    made = lambda *away: np.stack([asked, asked + away[0] * np.eye(3)[0], asked + away[1] * np.eye(3)[1]], 1).reshape(-1, 3)
+    roles = ["question", "positive", "negative"] * 2
+    return pca.coordinates(made(1.0, 1.5), made(near, far) if trained else None, roles, [0, 0, 0, 1, 1, 1])
+
+
+def test_the_committed_run_of_the_largest_budget_is_drawn(page):
+    lines = [records_of({"triplet_bert": 0.5}, rung=rung, pca=shown(near)) for rung, near in (("small", 0.5), ("gpu", 0.25))]
+    lines += [
+        lines[1].assign(seed=1),
+        lines[1].assign(rung="paper", source=records.HERE),
+        records_of({"triplet_bert": 0.5}, rung="paper"),
+    ]
+    one = page.drawable(pd.concat(lines[::-1]), "triplet_bert", "wikiqa")
+    assert (one.rung, one.seed, one.source) == ("gpu", 0, records.COMMITTED)  # the last one has no coordinates
+    assert page.drawable(lines[3], "triplet_bert", "wikiqa").source == records.HERE
+    assert page.drawable(lines[0], "triplet_bert", "trecqa") is None
+
+
+def test_the_caption_is_computed_from_the_numbers(page):
+    data = papers.read("asbert")
+    one = page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.5)), "triplet_bert", "wikiqa")
+    said = page.said_of(one, data)
+    assert said.startswith("Triplet-BERT on WikiQA, rung small, seed 0: 2 questions with 2 right and 2 wrong candidates")
+    assert (
+        "Before training, a question is 1.00 from its right candidates on average and 1.50 from its wrong ones, 1.50 times as far" in said
+    )
+    assert "After training, a question is 0.50 from its right candidates on average and 2.00 from its wrong ones, 4.00 times" in said
+    shares = [round(100 * sum(shown(0.5)[panel]["explained"])) for panel in ("before", "after")]
+    assert [int(share) for share in re.findall(r"hold (\d+) % of the variance", said)] == shares
+    lone = page.said_of(page.drawable(records_of({"glove": 0.5}, pca=shown(0.0, trained=False)), "glove", "wikiqa"), data)
+    assert "Untrained, a question" in lone and "training" not in lone
+    zero = page.said_of(page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.0)), "triplet_bert", "wikiqa"), data)
+    assert zero.count("times as far") == 1  # nothing is so many times nothing
+
+
+def test_what_was_not_run_says_how(page):
+    data = papers.read("asbert")
+    said = page.not_run(data, "triplet_bert", "trecqa")
+    command = shlex.split(re.search("<code>(.*?)</code>", said)[1])
+    given = dict(zip(command[3::3], command[4::3]))
+    assert "Triplet-BERT on TREC-QA: not run." in said and command[:2] == ["papermill", "notebooks/embed.ipynb"]
+    assert (given["rung"], given["dataset"], given["architecture"], given["seed"]) == ("small", "trecqa", "triplet", "0")
+    assert set(given) <= set(runs.parameters("embed"))
+    assert "rung laptop" in page.not_run(data, "triplet_roberta", "pydocs") and "rung paper" in page.not_run(
+        data, "triplet_xlnet", "wikiqa"
+    )
+    assert "<code>" not in page.not_run(data, "triplet_bert", "asnq")
+
+
+# ------------------------------------------------------------------ commands
+
+
+@pytest.mark.parametrize("name", ["papers/asbert.md", "reproduce.md"])
+def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys):
+    text = (ROOT / "book" / name).read_text("utf-8")
+    commands = re.findall(r"^\$ python -m asutil\.vectors (.*)$", text, re.MULTILINE)
+    assert [command.split()[0] for command in commands] == ["embed", "search"]
+    monkeypatch.chdir(tmp_path)
+    for command in commands:
+        monkeypatch.setattr(sys, "argv", ["vectors", *shlex.split(command)])
+        with pytest.raises(SystemExit):
+            vectors.main()
+        assert re.search("embed-<hash>|no finished vectors", capsys.readouterr().err)  # it looked for what is not there
+    for one in re.findall(r"papermill notebooks/embed\.ipynb(.*)$", text, re.MULTILINE):
+        given = dict(re.findall(r"-p (\w+) ([\w.]+)", one))
+        assert runs.settings("embed", given) and given

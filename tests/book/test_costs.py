@@ -1,0 +1,180 @@
+"""What runs are expected to cost: sums by hand, laws, sizes by transformers, and the page's tables."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pages import costs
+
+from aslab import hours, papers, plan
+
+ROOT = Path(__file__).resolve().parents[2]
+PAYLOAD = "<script>alert('x')</script>"
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return {paper: costs.table(paper) for paper in papers.papers()}
+
+
+def test_a_pretraining_by_hand(tables):
+    lines = tables["sentence_objectives"]
+    (line,) = lines[(lines.notebook == "pretrain") & (lines.row == "roberta_ssp")].itertuples()
+    tokens = 400_000 * 4096 * 128
+    layer = 4 * (768 * 768 + 768) + (768 * 3072 + 3072) + (3072 * 768 + 768) + 2 * 2 * 768
+    head = 768 * 768 + 768 * 50_265
+    assert (line.steps, line.tokens, line.gpu_hours) == (400_000, tokens, 120)
+    assert line.operations == pytest.approx(tokens * (6 * (12 * layer + 0.15 * head) + 12 * 12 * 768 * 128))
+    assert line.disk == 4 * 124_055_040 * (2 * 3 + 1) and line.model == 4 * 124_055_040
+    assert costs.gpu_hours(line.operations) == pytest.approx(line.operations / (0.3 * 989e12) / 3600)
+
+
+def test_a_fine_tuning_by_hand(tables):
+    lines = tables["contextual_as2"]
+    (line,) = lines[(lines.row == "roberta_base") & (lines.dataset == "wikiqa") & (lines.seed == 3)].itertuples()
+    assert line.steps == 30 * 637  # 30 epochs of 20,360 pairs in batches of 32
+    assert line.tokens == 30 * 20_360 * 256 and line.gpu_hours == 20
+    assert line.disk == 4 * 124_055_040 * (2 * 3 + 1 + 1)  # it may stop early: the best one is kept
+
+
+def test_examples_are_counted_as_each_notebook_reads_them():
+    pairs = {"dataset": "wikiqa", "protocol": "asbert", "epochs": 2, "batch_size": 32, "max_tokens": 128}
+    assert hours.work("embed", pairs | {"architecture": "siamese"}) == (2 * 271, 2 * 8_672 * 2 * 128, 128)
+    assert hours.work("embed", pairs | {"architecture": "triplet"}) == (2 * 282, 2 * 8_995 * 3 * 128, 128)
+    assert hours.work("embed", pairs | {"architecture": "untrained"})[:2] == (0, 0)
+    joint = pairs | {"protocol": "clean", "architecture": "joint", "k": 5, "max_tokens": 384}
+    groups = round((20_360 + 2_118 * 2) / 5)
+    assert hours.work("finetune", joint) == (2 * -(-groups // 32), 2 * groups * 384, 384)
+    claims = {"dataset": "fever", "k": 5, "epochs": 1, "batch_size": 64}
+    assert hours.work("verify_claims", claims | {"head": "ie_1", "max_tokens": 384})[1] == 145_406 * 384
+    assert hours.work("verify_claims", claims | {"head": "pair_max", "max_tokens": 128})[1] == 145_406 * 5 * 128
+
+
+def test_what_is_not_known_is_refused_by_name():
+    with pytest.raises(ValueError, match="'mine/own-model' are not known"):
+        costs.backbone_of("mine/own-model")
+    with pytest.raises(ValueError, match="finetune: how many examples 'mine.tsv'"):
+        hours.work("finetune", {"dataset": "mine.tsv", "protocol": "clean", "architecture": "pair"})
+
+
+def test_parameters_are_those_of_the_models():
+    """Of RoBERTa also the number that joint_inference prints in appendix C.3."""
+    import torch
+    from transformers import ElectraConfig, ElectraForMaskedLM, LongformerConfig, LongformerModel, RobertaConfig, RobertaModel
+
+    assert costs.ROBERTA.parameters == papers.read("joint_inference")["parameters"]["RoBERTa-Base"]
+    with torch.device("meta"):
+        roberta = RobertaModel(RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1), add_pooling_layer=False)
+        sizes = {"vocab_size": 50265, "max_position_embeddings": 4098, "type_vocab_size": 1, "attention_window": [512] * 12}
+        longformer = LongformerModel(LongformerConfig(**sizes), add_pooling_layer=False)
+        generator = ElectraForMaskedLM(ElectraConfig(embedding_size=768, hidden_size=256, num_attention_heads=4, intermediate_size=1024))
+    counted = lambda model: sum(p.numel() for p in model.parameters())
+    assert counted(roberta) == costs.ROBERTA.parameters and counted(roberta.encoder) == costs.ROBERTA.read
+    assert counted(longformer) == costs.LONGFORMER.parameters
+    tables = generator.electra.embeddings
+    shared = (tables.word_embeddings, tables.position_embeddings, tables.token_type_embeddings)
+    assert counted(generator) - sum(map(counted, shared)) == costs.ELECTRA.generator.parameters
+
+
+@given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(8, 16384))
+def test_twice_the_steps_are_twice_the_tokens_and_longer_texts_cost_more_for_each(steps, batch, length):
+    settings = {"steps": steps, "batch_size": batch, "max_tokens": length}
+    once, twice = hours.work("pretrain", settings), hours.work("pretrain", settings | {"steps": 2 * steps})
+    assert twice[:2] == (2 * once[0], 2 * once[1])
+    assert costs.operations(costs.ROBERTA, length + 1) > costs.operations(costs.ROBERTA, length) > 6 * costs.ROBERTA.read
+    assert costs.operations(costs.LONGFORMER, length) <= costs.operations(costs.LONGFORMER, 512)
+    assert costs.operations(costs.ELECTRA, length, 0.15) > costs.operations(costs.BERT, length)
+
+
+def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
+    for paper, lines in tables.items():
+        planned = plan.jobs(paper, "paper", folder_for=costs._place)
+        searches = {job.search for job in planned if job.search}
+        data = papers.read(paper)
+        follow = sum(len(papers.seeds(data, name.split("-")[2], "paper")) - 1 for name in searches)
+        assert len(lines) == len(planned) + follow and (lines.gpu_hours > 0).all()
+        assert costs.by_notebook(paper)["runs"].sum() == len(lines)
+    assert set(tables["asbert"].steps[tables["asbert"].row == "glove"]) == {0}
+
+
+def test_hours_and_batches_of_another_file_are_followed(tmp_path):
+    shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
+    path = tmp_path / "experiments" / "asbert.yml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["rungs"]["paper"] |= {"rows": ["siamese_bert"], "seeds": [0], "datasets": ["wikiqa"], "gpu_hours": {"embed": 7}}
+    data["rows"]["siamese_bert"]["stages"][0]["epochs"] = 3
+    path.write_text(yaml.safe_dump(data))
+    (line,) = costs.table("asbert", folder=path.parent).itertuples()
+    assert (line.gpu_hours, line.steps, line.tokens) == (7, 3 * 271, 3 * 8_672 * 2 * 128)
+
+
+def test_what_a_benchmark_reached_by_hand():
+    result = {"model": {"layers": 1, "hidden": 2, "vocabulary": 10}, "tokens_a_second": {"ours": 100}, "tokens_a_pair": 3.2}
+    layer, head = 4 * 6 + (2 * 8 + 8) + (8 * 2 + 2) + 4 * 2, 2 * 2 + 2 * 10
+    assert costs.reached(result) == pytest.approx(100 * (6 * (layer + 0.15 * head) + 12 * 2 * 3))
+
+
+def test_nothing_of_it_imports_torch():
+    code = f"import sys; sys.path.append({str(ROOT / 'book' / '_ext')!r})\n"
+    code += "from pages import costs; costs.by_notebook('asbert'); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+# ------------------------------------------------------------------ the page
+
+
+@pytest.fixture
+def page(directives):
+    return directives("as2_costs")
+
+
+def test_every_table_is_shown_and_every_paper_has_a_line(page):
+    for name, table in page.TABLES.items():
+        shown = table()
+        assert shown.startswith("<table") and "nan" not in shown, name
+        if name in ("rungs", "full", "stated"):
+            assert all(f">{paper}" in shown for paper in papers.papers()), name
+    text = (ROOT / "book" / "costs.md").read_text("utf-8")
+    assert all(f"```{{as2-costs}} {name}\n" in text for name in page.TABLES)
+
+
+def test_numbers_of_the_page_follow_the_files(page, tmp_path, monkeypatch):
+    assert f"{costs.by_notebook('asbert')['operations'].sum():.1e}" in page.full()
+    monkeypatch.setattr(page, "FOLDER", tmp_path)
+    assert "not measured" in page.assumed() and "not run" in page.full() and "not run" in page.corpora() and "not run" in page.examples()
+    machine = {"gpu": PAYLOAD, "system": "Linux", "python": "3", "cores": 1, "processor": PAYLOAD}
+    model = {"layers": 12, "hidden": 768, "vocabulary": 50_265}
+    result = {"model": model, "tokens_a_second": {"ours": 400_000}, "tokens_a_pair": 61.6, "machine": machine}
+    (tmp_path / "training_step-gpu.json").write_text(json.dumps(result))
+    (tmp_path / "training_step.json").write_text(json.dumps(result))
+    rate = costs.reached(result)
+    shown = page.assumed()
+    assert f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak" in shown and "not measured" not in shown
+    assert PAYLOAD not in shown and "&lt;script&gt;" in shown
+    years = costs.by_notebook("asbert")["operations"].sum() / rate / 3600 / page.YEAR
+    assert page.hours(years) in page.full()
+
+
+def test_big_numbers_are_said_in_words(page):
+    assert [page.big(n) for n in (999, 209_715_200_000, 1.5e12, 2_306_867_200_000)] == [
+        "999",
+        "210 billion",
+        "1.5 trillion",
+        "2.31 trillion",
+    ]
+    assert [page.size(n) for n in (0, 4e9, 3.2e12)] == ["–", "4 GB", "3.2 TB"]
+
+
+def test_a_damaged_record_is_named(tmp_path):
+    place = tmp_path / "paper" / "row"
+    place.mkdir(parents=True)
+    for content in ("{", '{"name": "a", "figures": {"examples": 1}}'):
+        (place / "wikiqa-small-seed0.json").write_text(content)
+        with pytest.raises(ValueError, match=r"row/wikiqa-small-seed0\.json is damaged"):
+            costs.trained(tmp_path)

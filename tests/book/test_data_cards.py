@@ -1,0 +1,61 @@
+"""Cards: the same headings everywhere, and the counts that the code asserts."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from asutil.corpus import docstrings, sources
+from asutil.data import answers
+
+FOLDER = Path(__file__).parents[2] / "data_cards"
+CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")
+
+
+def parts(path):
+    _, front, body = path.read_text(encoding="utf-8").split("---\n", 2)
+    return yaml.safe_load(front), body
+
+
+def test_there_is_a_card_for_every_data_set():
+    assert {path.stem for path in CARDS} >= {*answers.NAMES, "wqa", "iqad"}
+    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in answers.HUB.values())}
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
+def test_headings_and_front_matter_follow_the_template(path):
+    (wanted, template), (front, body) = parts(FOLDER / "TEMPLATE.md"), parts(path)
+    assert re.findall(r"^## .*", body, re.M) == re.findall(r"^## .*", template, re.M)
+    assert len(re.findall(r"^# ", body, re.M)) == 1
+    assert wanted.keys() <= front.keys()
+    assert all(front[key] for key in ("name", "licence", "language"))
+    for section in re.split(r"^## .*", body, flags=re.M)[1:]:
+        assert section.strip()
+
+
+@pytest.mark.parametrize("name", list(answers.HUB))
+def test_counts_are_those_that_loading_asserts(name):
+    front, _ = parts(FOLDER / f"{name}.md")
+    assert front["hub_id"] == answers.HUB[name][0]
+    counts = {p: {side: tuple(count.values()) for side, count in sides.items()} for p, sides in front["counts"].items()}
+    assert counts == answers.COUNTS[name]
+
+
+@pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
+def test_the_table_has_the_counts_of_the_front_matter(path):
+    front, body = parts(path)
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in body.splitlines() if line.startswith("| `")]
+    table = {(protocol.strip("`"), side): (asked, candidates) for protocol, side, asked, candidates, _ in rows}
+    assert table == {
+        (protocol, side): (f"{count['questions']:,}", f"{count['candidates']:,}")
+        for protocol, sides in front["counts"].items()
+        for side, count in sides.items()
+    }
+
+
+def test_counts_of_pydocs_with_the_pinned_versions():
+    front, _ = parts(FOLDER / "pydocs.md")
+    if front["fingerprint"] != docstrings.fingerprint(docstrings.NUMPYDOC):
+        pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
+    assert {side: split.report["kept"] for side, split in answers.load_answers("pydocs").items()} == front["counts"]["clean"]

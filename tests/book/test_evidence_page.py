@@ -1,0 +1,315 @@
+"""The page of evidence_contrast: the loss drawn, how near questions come, what was read, which sentences are nearest, and its words."""
+
+import importlib
+import re
+import shlex
+import xml.etree.ElementTree as ET
+from collections import Counter
+from html import escape
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from matplotlib.textpath import TextPath
+
+from aslab import papers, records, runs
+from asutil.data import long_questions
+from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.inputs import long
+from asutil.io import disk, hub
+
+from .. import made_up
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPER = "evidence_contrast"
+DATA = papers.read(PAPER)
+TEXT = (ROOT / "book" / "papers" / f"{PAPER}.md").read_text("utf-8")
+PAYLOAD = "<script>alert('x')</script>"
+NS = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.fixture
+def page(directives):
+    return directives("as2_evidence")
+
+
+# ------------------------------------------------------------------ the loss, drawn
+
+
+def drawings(page):
+    return list(ET.fromstring(page.loss_figure()).iter(f"{NS}svg"))
+
+
+def test_the_task_names_its_markers_and_losses(page):
+    task = " ".join(node.text for node in drawings(page)[0].iter(f"{NS}text"))
+    assert set(re.findall(r"\[/?\w+\]", task)) == {*long.MARKERS} - {"[/doc]"}  # the line ends in the middle of a document
+    assert all(words in task for words in ("evidence or not", "type of the question", "answer: start and end", "L(QA)", "L(c)"))
+
+
+def test_each_question_type_has_a_subspace_and_evidence_attracts_in_its_own(page):
+    spaces = drawings(page)[1]
+    words = [node.text for node in spaces.iter(f"{NS}text")]
+    assert long_questions.KINDS["hotpotqa"] == page.TYPES
+    assert [re.match(r"W\((\w+)\)", text)[1] for text in words if text.startswith("W(")] == [*page.TYPES]
+    assert ["negatives" in text for text in words if text.startswith("W(")] == [False, True, True]
+    assert words.count("q") == words.count("s₁") == words.count("s₂") == words.count("s₃") == 3 and words.count("evidence") == 1
+    lines = list(spaces.iter(f"{NS}path"))
+    solid = [node for node in lines if not node.get("stroke-dasharray")]
+    assert solid == lines[:1] and solid[0].get("d").startswith("M168 56L84 56M")  # one arrow, from s₁ to q of the first subspace
+    gaps = sum(node.get("d").count("M") for node in lines if node.get("stroke-dasharray"))
+    assert gaps == 2 + 3 + 3  # every other sentence repels
+
+
+def test_nothing_is_drawn_outside_or_in_a_colour_of_its_own(page):
+    for drawing in drawings(page):
+        width, height = map(float, drawing.get("viewBox").split()[2:])
+        for box in drawing.iter(f"{NS}rect"):
+            left, top, wide, high = (float(box.get(name)) for name in ("x", "y", "width", "height"))
+            assert left >= 0 and top >= 0 and left + wide <= width and top + high <= height
+        for word in drawing.iter(f"{NS}text"):
+            size = 11 if word.get("class") == "l" else 12
+            half = TextPath((0, 0), " ".join(word.text.split()), size=size).get_extents().width / 2  # in a font with wide letters
+            assert half <= float(word.get("x")) <= width - half and 0 < float(word.get("y")) <= height, word.text
+        assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))
+
+
+def test_words_of_the_drawing_are_escaped(page, monkeypatch):
+    monkeypatch.setattr(page, "TYPES", ("a < b", PAYLOAD, "&"))
+    figure = ET.fromstring(page.loss_figure())
+    assert {node.tag for node in figure.iter()} & {"script", f"{NS}script"} == set()
+    assert f"W({PAYLOAD}): another type, all are negatives" in [node.text for node in figure.iter(f"{NS}text")]
+    caption = figure.find("figcaption").text
+    assert figure.get("aria-label") == caption and "solid arrow" in caption and "dashed line" in caption
+
+
+# ------------------------------------------------------------------ made-up records
+
+
+def a_record(seed, near, **more):
+    """A record of which every figure is another one, all by how near questions are."""
+    names = ("map_raw", "map_projected", "map_predicted_type", "map_evidence_head")
+    record = {"notebook": "find_evidence", "metrics": {"dev": {name: near + 0.01 * n for n, name in enumerate(names)}}}
+    record["baselines"] = {"before training": {"map_projected": near / 2}, "random": {"map": near / 4}, "document_order": {"map": near / 5}}
+    record["baselines"] |= {"zero_shot": {"map": near / 8}, "all_sentences": {"evidence_f1": near / 10}}
+    lost = {"distractors": 3_000, "evidence": 10 + seed, "others": 20}
+    record["figures"] = {"read": {"train": 1_200, "dev": 99}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 7)}}
+    return record | {"settings": {"max_tokens": 4_096}, **more}
+
+
+def lines_of(row, nears, dataset="hotpotqa", rung="small", source=records.COMMITTED, **more):
+    """Records of a row, a seed each, as `experiments.records` gives them."""
+    keys = {"row": row, "dataset": dataset, "rung": rung, "seed": range(len(nears)), "source": source, "name": "run", "folder": None}
+    return pd.DataFrame({**keys, "record": [a_record(n, near, **more) for n, near in enumerate(nears)], "earlier": [()] * len(nears)})
+
+
+# ------------------------------------------------------------------ how near
+
+
+def test_nearness_before_and_after_by_hand(page):
+    nears = [0.4, 0.5, 0.9]
+    found = pd.concat([lines_of("longformer_base", nears), lines_of("longformer_base_dot", [0.3]), lines_of("led_base", [0.1], "qasper")])
+    asked = ("longformer_base", "longformer_base_dot", "longformer_base_shared")
+    table = made_up.cells(page.near_table(DATA, found, "hotpotqa", asked))
+    assert table[0] == [
+        "Row",
+        "Before training, dev",
+        *(f"After: {name}" for name in ("raw vectors", "as trained", "predicted type", "evidence head")),
+        "Seeds",
+        "Budget",
+    ]
+    mean, std = 100 * np.mean(nears), 100 * np.std(nears, ddof=1)
+    figures = [f"{mean / 2:.1f} ± {std / 2:.1f}", *(f"{mean + n:.1f} ± {std:.1f}" for n in range(4))]
+    assert table[1] == ["Longformer-base", *figures, "3", "small"]
+    assert table[2] == [DATA["rows"]["longformer_base_dot"]["name"], "15.0", "30.0", "31.0", "32.0", "33.0", "1", "small"]
+    assert table[3] == [DATA["rows"]["longformer_base_shared"]["name"], "not run", *"––––––"]
+    assert {len(line) for line in table} == {8}
+
+
+def test_the_largest_budget_is_shown_and_committed_records_first(page):
+    here = {"source": records.HERE}
+    parts = [lines_of("led_base", [0.1], rung="laptop"), lines_of("led_base", [0.2] * 2), lines_of("led_base", [0.3], **here)]
+    shown = page.best(pd.concat(parts), "led_base", "hotpotqa")
+    assert records.values(shown, "map_raw") == [0.2, 0.2]
+    parts.append(lines_of("led_base", [0.4], rung="gpu", **here))
+    line = made_up.cells(page.near_table(DATA, pd.concat(parts), "hotpotqa", ["led_base"]))[1]
+    assert line[2] == "40.0" and line[-2:] == ["1", "gpu, this machine"]
+    assert page.best(pd.concat(parts), "led_base", "qasper") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        ("near_table", ["hotpotqa", ["longformer_base", "longformer_bse"]]),
+        ("left_out_table", ["longformer_bse", ["hotpotqa"]]),
+        ("chance_table", ["longformer_bse", ["hotpotqa"]]),
+        ("nearest", ["longformer_bse", "longformer_base"]),
+        ("nearest", ["longformer_base", "longformer_bse"]),
+    ],
+)
+def test_rows_that_the_paper_lacks_are_refused(page, name, given):
+    known = r"\((expected|it has): led_base, led_base_shared, .*\)"
+    with pytest.raises(ValueError, match=rf"evidence_contrast.* row 'longformer_bse'.* {known}"):
+        getattr(page, name)(DATA, lines_of("longformer_base", [0.5]), *given)
+
+
+# ------------------------------------------------------------------ what was read
+
+
+def test_what_an_input_holds(page):
+    found = pd.concat([lines_of("led_base", [0.5, 0.6]), lines_of("led_base", [0.5], "pydocs_evidence", "laptop")])
+    table = made_up.cells(page.left_out_table(DATA, found, "led_base", ["hotpotqa", "qasper"]))
+    assert table[1] == ["HotpotQA, train", "1,200", "3,000", "10", "20", "4,096", "small"]
+    assert table[2] == ["HotpotQA, dev", "99", "7", "7", "7", "4,096", "small"]
+    assert table[3] == ["QASPER", "not run", *"–––––"] and len(table) == 4
+    assert {len(line) for line in table} == {7} == {len(table[0])}
+    assert table[0][2:5] == ["Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away"]
+
+
+def test_lines_of_chance_by_hand(page):
+    found = pd.concat([lines_of("led_base", [0.8, 0.6]), lines_of("led_base", [0.4], "pydocs_evidence", "laptop")])
+    table = made_up.cells(page.chance_table(DATA, found, "led_base", ["hotpotqa", "qasper", "pydocs_evidence"]))
+    names = ["Random order, MAP", "Document order, MAP", "Zero-shot cosine, MAP", "All sentences, Evidence F1"]
+    assert table[0] == ["Data set", *names, "Budget"]
+    assert table[1][1:] == ["20.0", "16.0", "10.0", "8.0", "small"] and table[3][1:] == ["10.0", "8.0", "5.0", "4.0", "laptop"]
+    assert table[2] == ["QASPER", "not run", *"––––"] and {len(line) for line in table} == {6}
+
+
+# ------------------------------------------------------------------ which sentences
+
+
+QUESTION = LongQuestion(
+    "q1",
+    f"Which {PAYLOAD}?",
+    (Passage("A", ("First.", f"Second {PAYLOAD}.")), Passage("B", ("x" * 400,))),
+    (Answer("First", "span", frozenset({(0, 0)})),),
+)
+BEFORE = [["0-1", 0, 0.8, 1], ["0-0", 1, 0.25, 2]]
+AFTER = [["0-0", 1, 0.9, 1], [f"1-0{PAYLOAD}", 0, 0.1, 2]]
+
+
+def two_rows(first=("q1", "q2"), last=("q1", "q3")):
+    sides = {"longformer_base": (first, BEFORE), "longformer_base_contrast": (last, AFTER)}
+    chosen = {row: [{"question_id": name, "candidates": best} for name in names] for row, (names, best) in sides.items()}
+    return pd.concat([lines_of(row, [0.5], chosen=chosen[row]) for row in sides])
+
+
+def shown(html):
+    return made_up.cells(f"<p>{html}</p>")
+
+
+def test_without_texts_ids_stand_for_them(page, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
+    table = shown(html)
+    assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"]
+    assert table[1] == ["1", "✗ 0-1 score 0.800", "✓ 0-0 score 0.900"]
+    assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
+    assert "<script" not in html and escape(f"1-0{PAYLOAD}") in html and "ids stand for them" in html
+    assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
+    assert "HotpotQA, rung small, seed 0." in html
+    assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""
+    assert page.nearest(DATA, two_rows().iloc[:1], "longformer_base", "longformer_base_contrast") == ""
+
+
+def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
+    (tmp_path / long_questions.HUB["hotpotqa"]).mkdir(parents=True)
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    monkeypatch.setattr(page.evidence, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
+    html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
+    table = shown(html)
+    assert table[1][1:] == [f"✗ Second {PAYLOAD}. score 0.800", "✓ First. score 0.900"]
+    assert f"<caption>{escape(QUESTION.text)}</caption>" in html and "<script" not in html and "ids stand" not in html
+    assert page.numbered(QUESTION) == {"0-0": "First.", "0-1": f"Second {PAYLOAD}.", "1-0": "x" * 299 + "…"}
+    assert page.texts("hotpotqa", ["q1", "q9"]).keys() == {"q1"}
+
+
+def test_runs_of_this_machine_are_ranked_by_what_the_loss_compares(page, tmp_path, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    ids = [f"q{n}" for n in range(9) for _ in range(2)]
+    table = {"question_id": ids, "candidate_id": ["0-0", "0-1"] * 9, "label": [1, 0] * 9, "score": [-5.0, 5.0] * 9, "gold": [0.5, 0.25] * 9}
+    pd.DataFrame(table).to_parquet(tmp_path / "scores.parquet")
+    disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
+    found = two_rows().assign(folder=tmp_path, source=records.HERE)
+    held = page.lists(next(found.itertuples()))
+    assert len(held) == 3 and set(map(str, held.values())) == {str([["0-0", 1, 0.5, 1], ["0-1", 0, 0.25, 2]])}
+    assert page.nearest(DATA, found, "longformer_base", "longformer_base_contrast").count("<table") == 3
+
+
+# ------------------------------------------------------------------ the page itself
+
+
+def test_every_directive_is_known_and_names_what_is_there(page):
+    modules = [importlib.import_module(path.stem) for path in (ROOT / "book" / "_ext").glob("as2_*.py")]
+    known = {name: one for module in modules for name, one in getattr(module, "DIRECTIVES", {}).items()}
+    asked = re.findall(r"^```\{as2-([\w-]+)\} ?(.*)$", TEXT, re.MULTILINE)
+    find = importlib.import_module("as2_code").find_definition
+    datasets = {name for rung in DATA["rungs"].values() for name in rung["datasets"]}
+    for name, given in asked:
+        arguments, directive = given.split(), known[name]
+        assert directive.required_arguments <= len(arguments) <= directive.required_arguments + directive.optional_arguments, name
+        if name == "excerpt":
+            find(*arguments)
+        elif arguments:
+            assert arguments[0] == PAPER
+            assert set(arguments[1:]) <= {*DATA["rows"], *DATA["tables"], *datasets}, name
+    assert {name for name, _ in asked if name.startswith("evidence-")} == set(page.DIRECTIVES)
+    given = {name: [line.split()[1:] for one, line in asked if one == name] for name, _ in asked}
+    assert [table for (table,) in given["results"]] == list(DATA["tables"])
+    laptop = set(DATA["rungs"]["laptop"]["rows"])
+    assert set.union(*(laptop & {*DATA["tables"][table]["rows"]} for (table,) in given["laptop"])) == laptop
+    assert set(given["curves"][0]) <= laptop
+    ran = {(row, dataset) for row in DATA["rows"] for dataset in DATA["rows"][row]["published"]}
+    ran |= {(row, dataset) for row in laptop for dataset in DATA["rungs"]["laptop"]["datasets"]}
+    assert {(row, dataset) for dataset, *of in given["evidence-near"] for row in of} <= ran
+    asked = {(row, dataset) for row, *of in [*given["evidence-left-out"], *given["evidence-chance"]] for dataset in of}
+    assert asked | {tuple(one) for one in given["pca"]} <= ran
+
+
+def prose(text):
+    """The page without code, directives, formulas of their own, places in the paper and names of deviations."""
+    text = re.sub(r"```.*?```|\$\$.*?\$\$", " ", text, flags=re.DOTALL)
+    text = re.sub(r"`[^`]*`|\{cite\}|\]\([^)]*\)|D-\d+", " ", text)
+    place = r"(?:[A-Z]\.)?\d(?:\.\d)?|[A-Z]"
+    kind = r"(?i:sections?|appendix|appendices|tables?|figure|equations?)"
+    return re.sub(rf"\b{kind} (?:{place})(?: and (?:{place}))?(?![\w.]\d)", " ", text)
+
+
+def test_no_figure_of_the_paper_is_in_a_sentence():
+    """What is left are settings, the paper's level of significance, a weight that its formula allows, and counts of our data."""
+    small = runs.settings("find_evidence", {"rung": "small"})
+    millions = re.search(r"(\d+)m-", small["model"])[1]
+    settings = {str(small["max_tokens"]), millions, "0.01", "1"}
+    counts = {"300", "100", "5", "9", "3", "4"}
+    assert set(re.findall(r"(?<![\w.])\d[\d.,]*(?<![.,])", prose(TEXT))) == settings | counts
+    assert "%" not in prose(TEXT) and "points" not in prose(TEXT)
+
+
+@pytest.mark.mirror
+def test_counts_in_the_sentences_are_those_of_the_data(mirror):
+    sides = long_questions.load_evidence("hotpotqa")
+    train, dev = (Counter(question.answers[0].kind for question in sides[side]) for side in ("train", "dev"))
+    said = f"{len(sides['train'])} questions of HotpotQA train, {train['yes']} of them answered by yes and {train['no']} by no; "
+    assert said + f"{len(sides['dev'])} are ranked, {dev['yes']} by yes and {dev['no']} by no." in TEXT
+    limit = runs.settings("find_evidence", {"rung": "small", "dataset": "qasper"})["question_limit"]
+    asked = long_questions.load_evidence("qasper", limit)["dev"]
+    assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}
+
+
+def test_deviations_that_the_page_names_are_there():
+    deviations = (ROOT / "book" / "deviations.md").read_text("utf-8")
+    named = set(re.findall(r"D-\d+", TEXT))
+    assert len(named) >= 7 and all(f"({name})=" in deviations for name in named)
+
+
+def test_commands_of_the_page_are_understood():
+    commands = re.findall(r"^\$ papermill notebooks/find_evidence\.ipynb (.*)$", TEXT, re.MULTILINE)
+    assert len(commands) == 5
+    for command in commands:
+        words = shlex.split(command)
+        assert words[::3] == ["-p"] * (len(words) // 3)
+        given = {name: yaml.safe_load(value) for name, value in zip(words[1::3], words[2::3])}
+        made = runs.settings("find_evidence", given)
+        assert len(made["temperatures"].split(",")) in (1, len(long_questions.KINDS["pydocs_evidence"]))
+        assert made["similarity"] == ("cosine" if made["projection"] == "none" else "projected")

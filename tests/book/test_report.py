@@ -1,0 +1,449 @@
+"""Tables and verdicts from made-up records: verdicts by hand, a changed record changes its table alone, markup in texts is inert."""
+
+import re
+
+import pandas as pd
+import pytest
+from pages import comparisons, report
+from scipy import stats
+
+from aslab import papers, plan, records, runs
+from aslab.show import plots
+from asutil.io import disk
+
+from ..made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, record, values
+
+
+def exact(notebook, **given):
+    """The settings of a run at the paper's own, where the paper leaves the batch size to a grid."""
+    return runs.settings(notebook, {"rung": "paper", "model": BACKBONE, **given}) | ({"batch_size": 16} if notebook == "finetune" else {})
+
+
+RUN = "pretrain-ssp-0123456789ab"
+EXACT = exact("finetune", dataset="wikiqa")
+
+
+# ------------------------------------------------------------------ the rule
+
+
+@pytest.mark.parametrize(
+    ("published", "ours", "questions", "expected"),
+    [
+        # std 2.8, t = min(2, 5.6) = 2: 76.3 is 2.0 away, 76.2 is 2.1, 74.3 is 4.0, 74.2 is 4.1
+        ((78.3, 2.8), [0.763] * 3, 237, "matches"),
+        ((78.3, 2.8), [0.762] * 3, 237, "close"),
+        ((78.3, 2.8), [0.743] * 3, 237, "close"),
+        ((78.3, 2.8), [0.742] * 3, 237, "differs"),
+        # std 0.1, 237 questions: t = max(0.2, 0.5, 0.42) = 0.5
+        ((66.9, 0.1), [0.674, 0.674, 0.674], 237, "matches"),
+        ((66.9, 0.1), [0.6745, 0.6745, 0.6745], 237, "close"),
+        ((66.9, 0.1), [0.680, 0.680, 0.680], 237, "differs"),
+        # 68 questions: t = 100/68 = 1.47
+        ((90.0, 0.0), [0.914] * 3, 68, "matches"),
+        ((90.0, 0.0), [0.916] * 3, 68, "close"),
+        (90.0, [0.93] * 3, 68, "differs"),
+        # 40 questions: 100/40 = 2.5, but never more than 2
+        (90.0, [0.921] * 3, 40, "close"),
+        # std 0.4: t = 0.8; it is the mean over seeds that counts
+        ((60.0, 0.4), [0.58, 0.60, 0.636], 5000, "matches"),
+        # two seeds never match, and never fall below close for that
+        ((78.3, 2.8), [0.783, 0.783], 237, "close"),
+        ((78.3, 2.8), [0.783], None, "close"),
+        (None, [0.5] * 3, 237, "not published"),
+    ],
+)
+def test_the_rule_at_the_papers_settings(published, ours, questions, expected):
+    assert report.verdict(published, ours, questions, at_paper_settings=True) == expected
+
+
+def test_the_rule_elsewhere():
+    assert report.verdict((78.3, 2.8), [0.783] * 5, 237) == "reduced budget"  # however good it looks
+    assert report.verdict((78.3, 2.8), [], 237, at_paper_settings=True) == "not run"
+    assert report.verdict((78.3, 2.8), [0.783] * 5, 237, at_paper_settings=True, private=True) == "private data"
+
+
+# ------------------------------------------------------------------ made-up records
+
+
+@pytest.fixture
+def results(tmp_path):
+    commit(
+        tmp_path,
+        *[record("roberta_base", "wikiqa", "small", seed, 0.5) for seed in (0, 1, 2)],
+        *[record("roberta_ssp", "wikiqa", "small", seed, 0.7) for seed in (0, 1, 2)],
+        record("roberta_ssp", "wikiqa", "gpu", 0, 0.75),
+        record("roberta_base", "trecqa", "laptop", 0, 0.9),
+    )
+    return tmp_path
+
+
+# ------------------------------------------------------------------ the paper's tables
+
+
+def test_results_table(results):
+    html = report.results_table(PAPER, "table_1", found(results), folder=FOLDER)
+    assert html.count("<table") == 4
+    wikiqa = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    assert wikiqa in html
+    table = cells(wikiqa)
+    assert table[0] == ["Row", "From", "P@1", "MAP", "MRR", "Seeds", "Budget", "Verdict"]
+    assert table[1] == ["random order", "no training", "12.3", "23.4", "34.5", "–", "–", "–"]
+    assert table[2] == ["BM25", "no training", "45.6", "50.0", "–", "–", "–", "–"]  # document order means nothing here
+    assert table[3] == ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3", "5", "paper", ""]
+    assert table[4] == ["ours", "50.0 ± 0.0", "60.0 ± 0.0", "70.0 ± 0.0", "3", "small", "reduced budget"]
+    assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu", "reduced budget"]  # the largest rung, one seed: no spread
+    assert table[7][:3] + table[7][-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
+    assert len(table) == 3 + 12 + 2  # every printed row stays, run or not
+
+
+def test_laptop_runs_never_stand_beside_the_paper(results):
+    trecqa = report.results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
+    assert line(trecqa, "RoBERTa-Base", "paper")[-1] == "not run"
+    assert "laptop" not in trecqa
+    assert "BM25" not in trecqa
+
+
+def test_a_zero_shot_line_for_each_backbone(results):
+    """The backbone is that of a chain's first run; a second one has a line of its own, the same one has not."""
+    pre = {"notebook": "pretrain", "name": RUN, "rung": "small", "seed": 0, "settings": {"model": "own:<b>"}}
+    for row, seed, model, reached in (("roberta_base", 0, BACKBONE, 0.61), ("roberta_ssp", 0, RUN, 0.71), ("roberta_ssp", 1, RUN, 0.71)):
+        one = record(row, "wikiqa", "small", seed, 0.5, {"model": model}, earlier=[pre] if model == RUN else [])
+        one["baselines"]["zero_shot"] = {"p@1": 0.5, "map": reached, "mrr": 0.65}
+        commit(results, one)
+    table = cells(report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER))
+    assert [row[:5] for row in table[1:6]] == [
+        ["random order", "no training", "12.3", "23.4", "34.5"],
+        ["BM25", "no training", "45.6", "50.0", "–"],
+        [f"zero-shot cosine{BACKBONE}", "no training", "50.0", "61.0", "65.0"],
+        ["zero-shot cosineown:<b>", "no training", "50.0", "71.0", "65.0"],
+        ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3"],
+    ]
+
+
+def test_private_relative_and_missing_cells(results):
+    wqa = report.results_table(PAPER, "table_1", found(results), "wqa", folder=FOLDER)
+    assert line(wqa, "RoBERTa-Base")[2:] == ["baseline", "baseline", "baseline", "5", "paper", "private data"]
+    assert line(wqa, "RoBERTa + SSP")[2:5] == ["+0.2 %", "+0.6 %", "+0.3 %"]
+    asnq = report.results_table(PAPER, "table_1", found(results), "asnq", folder=FOLDER)
+    assert "TANDA" not in asnq  # printed as a dash: there is nothing to compare with
+    lost = report.results_table("evidence_contrast", "table_2", found(results), folder=FOLDER)
+    assert line(lost, "LED-base")[2:] == ["lost", "lost", "–", "paper", "not run"]
+    asbert = report.results_table("asbert", "table_3", found(results).iloc[:0], "wikiqa", folder=FOLDER)
+    assert line(asbert, "Triplet-BERT")[2:4] == ["79.5", "80.4"]  # printed as fractions, shown in points
+    fever = report.results_table("joint_inference", "table_3", found(results), "fever_dev", folder=FOLDER)
+    assert line(fever, "Joint Pre IEk + FT IE1")[2] == "81.21 ± 0.24"
+
+
+def test_verdicts_at_the_papers_settings(tmp_path):
+    for seed in range(3):  # 31 of 40 questions: P@1 77.5, MAP 76.5, MRR 86.5; printed 78.3 (2.8), 85.8 (1.3), 87.2 (1.3)
+        commit(tmp_path, record("roberta_base", "wikiqa", "paper", seed, 0.775, EXACT))
+    html = report.results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
+    assert line(html, "ours", "paper")[-1] == "P@1 matches MAP differs MRR matches"
+    verdicts = report.line_verdicts(papers.read(PAPER, FOLDER), found(tmp_path))
+    assert verdicts["roberta_base", "wikiqa"] == "differs"  # the worst of the line
+    # one seed with another batch size: nothing is compared any more
+    commit(tmp_path, record("roberta_base", "wikiqa", "paper", 1, 0.775, EXACT | {"batch_size": 8}))
+    html = report.results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
+    assert line(html, "ours", "paper")[-1] == "reduced budget"
+
+
+def test_a_chain_is_exact_only_as_a_whole(tmp_path):
+    """A fine-tuning run at the paper's settings counts only with the record of a pre-training run at the paper's settings."""
+    pre = exact("pretrain", objective="ssp", corpus=papers.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"])
+    for changed, expected in (({}, "matches"), ({"steps": 4000}, "reduced budget"), (None, "reduced budget")):
+        earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "rung": "paper", "seed": 0, "settings": pre | changed}]
+        own = EXACT | {"model": RUN}
+        for seed in range(3):
+            commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))
+        html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+        assert line(html, "ours", "paper")[-1] == expected
+    for seed in range(3):  # fine-tuned from the released backbone: that is another row
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, EXACT))
+    html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+    assert line(html, "ours", "paper")[-1] == "reduced budget"
+
+
+def test_pretraining_accuracy(tmp_path):
+    validation = {"accuracy": 0.8, "f1": 0.4, "majority": 0.79}
+    shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
+    commit(tmp_path, shown)
+    html = report.results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER)
+    assert line(html, "RoBERTa + SSP", "paper")[2:5] == ["91.8", "83.1", "–"]  # one model: no number of seeds
+    assert line(html, "ours", "small")[1:4] == ["80.0majority 79.0", "40.0", "1"]
+    assert "<caption>Own pre-training task" in html
+    assert "std over seeds" not in html
+
+
+def test_the_order_of_examples_stands_in_a_table_of_our_own_with_chance_below(tmp_path):
+    validation = {"accuracy": 0.8, "f1": 0.4, "majority": 0.8, "auc": 0.912, "rank_1": 0.734, "rank_1_chance": 0.2}
+    validation |= {"auc_tfidf": 0.756, "rank_1_tfidf": 0.607}
+    shown = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
+    commit(tmp_path, shown)
+    html = report.results_table(PAPER, "order", found(tmp_path), folder=FOLDER)
+    assert line(html, "Row")[2:4] == ["AUC", "First in its group"]
+    assert line(html, "RoBERTa + SSP")[1:4] == ["ours", "91.2TF-IDF 75.6", "73.4chance 20.0TF-IDF 60.7"]
+    assert "paper" not in {cell for cells_of_line in cells(html) for cell in cells_of_line}
+    printed = cells(report.results_table(PAPER, "table_3", found(tmp_path), folder=FOLDER))[0]
+    assert printed == ["Row", "From", "Accuracy", "F1", "Seeds", "Budget", "Verdict"]
+
+
+# ------------------------------------------------------------------ marks
+
+
+def test_marks_of_printed_cells_equal_scipy(results):
+    """Every printed cell of every table with a baseline: underlined and marked exactly where scipy's t test says so."""
+    data, marked = papers.read(PAPER, FOLDER), []
+    for name, table in data["tables"].items():
+        for dataset in table["datasets"]:
+            rows = {row[0]: row for row in cells(report.results_table(PAPER, name, found(results).iloc[:0], dataset, folder=FOLDER))}
+            for row in table["rows"]:
+                baseline, published = data["rows"][row].get("baseline"), data["rows"][row]["published"].get(dataset, {})
+                metrics = [metric for metric in table["metrics"] if metric in published]
+                for cell, metric in zip(rows.get(data["rows"][row]["name"], [])[2:], metrics):
+                    expected = ""
+                    if baseline and isinstance(published[metric], list):
+                        (mean, std), (other, other_std) = published[metric], data["rows"][baseline]["published"][dataset][metric]
+                        p = stats.ttest_ind_from_stats(mean, std, 5, other, other_std, 5).pvalue
+                        expected = "" if p >= 0.05 else "†" if mean > other else "†↓"
+                    assert re.sub("[^†‡↓]", "", cell) == expected, (name, dataset, row, metric)
+                    marked.append(expected)
+    assert min(marked.count("†"), marked.count("†↓")) > 1
+
+
+def test_the_papers_gains_by_hand(results):
+    html = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    # 82.9 (0.7) against 78.3 (2.8): t = 4.6 / sqrt((0.49 + 7.84) / 5) = 3.56 > 2.31; 81.0 (0.8): t = 2.07
+    assert line(html, "RoBERTa + SSP", "paper")[2] == "82.9 ± 0.7†"
+    assert line(html, "RoBERTa + SP", "paper")[2] == "81.0 ± 0.8"
+    assert (
+        '<u>82.9 ± 0.7</u><abbr class="as2-mark" title="better than RoBERTa-Base over seeds, Student&#x27;s t: p = 0.007">†</abbr>' in html
+    )
+    assert "<u>81.0" not in html
+    assert "† better than the baseline row" in html  # the legend, where there is something to explain
+    assert "†" not in report.results_table(PAPER, "table_3", found(results), folder=FOLDER)
+    trecqa = report.results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
+    worse = line(trecqa, "ELECTRA + PSD", "paper")[2]
+    assert worse == "85.9 ± 2.2†↓" and f"<u>{worse[:4]}" not in trecqa
+
+
+def test_marks_of_our_runs_equal_scipy(tmp_path):
+    """Our lines: a t test over seeds and a bootstrap over questions, each against the baseline's runs of the same rung."""
+    ours, base = [0.7, 0.8, 0.75], [0.5, 0.55, 0.525]
+    for seed, (mean, other) in enumerate(zip(ours, base)):
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, other))
+        commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its rung
+    assert stats.ttest_ind(ours, base).pvalue < 0.01
+    html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
+    assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0†‡", "100.0 ± 0.0"]
+    assert "over questions, paired bootstrap: p" in html
+    # One seed a side: no t. The rows exchanged: worse.
+    for other, mark in ((0.525, "‡"), (1.0, "‡↓")):
+        folder = tmp_path / mark
+        commit(folder, record("roberta_ssp", "wikiqa", "small", 0, 0.8), record("roberta_base", "wikiqa", "small", 0, other))
+        html = report.results_table(PAPER, "table_2", found(folder), "wikiqa", folder=FOLDER)
+        assert [row[1] for row in cells(html) if row[0] == "ours"][1] == f"80.0{mark}"
+        assert "<u>80.0" not in html
+
+
+def test_a_changed_record_changes_its_table_alone(results):
+    before = {name: report.results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    again = {name: report.results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    assert before == again
+    path = commit(results, record("roberta_base", "wikiqa", "small", 1, 0.6))
+    after = {name: report.results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
+    assert after["table_3"] == before["table_3"]
+    assert line(after["table_1"], "ours", "small")[1] == "53.3 ± 5.8"
+    assert path in report.sources(PAPER, results, results / "no runs", FOLDER)
+    assert path not in report.sources("asbert", results, results / "no runs", FOLDER)
+    path.unlink()
+    assert line(report.results_table(PAPER, "table_1", found(results), folder=FOLDER), "ours", "small")[-3] == "2"
+
+
+def test_unknown_tables_are_refused(results):
+    with pytest.raises(ValueError, match=r"has no table 'tabel_1'; did you mean 'table_1'"):
+        report.results_table(PAPER, "tabel_1", found(results), folder=FOLDER)
+    with pytest.raises(ValueError, match="table_3 has no data set 'wikiqa'"):
+        report.results_table(PAPER, "table_3", found(results), "wikiqa", folder=FOLDER)
+
+
+def test_verdict_table(results):
+    frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in papers.papers()}
+    html = report.verdict_table(frames, folder=FOLDER)
+    table = cells(html)
+    assert table[0] == ["Paper", "Lines", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
+    assert len(table) == 6
+    first = table[1]
+    assert first[0].startswith("Pre-training Transformer Models")
+    numbers = [0 if text == "–" else int(text) for text in first[1:]]
+    assert numbers[0] == sum(numbers[1:])
+    assert (numbers[4], numbers[6]) == (2, 15)  # two lines of WikiQA; 15 rows have a WQA cell
+    assert 'href="papers/sentence_objectives.html"' in html
+    assert all(row[-1] != "–" for row in table[1:])
+
+
+# ------------------------------------------------------------------ this machine
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    """Finished laptop runs of two rows, in their folders."""
+    monkeypatch.setattr(runs, "settings", lambda notebook, given: given)
+
+    def make(name, notebook, settings, mean=None):
+        folder = tmp_path / name
+        folder.mkdir()
+        content = {"notebook": notebook, "name": name, "rung": "laptop", "seed": settings["seed"], "settings": settings}
+        if mean is None:
+            content["metrics"] = {"validation": {"accuracy": 0.81, "f1": 0.2}}
+        else:
+            content |= {key: record("x", "pydocs", "laptop", settings["seed"], mean)[key] for key in ("metrics", "baselines")}
+            names = ["question_id", *report.PER_QUESTION.values()]
+            pd.DataFrame(values(mean, seed=settings["seed"]), columns=names).to_parquet(folder / "per_question.parquet")
+        (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 2, "eval_map": 0.4}\n')
+        disk.write_json(folder / "record.json", content | runs.hashes(folder))
+
+    names = {("pretrain", "psd"): "pretrain-psd-aaaaaaaaaaaa", ("finetune", "psd"): "finetune-psd-bbbbbbbbbbbb"}
+
+    def folder_for(notebook, given):
+        of_psd = "psd" in (given.get("objective"), *str(given["model"]).split("-"))
+        return tmp_path / names.get((notebook, "psd" if of_psd else None), "finetune-base-cccccccccccc")
+
+    for job in plan.jobs(PAPER, "laptop", ["roberta_base", "roberta_psd"], [0], folder_for, FOLDER):
+        mean = {"roberta_base": 0.5, "roberta_psd": 0.7}[job.row] if job.notebook == "finetune" else None
+        make(job.folder.name, job.notebook, job.parameters, mean)
+    return tmp_path
+
+
+def test_laptop_table(machine):
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    html = report.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
+    table = cells(html)
+    assert table[1][:3] == ["random order", "no training", "12.3"]
+    assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
+    assert line(html, "RoBERTa + SSP") == ["RoBERTa + SSP", "not run", *["–"] * 7]
+    psd = line(html, "RoBERTa + PSD")
+    assert [text.rstrip("†‡") for text in psd[:7]] == [
+        "RoBERTa + PSD",
+        "ours, this machine (seed 0)",
+        "70.0",
+        "72.0",
+        "82.0",
+        "1",
+        "laptop",
+    ]
+    assert psd[7].startswith("+12.0 [") and psd[8] == "reduced budget"
+    assert 'href="runs/x.html?a=&quot;b"' in html
+    assert "40 test questions" in html
+    own_task = report.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
+    assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "ours, this machine"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
+    assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
+    only = cells(report.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
+    assert [row[0] for row in only[3:]] == [
+        papers.read(PAPER, FOLDER)["rows"][name]["name"] for name in papers.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
+    ]
+    empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
+    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(papers.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
+
+
+def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_path):
+    commit(tmp_path / "kept", *[record("roberta_base", "pydocs", "laptop", seed, 0.2) for seed in (0, 1, 2)])
+    commit(
+        tmp_path / "kept",
+        record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
+    )
+    html = report.laptop_table(PAPER, records.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
+    table = cells(html)
+    place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
+    assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:7] == ["3", "laptop"]
+    assert table[place + 1][:2] == ["ours, this machine", "50.0"]
+    place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa + PSD")
+    assert table[place][7].startswith("-6.0 [") and table[place + 1][6].startswith("+12.0 [")  # each against its own kind
+    assert "Ours: 2 x86_64 cores, Linux." in html
+
+
+def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
+    commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
+    both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
+    table = cells(report.demo_table(PAPER, both, FOLDER))
+    assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
+    assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
+    assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
+    assert report.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
+
+
+@pytest.mark.parametrize("paper", papers.papers()[1:])
+def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results):
+    table = cells(report.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
+    names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
+    if "laptop" not in papers.read(paper, FOLDER).get("rungs", {}):
+        assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
+
+
+def test_without_a_validation_there_is_no_empty_plot_of_it():
+    losses = [{"step": 1, "loss": 2.0}, {"step": 2, "loss": 1.5}]
+    assert [axis.get_ylabel() for axis in plots.training_curves({"a": losses}).axes] == ["training loss"]
+    both = plots.training_curves({"a": [*losses, {"step": 2, "eval_map": 0.5}]}).axes
+    assert [axis.get_ylabel() for axis in both] == ["training loss", "validation MAP, points"]
+
+
+def test_accuracy_bars_show_each_model_beside_its_majority_class():
+    table = pd.DataFrame({"accuracy": [0.9, 0.55], "majority": [0.8, 0.5], "f1": [0.7, 0.5]}, index=["one, ssp", "two, nsp"])
+    axis = plots.accuracy_bars(table).axes[0]
+    assert [round(bar.get_width(), 6) for bar in axis.patches] == [90, 55]
+    assert [line.get_xdata()[0] for line in axis.lines if len(line.get_xdata())] == [80, 50]
+    assert [label.get_text() for label in axis.get_yticklabels()] == ["one, ssp", "two, nsp"]
+
+
+def test_local_runs_are_marked_and_are_sources(machine):
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    local["rung"] = "small"
+    local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
+    html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
+    assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
+    assert line(comparisons.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
+    assert set(report.line_verdicts(papers.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
+    files = report.sources(PAPER, machine / "none", machine, FOLDER)
+    assert files[0] == FOLDER / "sentence_objectives.yml"
+    assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}
+    assert len(report.logs(local[local.dataset == "pretraining"], papers.read(PAPER, FOLDER))) == 1
+
+
+# ------------------------------------------------------------------ markup, curves
+
+
+def test_markup_in_the_rows_of_a_paper_is_inert(tmp_path):
+    text = (FOLDER / "asbert.yml").read_text().replace("name: GloVe", "name: '<b>GloVe</b>'").replace("title: '", "title: '<i>")
+    (tmp_path / "asbert.yml").write_text(text)
+    empty = pd.DataFrame(columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
+    html = report.results_table("asbert", "table_3", empty, folder=tmp_path)
+    assert "<b>" not in html
+    assert "&lt;b&gt;GloVe" in html
+
+
+def test_training_curves(tmp_path):
+    log = tmp_path / "log.jsonl"
+    log.write_text('{"step": 1, "loss": 2.0}\n{"step": 3, "loss": 1.5}\n{"step": 3, "eval_accuracy": 0.25, "eval_map": 0.5}\n')
+    lines = [{"step": 2, "loss": 0.5}, {"step": 4, "loss": 0.25}, {"step": 2, "eval_accuracy": 0.75}]
+    figure = plots.training_curves({("from <a> file", 0): log, ("from <a> file", 3): log, "from lines": lines})
+    loss, valid = figure.axes
+    drawn = [[(list(line.get_xdata()), list(line.get_ydata())) for line in axis.lines if len(line.get_xdata())] for axis in figure.axes]
+    assert drawn[0] == [([1, 3], [2.0, 1.5])] * 2 + [([2, 4], [0.5, 0.25])]
+    assert drawn[1] == [([3], [50.0])] * 2 + [([2], [75.0])]
+    assert (loss.get_xlabel(), loss.get_ylabel()) == ("optimiser step", "training loss")
+    assert valid.get_ylabel() == "validation Accuracy or MAP, points"
+    assert [text.get_text() for text in loss.get_legend().texts] == ["from <a> file, seeds 0, 3", "from lines"]
+    looks = [(line.get_color(), line._dash_pattern) for line in loss.lines if len(line.get_xdata())]
+    assert looks[0] == looks[1]
+    assert looks[0][0] != looks[2][0] and looks[0][1] != looks[2][1]  # colour is not the only sign
+    figure.savefig(tmp_path / "curves.png")
+    plots.training_curves({}).savefig(tmp_path / "empty.png")
+    for wrong in ('{"step"', '{"loss": 1}', '{"step": "a"}', '{"step": 1e30}', '{"step": 1, "eval_map": []}', "[" * 100_000):
+        log.write_text(f'{{"step": 1, "loss": 2.0, "note": "a\u2028b"}}\n{wrong}\n')
+        with pytest.raises(ValueError, match=r"log.jsonl, line 2: not a JSON object"):
+            plots.training_curves({"a": log})
+
+
+def test_logs_have_readable_names(machine):
+    local = records.records(PAPER, machine / "none", machine, FOLDER)
+    names = report.logs(local[local.dataset == "pydocs"], papers.read(PAPER, FOLDER))
+    assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]

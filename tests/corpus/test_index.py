@@ -1,0 +1,420 @@
+import hashlib
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asutil import corpus as c
+from asutil.corpus import cleaning, index, sources, tokenizers
+from asutil.io import disk, hub
+
+from ..conftest import made_up_documents
+
+
+def flat(documents):
+    return [sentence for document in documents for paragraph in document for sentence in paragraph]
+
+
+def kept(documents):
+    """The filters of section 4, a second time: paragraphs of 60 characters, documents of 200."""
+    cleaned = [[p for p in document if len(" ".join(p)) >= 60] for document in documents]
+    return [document for document in cleaned if sum(len(" ".join(p)) for p in document) >= 200]
+
+
+def test_index_holds_every_sentence_in_order(corpus, documents):
+    expected = kept(documents)
+    assert corpus.info["documents"] == len(expected) == len(corpus.documents) - 1
+    assert corpus.info["paragraphs"] == sum(map(len, expected)) == len(corpus.paragraphs) - 1
+    assert [corpus.text([n]) for n in range(corpus.info["sentences"])] == flat(expected)
+    assert [len(p) for d in expected for p in d] == np.diff(corpus.paragraphs).tolist()
+    assert corpus.documents[-1] == len(corpus.paragraphs) - 1 and corpus.sentences[-1] == len(corpus.tokens)
+
+
+def test_span_ids_are_the_tokenizers_ids_of_the_joined_text(corpus, tokenizer):
+    for start in range(0, corpus.info["sentences"] - 4, 7):
+        text = corpus.text(range(start, start + 4))
+        ids = corpus.tokens[corpus.sentences[start] : corpus.sentences[start + 4]].tolist()
+        assert tokenizer(text, add_special_tokens=False)["input_ids"] == ids
+
+
+@given(st.lists(st.text(min_size=1, max_size=60), min_size=1, max_size=6))
+@settings(max_examples=60, deadline=None)
+def test_byte_level_text_is_lossless(tokenizer, tmp_path_factory, sentences):
+    given_sentences = [" ".join(s.split()) for s in sentences]
+    given_sentences = [s for s in given_sentences if s and "\0" not in s and not set(s) & {"<", ">"}]
+    filler = "A sentence that is long enough to keep this paragraph and this document in the index, whatever stands before it. " * 2
+    out = tmp_path_factory.mktemp("lossless") / "index"
+    built = c.build([[[*given_sentences, filler.strip()]]], tokenizer, out)
+    assert [built.text([n]) for n in range(len(given_sentences))] == given_sentences
+
+
+def test_workers_and_shards_make_the_same_bytes(documents, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
+    for workers in (1, 3):
+        c.build(documents, tokenizer, tmp_path / str(workers), workers=workers, source="same")
+    for name in [*(f"{a}.npy" for a in index.ARRAYS), "corpus.json"]:
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "3" / name).read_bytes()
+
+
+def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, tmp_path, monkeypatch):
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
+    whole = c.build(documents, tokenizer, tmp_path / "whole")
+
+    def stops():
+        yield from documents[:20]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        c.build(stops(), tokenizer, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+    done = sorted((tmp_path / ".index.building").glob("shard-*"))
+    assert done
+    calls = []
+    indexing = index.index
+    monkeypatch.setattr(index, "index", lambda *a, **k: calls.append(1) or indexing(*a, **k))
+    again = c.build(documents, tokenizer, tmp_path / "index")
+    assert again.info["sha256"] == whole.info["sha256"]
+    assert 0 < len(calls) == len(list(index._grouped(documents))) - len(done)
+
+
+def test_changed_documents_are_not_taken_from_an_old_shard(documents, tokenizer, tmp_path):
+    changed = made_up_documents(seed=1)
+    index._shard(
+        0, documents, tokenizer.backend_tokenizer.to_str(), True, settings := {"splitter": "blingfire", "min_sentence_chars": 0}, tmp_path
+    )
+    index._shard(0, changed, tokenizer.backend_tokenizer.to_str(), True, settings, tmp_path)
+    assert json.loads((tmp_path / "shard-000000" / "shard.json").read_text())["counts"]["documents"] == len(kept(changed))
+
+
+def test_hashes_tell_sentences_apart(corpus):
+    texts = [corpus.text([n]) for n in range(corpus.info["sentences"])]
+    assert len(set(texts)) == len(set(corpus.hashes.tolist()))
+    tokens, offsets = np.array([1, 2, 2, 1, 1, 2], np.uint16), np.array([0, 2, 4, 6])
+    first, swapped, same = index.sentence_hashes(tokens, offsets).tolist()
+    assert first == same != swapped
+
+
+def hash_by_hand(document):
+    """The hash of a kept document, from its text alone."""
+    text = "\n".join(" ".join(paragraph) for paragraph in document)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=b"validation").digest(), "little")
+
+
+def held_out(built):
+    """The text of every document that a corpus holds out: its sentences, tokens decoded."""
+    first = built.paragraphs[built.documents]
+    return {built.text(range(first[d], first[d + 1])) for d in np.flatnonzero(built.validation)}
+
+
+def test_held_out_documents_are_those_whose_own_hash_is_low(tokenizer, tmp_path):
+    made = kept(made_up_documents(400, paragraphs=(2, 3)))
+    built = c.build(made, tokenizer, tmp_path / "index")
+    assert built.document_hashes.tolist() == [hash_by_hand(document) for document in made]
+    assert built.validation.tolist() == [hash_by_hand(document) / 2**64 <= 0.02 for document in made]
+    assert 2 < built.validation.sum() < 18  # 8 expected; a binomial of 400 and .02 is outside once in a thousand times
+
+
+def test_two_percent_of_many_documents_are_held_out():
+    hashes = [index.document_hash([f"Paragraph {n} of a document.", "Another one."]) for n in range(20_000)]
+    share = np.mean(np.array(hashes, np.uint64) <= np.uint64(0.02 * 2**64))
+    assert abs(share - 0.02) < 4 * (0.02 * 0.98 / 20_000) ** 0.5
+
+
+def test_a_document_is_held_out_in_every_corpus_that_has_it(documents, tokenizer, tmp_path, monkeypatch):
+    own = kept(made_up_documents(300, seed=5, paragraphs=(1, 3)))
+    others = kept(made_up_documents(300, seed=6, paragraphs=(1, 3)))
+    other_tokenizer = tokenizers.train_tokenizer((" ".join(flat([d])) for d in others), vocab_size=300)
+    as_text = ["\n\n".join(" ".join(paragraph) for paragraph in document) for document in own]
+    alone, last = c.build(own, tokenizer, tmp_path / "alone"), c.build([*others, *own], tokenizer, tmp_path / "last")
+    expected = held_out(alone)
+    assert len(expected) > 2 and expected < held_out(last)
+    assert held_out(last) == held_out(c.build([*own, *others], tokenizer, tmp_path / "first"))
+    reverse, twice = c.build(own[::-1], tokenizer, tmp_path / "reverse"), c.build([*own, *own], tokenizer, tmp_path / "twice")
+    assert held_out(reverse) == held_out(twice) == expected and twice.validation.sum() == 2 * alone.validation.sum()
+    monkeypatch.setattr(index, "SHARD_CHARACTERS", 5_000)
+    for name, texts, options in (
+        ("shards", own, {"workers": 3}),
+        ("tokens", own, {"tokenizer": other_tokenizer}),
+        ("text", as_text, {}),
+        ("longer sentences", own, {"min_sentence_chars": 60}),
+    ):
+        built = c.build(texts, options.pop("tokenizer", tokenizer), tmp_path / name, **options)
+        assert np.array_equal(built.document_hashes, alone.document_hashes) and np.array_equal(built.validation, alone.validation)
+
+
+def test_at_least_two_different_documents_are_held_out(corpus, documents, tokenizer, tmp_path):
+    made = kept(documents)
+    hashes = [hash_by_hand(document) for document in made]
+    assert corpus.validation.sum() == 2
+    assert np.flatnonzero(corpus.validation).tolist() == sorted(np.argsort(np.array(hashes, np.uint64))[:2].tolist())
+    lowest = made[int(np.argmin(np.array(hashes, np.uint64)))]
+    copied = c.build([*made, lowest, lowest], tokenizer, tmp_path / "index")
+    assert copied.validation.sum() == 4 and len(held_out(copied)) == 2
+
+
+def test_an_index_without_hashes_of_documents_is_refused_and_prepared_anew(documents, tokenizer, tmp_path):
+    lines = ({"text": "\n\n".join(" ".join(paragraph) for paragraph in document)} for document in documents)
+    (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    built = c.prepare(tmp_path / "own.jsonl", tokenizer, tmp_path / "indexes")
+    info = {name: value for name, value in built.info.items() if name not in ("format", "content_sha256")}
+    info["sha256"] = {name: value for name, value in info["sha256"].items() if name != "document_hashes"}
+    identity = json.dumps([sources.fingerprint(tmp_path / "own.jsonl"), c.tokenizer_hash(tokenizer), {}, {}], sort_keys=True)
+    earlier = built.folder.with_name(f"{built.folder.name[:-13]}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}")
+    built.folder.rename(earlier)  # where the version before kept it
+    (earlier / "document_hashes.npy").unlink()
+    disk.write_json(earlier / "corpus.json", info)
+    with pytest.raises(ValueError, match=r"was built before documents had hashes, which say what is held out: delete it and build it"):
+        c.Corpus.open(earlier)
+    again = c.prepare(tmp_path / "own.jsonl", tokenizer, tmp_path / "indexes")
+    assert again.folder != earlier and again.validation.any()
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("short", []),
+        (["x" * 59, "y" * 250], ["y" * 250]),
+        (["x" * 100, "y" * 99], []),
+        ("A Title\n\n" + "word " * 50, [("word " * 50).strip()]),
+        ("== History of everything that was ever written down in a book ==\n\n" + "word " * 50, [("word " * 50).strip()]),
+        ("<p>" + "one &amp; two " * 25 + "</p><table><tr><td>cell</td></tr></table>", [("one & two " * 25).strip()]),
+        ("| a | b |\n| - | - |\n\n" + "if a < b and c > d then " * 10, [("if a < b and c > d then " * 10).strip()]),
+    ],
+)
+def test_cleaning(document, expected):
+    assert cleaning.clean(document) == expected
+
+
+def test_min_sentence_chars_leaves_short_sentences_out(tokenizer, tmp_path):
+    document = [["Yes.", "This sentence has many more characters than the shortest one that is kept here." * 3]]
+    assert c.build([document], tokenizer, tmp_path / "a").info["sentences"] == 2
+    assert c.build([document], tokenizer, tmp_path / "b", min_sentence_chars=20).info["sentences"] == 1
+
+
+def test_twenty_characters_are_kept_and_nineteen_are_not(tokenizer, tmp_path):
+    long = "This sentence has many more characters than the shortest one that is kept here." * 3
+    built = c.build([[["x" * 19, "y" * 20, long, "z" * 18 + "."], [long, "w" * 19]]], tokenizer, tmp_path / "index", min_sentence_chars=20)
+    assert [built.text([n]) for n in range(built.info["sentences"])] == ["y" * 20, long, long]
+    assert np.diff(built.paragraphs).tolist() == [2, 1] and built.info["min_sentence_chars"] == 20
+
+
+# ------------------------------------------------------------------ refusals
+
+
+def test_empty_corpus_is_refused_with_counts(tokenizer, tmp_path):
+    with pytest.raises(ValueError, match=r"empty corpus: 2 documents read, none kept"):
+        c.build(["too short", "this too"], tokenizer, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_another_tokenizer_is_refused_with_both_hashes(corpus, documents):
+    other = tokenizers.train_tokenizer((" ".join(flat([d])) for d in documents), vocab_size=300)
+    with pytest.raises(ValueError, match=corpus.info["tokenizer_sha256"][:16]):
+        c.Corpus.open(corpus.folder, other)
+
+
+def test_tokenizer_without_prefix_space_is_refused(documents, tokenizer, tmp_path):
+    from tokenizers import pre_tokenizers
+
+    backend = tokenizer.backend_tokenizer
+    kept_pre_tokenizer = backend.pre_tokenizer
+    try:
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+        with pytest.raises(ValueError, match="prefix space"):
+            c.build(documents, tokenizer, tmp_path / "index")
+    finally:
+        backend.pre_tokenizer = kept_pre_tokenizer
+
+
+def test_an_index_of_pickled_objects_is_refused(documents, tokenizer, tmp_path):
+    info = c.build(documents, tokenizer, tmp_path).info
+    np.save(tmp_path / "sentences.npy", np.array([{}], dtype=object), allow_pickle=True)
+    sums = {name: hub.sha256(tmp_path / f"{name}.npy") for name in index.ARRAYS}
+    disk.write_json(tmp_path / "corpus.json", info | {"sha256": sums})  # it says that they are what was written
+    with pytest.raises(ValueError, match=r"sentences.npy is damaged, cut short or a pickle, which is refused: build the index again"):
+        c.Corpus.open(tmp_path)
+
+
+def test_damaged_index_is_refused(documents, tokenizer, tmp_path):
+    folder = c.build(documents, tokenizer, tmp_path / "index").folder
+    whole = (folder / "tokens.npy").read_bytes()
+    (folder / "tokens.npy").write_bytes(whole[:-10])
+    with pytest.raises(ValueError, match="tokens.npy is damaged"):
+        c.Corpus.open(folder)
+    (folder / "tokens.npy").write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ValueError, match=r"tokens.npy is damaged: sha256"):
+        c.Corpus.open(folder)
+    (folder / "corpus.json").unlink()
+    with pytest.raises(FileNotFoundError, match="no finished index"):
+        c.Corpus.open(folder)
+
+
+def test_disk_full_leaves_nothing_that_opens(documents, tokenizer, tmp_path, monkeypatch):
+    def full(path, array):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(index.np, "save", full)
+    with pytest.raises(OSError, match="index failed .*No space left"):
+        c.build(documents, tokenizer, tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+    monkeypatch.undo()
+    assert c.build(documents, tokenizer, tmp_path / "index").info["documents"]
+
+
+def test_unknown_splitter():
+    with pytest.raises(ValueError, match="splitter is blingfire or nltk, got 'spacy'"):
+        cleaning.splitter_function("spacy")
+
+
+def test_nltk_without_its_data_says_what_to_install_before_anything_is_read(tokenizer, tmp_path, monkeypatch):
+    import nltk
+
+    monkeypatch.setattr(nltk.data, "path", [])
+    read = []
+    with pytest.raises(LookupError, match=r"python -m nltk.downloader punkt_tab .*splitter blingfire"):
+        c.build((read.append(1) for _ in range(3)), tokenizer, tmp_path / "index", splitter="nltk")
+    assert not read and not list(tmp_path.iterdir())
+
+
+def test_nltk_splits_where_its_data_are():
+    try:
+        split = cleaning.splitter_function("nltk")
+    except LookupError:
+        pytest.skip("needs NLTK's data: python -m nltk.downloader punkt_tab")
+    assert split("One sentence. Another one.") == ["One sentence.", "Another one."]
+
+
+# ------------------------------------------------------------------ sources
+
+
+def test_files_of_every_kind_give_the_same_documents(tmp_path):
+    import pandas as pd
+
+    texts = ["First paragraph.\n\nSecond one.", "Another document, with ümlauts."]
+    pd.DataFrame({"text": texts, "title": ["a", "b"]}).to_parquet(tmp_path / "x.parquet")
+    (tmp_path / "x.jsonl").write_text("".join(json.dumps({"text": t, "title": n}) + "\n" for t, n in zip(texts, "ab")))
+    (tmp_path / "txt").mkdir()
+    for number, text in enumerate(texts):
+        (tmp_path / "txt" / f"{number}.txt").write_text(text, encoding="utf-8")
+    for source in ("x.parquet", "x.jsonl", "txt"):
+        assert list(sources.documents(tmp_path / source)) == texts
+    assert list(sources.documents(tmp_path / "x.jsonl", exclude_titles=["a"])) == texts[1:]
+    assert list(sources.documents(f"{tmp_path / 'x.jsonl'},{tmp_path / 'txt'}", limit=3)) == [*texts, texts[0]]
+    assert next(iter(sources.documents(tmp_path / "x.jsonl", paragraph_separator="\n"))) == ["First paragraph.", "", "Second one."]
+    assert list(sources.documents(tmp_path / "x.jsonl", text_column="title")) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("x.jsonl", b'{"text": "a"}\nnot json\n', r"x.jsonl line 2: not JSON"),
+        ("x.jsonl", b'{"text": "a"}\n{"body": "b"}\n', r"x.jsonl line 2: expected text in 'text'"),
+        ("x.jsonl", b'{"text": "a\\u0000b"}\n', r"x.jsonl line 1: NUL byte at character 1"),
+        ("x.jsonl", b'{"text": "\xff"}\n', r"x.jsonl line 1: expected UTF-8, got byte 0xff"),
+        ("x.jsonl", b"[1]\n", r"x.jsonl line 1: expected an object"),
+        ("x.txt", b"\xe9t\xe9", r"x.txt: expected UTF-8, got byte 0xe9 at 0"),
+        ("x.csv", b"", r"expected .parquet, .jsonl or .txt, got .csv"),
+    ],
+)
+def test_bad_files_are_refused_with_file_and_row(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        list(sources.documents(tmp_path / name))
+
+
+def test_missing_sources_say_what_was_expected(tmp_path, monkeypatch):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        list(sources.documents(tmp_path / "nothing.jsonl"))
+    with pytest.raises(FileNotFoundError, match=r"no .parquet, .jsonl or .txt"):
+        list(sources.documents(tmp_path))
+
+
+def test_no_network_and_no_mirror_names_the_variable():
+    script = "import asutil.corpus.sources as s; list(s.documents('wikimedia/wikipedia'))"
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "ASUTIL_MIRROR": ""}
+    result = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert result.returncode != 0
+    assert "set ASUTIL_MIRROR to a folder that holds wikimedia/wikipedia/" in result.stderr
+
+
+def test_fingerprint_follows_the_content(tmp_path):
+    (tmp_path / "x.txt").write_text("one")
+    before = sources.fingerprint(str(tmp_path / "x.txt"))
+    (tmp_path / "x.txt").write_text("two")
+    assert before != sources.fingerprint(str(tmp_path / "x.txt"))
+
+
+def test_prepare_opens_what_it_built_and_builds_what_changed(tokenizer, tmp_path, documents):
+    source = tmp_path / "x.jsonl"
+    lines = ["\n\n".join(" ".join(p) for p in document) for document in documents]
+    source.write_text("".join(json.dumps({"text": line}) + "\n" for line in lines))
+    first = c.prepare(str(source), tokenizer, tmp_path / "corpora")
+    assert c.prepare(str(source), tokenizer, tmp_path / "corpora").folder == first.folder
+    assert c.prepare(str(source), tokenizer, tmp_path / "corpora", limit=10).folder != first.folder
+    assert c.prepare(str(source), tokenizer, tmp_path / "corpora", min_sentence_chars=20).folder != first.folder
+    assert str(tmp_path) not in json.dumps(first.info)
+
+
+@pytest.mark.mirror
+def test_wikipedia_from_the_mirror(mirror, tokenizer, tmp_path):
+    built = c.build(sources.documents("local/wikipedia_small", limit=40), tokenizer, tmp_path / "index")
+    assert built.info["documents_read"] == 40 and built.info["sentences"] > 1000
+
+
+def test_titles_are_lines_and_what_is_no_utf8_is_named(tmp_path):
+    (tmp_path / "titles.txt").write_bytes("One\u2028line\r\n \nTwo\n".encode())
+    assert sources.read_titles(str(tmp_path / "titles.txt")) == ("One\u2028line", "Two")
+    (tmp_path / "titles.txt").write_bytes(b"One\n\xff")
+    with pytest.raises(ValueError, match=r"titles\.txt line 2: expected UTF-8, got byte 0xff"):
+        sources.read_titles(str(tmp_path / "titles.txt"))
+
+
+def test_a_link_that_leads_nowhere_is_no_document_that_is_missed_by_nobody(tmp_path):
+    (tmp_path / "a.txt").write_text("text")
+    (tmp_path / "b.txt").symlink_to("gone.txt")
+    with pytest.raises(FileNotFoundError, match=r"b\.txt"):
+        list(sources.documents(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"), [('{"text": ' + "9" * 5000 + "}", "not JSON"), ('{"text": "a\\ud800"}', "half a character at character 1 of 'text'")]
+)
+def test_what_python_alone_refuses_is_said_with_file_and_line(tmp_path, line, said):
+    (tmp_path / "x.jsonl").write_text(f'{{"text": "a"}}\n{line}\n')
+    with pytest.raises(ValueError, match=rf"x\.jsonl line 2: {said}"):
+        list(sources.documents(tmp_path / "x.jsonl"))
+
+
+def test_a_reference_to_an_endless_number_is_a_character(documents):
+    assert cleaning.clean(f"{'Some prose in a paragraph. ' * 9}&#{'9' * 5000};")[0].endswith("\ufffd")
+
+
+def test_an_empty_corpus_is_said_with_its_source(tokenizer, tmp_path):
+    (tmp_path / "short.txt").write_text("short")
+    with pytest.raises(c.EmptyCorpus, match=r"empty corpus: 1 documents read, .*: own:short\.txt"):
+        c.prepare(tmp_path / "short.txt", tokenizer, tmp_path / "indexes")
+
+
+@pytest.mark.parametrize(
+    ("sealed", "said"),
+    [(False, "sha256 [0-9a-f]{16} expected, its content has"), (True, r"documents is 7, the index holds \d+")],
+)
+def test_what_corpus_json_says_wrongly_is_refused(documents, tokenizer, tmp_path, sealed, said):
+    path = c.build(documents, tokenizer, tmp_path / "index").folder / "corpus.json"
+    changed = json.loads(path.read_text()) | {"documents": 7}
+    path.write_text(json.dumps(disk.sealed(changed) if sealed else changed))
+    with pytest.raises(ValueError, match=rf"corpus\.json is damaged.*{said}"):
+        c.Corpus.open(path.parent)
+
+
+def test_a_damaged_header_of_an_array_is_said_with_its_file(documents, tokenizer, tmp_path):
+    c.build(documents, tokenizer, tmp_path / "index")
+    path = tmp_path / "index" / "documents.npy"
+    path.write_bytes(path.read_bytes().replace(b"}", b"(", 1))
+    with pytest.raises(ValueError, match=r"documents\.npy is damaged"):
+        c.Corpus.open(tmp_path / "index")

@@ -1,0 +1,396 @@
+"""Loading: counts on real data, user files by round trip and by malformed input, context, baselines by hand."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asutil.data import answers as questions
+from asutil.data.answers import baseline_scores, load_answers
+from asutil.io import hub
+
+mirror = pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
+ROWS = [
+    ("Q1", "why?", "Page", "Because.", 0),
+    ("Q1", "why?", "Page", "Since then.", 1),
+    ("Q1", "why?", "Other", "So that.", 0),
+    ("Q2", 'what is a "quote?', "Page", 'An "unbalanced quote.', 1),
+    ("Q2", 'what is a "quote?', "Page", "Another thing.", 0),
+]
+NAMES = ["question_id", "question", "document_title", "answer", "label"]
+
+
+def write(path, rows, names=NAMES):
+    """By hand, so that nothing of the reader is used."""
+    if path.suffix == ".tsv":
+        path.write_text("".join("\t".join(map(str, row)) + "\n" for row in [names, *rows]), encoding="utf-8", newline="")
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(dict(zip(names, row))) + "\n" for row in rows), encoding="utf-8")
+    else:
+        pq.write_table(pa.table({name: list(column) for name, column in zip(names, zip(*rows))}), path)
+    return path
+
+
+def folder(tmp_path, suffix=".tsv", **changed):
+    for side in ("train", "dev", "test"):
+        write(tmp_path / f"{side}{suffix}", changed.get(side, ROWS))
+    return tmp_path
+
+
+# ------------------------------------------------------------------------------------------------------------ user files
+
+
+@pytest.mark.parametrize("suffix", [".tsv", ".jsonl", ".parquet"])
+def test_a_users_folder(tmp_path, suffix):
+    splits = load_answers(folder(tmp_path, suffix))
+    assert list(splits) == ["train", "dev", "test"]
+    first, second = splits["test"]
+    assert (first.id, first.text, second.text) == ("Q1", "why?", 'what is a "quote?')
+    assert [c.id for c in first.candidates] == ["Q1-0", "Q1-1", "Q1-2"]
+    assert [c.label for c in first.candidates] == [0, 1, 0]
+    assert [c.before for c in first.candidates] == [None, "Because.", None], "never across titles"
+    assert [c.after for c in first.candidates] == ["Since then.", None, None]
+    assert second.candidates[0].text == 'An "unbalanced quote.'
+    assert splits["test"].ordered
+
+
+def test_without_titles_there_is_no_context_and_no_document_order(tmp_path):
+    rows = [row[:2] + row[3:] for row in ROWS]
+    path = write(tmp_path / "all.tsv", [*rows, ("Q3", "who?", "Me.", 1)], ["question_id", "question", "answer", "label"])
+    splits = load_answers(path)
+    assert all(c.before is c.after is None for split in splits.values() for q in split for c in q.candidates)
+    with pytest.raises(ValueError, match="not in document order"):
+        baseline_scores(splits["test"], "document_order")
+
+
+def test_blank_titles_are_unknown(tmp_path):
+    rows = [(*row[:2], " ", *row[3:]) for row in ROWS]
+    split = load_answers(folder(tmp_path, test=rows))["test"]
+    assert not split.ordered
+    assert split[0].candidates[1].before is None
+    split = load_answers(folder(tmp_path, test=[*rows[:3], *ROWS[3:]]))["test"]
+    assert split.ordered
+    assert [[c.before for c in q.candidates] for q in split] == [[None] * 3, [None, 'An "unbalanced quote.']]
+
+
+def test_rows_of_a_question_need_not_stand_together_and_ids_are_optional(tmp_path):
+    rows = [("a?", "one.", 0), ("b?", "two.", 1), ("a?", "three.", 1), ("c?", "four.", 1)]
+    write(tmp_path / "train.tsv", rows, ["question", "answer", "label"])
+    for side in ("dev", "test"):
+        write(tmp_path / f"{side}.tsv", rows, ["question", "answer", "label"])
+    split = load_answers(tmp_path)["train"]
+    assert [(q.id, q.text, [c.text for c in q.candidates]) for q in split] == [
+        ("train-0", "a?", ["one.", "three."]),
+        ("train-1", "b?", ["two."]),
+        ("train-2", "c?", ["four."]),
+    ]
+
+
+def test_a_split_is_a_sequence(tmp_path):
+    split = load_answers(folder(tmp_path))["train"]
+    assert split[-1] == split[1] == list(split)[1]
+    assert [q.id for q in split[1:]] == ["Q2"]
+    assert split[1:].report == {"read": {"questions": 1, "candidates": 2}, "kept": {"questions": 1, "candidates": 2}, "dropped": {}}
+    with pytest.raises(IndexError):
+        split[2]
+    frame = split[1:].frame()
+    assert frame.to_dict("list") == {"question_id": ["Q2", "Q2"], "candidate_id": ["Q2-0", "Q2-1"], "label": [1, 0]}
+
+
+def test_a_single_file_is_shared_out_by_question(tmp_path):
+    rows = [(f"Q{i // 2}", f"question {i // 2}?", f"answer {i}", i % 2) for i in range(60)]
+    names = ["question_id", "question", "answer", "label"]
+    splits = load_answers(write(tmp_path / "all.jsonl", rows, names))
+    ids = {side: [q.id for q in split] for side, split in splits.items()}
+    assert {side: len(found) for side, found in ids.items()} == {"train": 24, "dev": 3, "test": 3}
+    assert sorted(id for found in ids.values() for id in found) == sorted({row[0] for row in rows})
+    assert all(found == sorted(found, key=lambda id: int(id[1:])) for found in ids.values()), "in the file's order"
+    reversed_file = write(tmp_path / "reversed.jsonl", rows[::-1], names)
+    assert {q.id for q in load_answers(reversed_file)["test"]} == set(ids["test"])
+    with pytest.raises(ValueError, match="at least 3 questions"):
+        load_answers(write(tmp_path / "few.jsonl", rows[:4], names))
+
+
+def test_protocols_and_reports_of_a_users_folder(tmp_path):
+    rows = [*ROWS, ("Q3", "none?", "Page", "Nothing.", 0), ("Q4", "all?", "Page", "Everything.", 1)]
+    folder(tmp_path, train=rows)
+    assert len(load_answers(tmp_path)["train"]) == 4
+    kept = load_answers(tmp_path, train_questions="with_positive")["train"]
+    assert [q.id for q in kept] == ["Q1", "Q2", "Q4"]
+    assert kept.report == {
+        "read": {"questions": 4, "candidates": 7},
+        "kept": {"questions": 3, "candidates": 6},
+        "dropped": {"no positive": {"questions": 1, "candidates": 1}},
+    }
+    write(tmp_path / "dev.tsv", rows)
+    with pytest.raises(ValueError, match=r"dev\.tsv, row 7: protocol clean .* 'Q3'"):
+        load_answers(tmp_path)
+    assert [q.id for q in load_answers(tmp_path, "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
+    write(tmp_path / "test.tsv", rows[-2:-1])
+    with pytest.raises(ValueError, match="test: no question is left"):
+        load_answers(tmp_path, "asbert")
+
+
+def test_limit_is_a_keyed_choice(tmp_path):
+    rows = [(f"Q{i}", f"question {i}?", "Page", f"answer {i}", 1) for i in range(40)]
+    folder(tmp_path, train=rows, dev=rows, test=rows)
+    few, more = (load_answers(tmp_path, limit=limit)["train"] for limit in (5, 9))
+    ids = [q.id for q in few]
+    assert len(few) == 5
+    assert ids != [f"Q{i}" for i in range(5)]
+    assert set(ids) < {q.id for q in more}
+    assert ids == sorted(ids, key=lambda id: int(id[1:])), "in the file's order"
+    assert few.report["dropped"] == {"beyond the limit": {"questions": 35, "candidates": 35}}
+    assert few[0].candidates[0].text == f"answer {ids[0][1:]}"
+    with pytest.raises(ValueError, match="at least 1"):
+        load_answers(tmp_path, limit=0)
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(str.strip)
+DATA = st.lists(st.tuples(TEXT, st.lists(st.tuples(TEXT, st.integers(0, 1)), min_size=1, max_size=4)), min_size=1, max_size=5)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=DATA, suffix=st.sampled_from([".tsv", ".jsonl", ".parquet"]))
+def test_round_trip(tmp_path_factory, data, suffix):
+    tmp_path = tmp_path_factory.mktemp("trip")
+    rows = [(f"q{i}", question, answer, label) for i, (question, answers) in enumerate(data) for answer, label in answers]
+    for side in ("train", "dev", "test"):
+        whole = rows if side == "train" else [*rows[:1], ("q0", rows[0][1], "positive", 1)]
+        write(tmp_path / f"{side}{suffix}", whole, ["question_id", "question", "answer", "label"])
+    split = load_answers(tmp_path)["train"]
+    assert [(q.text, [(c.text, c.label) for c in q.candidates]) for q in split] == data
+    assert split.report["read"]["candidates"] == len(rows)
+
+
+def test_missing_files_and_names(tmp_path):
+    for name, message in [("wikqa", "did you mean 'wikiqa'"), ("zzz", "unknown data set")]:
+        with pytest.raises(ValueError, match=message):
+            load_answers(name)
+    with pytest.raises(FileNotFoundError, match=r"no\.tsv does not exist"):
+        load_answers(tmp_path / "no.tsv")
+    with pytest.raises(FileNotFoundError, match=r"expected one of train\.tsv, train\.jsonl, train\.parquet; it holds nothing"):
+        load_answers(tmp_path)
+    folder(tmp_path)
+    write(tmp_path / "dev.jsonl", ROWS)
+    with pytest.raises(ValueError, match=r"one file for dev, got dev\.tsv, dev\.jsonl"):
+        load_answers(tmp_path)
+    (tmp_path / "x.csv").write_text("a")
+    with pytest.raises(ValueError, match=r"ends in \.tsv, \.jsonl, \.parquet, got \.csv"):
+        load_answers(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match="unknown protocol 'cleen', did you mean 'clean'"):
+        load_answers("wikiqa", "cleen")
+    with pytest.raises(ValueError, match="unknown train_questions 'some'"):
+        load_answers("wikiqa", train_questions="some")
+    with pytest.raises(ValueError, match="unknown protocol 'asbert'"):
+        load_answers("pydocs", "asbert")
+
+
+# -------------------------------------------------------------------------------------------------------------- the hub
+
+
+def hub_of(tmp_path, monkeypatch, counts):
+    """A mirror with rows of WikiQA's form, and the counts that they should have."""
+    root = tmp_path / "mirror" / "microsoft" / "wiki_qa"
+    root.mkdir(parents=True)
+    for stem in ("train", "validation", "test"):
+        write(root / f"{stem}.parquet", [*ROWS, ("Q3", "none?", "Page", "Nothing.", 0), ("Q4", "all?", "Page", "Everything.", 1)])
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path / "mirror"))
+    monkeypatch.setitem(questions.COUNTS, "wikiqa", counts)
+
+
+def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
+    clean = {"train": (4, 7), "dev": (2, 5), "test": (2, 5)}
+    hub_of(tmp_path, monkeypatch, {"clean": clean, "asbert": dict.fromkeys(clean, (3, 6))})
+    splits = load_answers("wikiqa")
+    assert {side: [q.id for q in split] for side, split in splits.items()} == {
+        "train": ["Q1", "Q2", "Q3", "Q4"],
+        "dev": ["Q1", "Q2"],
+        "test": ["Q1", "Q2"],
+    }
+    assert splits["test"].report["dropped"] == {
+        "no positive": {"questions": 1, "candidates": 1},
+        "only positives": {"questions": 1, "candidates": 1},
+    }
+    assert [q.id for q in load_answers("wikiqa", "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
+    before = questions.fingerprint("wikiqa")
+    write(tmp_path / "mirror" / "microsoft" / "wiki_qa" / "test.parquet", ROWS)
+    assert questions.fingerprint("wikiqa") != before
+
+
+def test_another_count_than_the_published_one_prints_both(tmp_path, monkeypatch):
+    hub_of(tmp_path, monkeypatch, {"clean": {"train": (2_118, 20_360)}})
+    with pytest.raises(ValueError, match="expected 2,118 questions and 20,360 candidates, got 4 and 7"):
+        load_answers("wikiqa")
+
+
+def test_neither_network_nor_mirror_names_the_variable(tmp_path, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    monkeypatch.setattr("datasets.load_dataset", lambda *_, **__: (_ for _ in ()).throw(ConnectionError("offline")))
+    with pytest.raises(FileNotFoundError, match=rf"set {hub.MIRROR}"):
+        load_answers("wikiqa")
+
+
+def test_fingerprint_of_the_hub_is_its_id_before_and_after_the_download(tmp_path, monkeypatch):
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    references = tmp_path / "datasets--microsoft--wiki_qa" / "refs"
+    references.mkdir(parents=True)
+    (references / "main").write_text("abc123\n")
+    assert questions.fingerprint("wikiqa") == "microsoft/wiki_qa"
+
+
+def test_fingerprint_of_a_users_data_follows_its_three_files(tmp_path):
+    before = questions.fingerprint(folder(tmp_path))
+    (tmp_path / "notes.txt").write_text("no data")
+    assert questions.fingerprint(str(tmp_path)) == before
+    write(tmp_path / "dev.tsv", ROWS[:-1])
+    assert questions.fingerprint(tmp_path) != before
+
+
+@pytest.mark.mirror
+@mirror
+@pytest.mark.parametrize("name", ["wikiqa", "trecqa"])
+@pytest.mark.parametrize("protocol", ["clean", "asbert"])
+def test_real_counts(name, protocol):
+    splits = load_answers(name, protocol)
+    for side, (asked, candidates) in questions.COUNTS[name][protocol].items():
+        split = splits[side]
+        found = list(split)
+        assert len(found) == len(split) == len({q.id for q in found}) == len({q.text for q in found}) == asked
+        assert sum(len(q.candidates) for q in found) == len({c.id for q in found for c in q.candidates}) == candidates
+        parts = [split.report["kept"], *split.report["dropped"].values()]
+        assert {key: sum(part[key] for part in parts) for key in split.report["read"]} == split.report["read"]
+        assert split.ordered == (name == "wikiqa")
+
+
+@pytest.mark.mirror
+@mirror
+def test_wikiqa_against_plain_pandas():
+    split = load_answers("wikiqa")["test"]
+    table = pd.read_parquet(hub.mirror("microsoft/wiki_qa") / "test.parquet")
+    for question in split[::20]:
+        rows = table[table.question_id == question.id]
+        answers = rows.answer.tolist()
+        assert [c.text for c in question.candidates] == answers
+        assert [c.label for c in question.candidates] == rows.label.tolist()
+        assert [c.before for c in question.candidates] == [None, *answers[:-1]]
+        assert [c.after for c in question.candidates] == [*answers[1:], None]
+
+
+@pytest.mark.mirror
+@mirror
+def test_document_order_of_wikiqa():
+    scores = baseline_scores(load_answers("wikiqa")["test"], "document_order")
+    values = [average_precision(part.label.tolist(), part.score.tolist()) for _, part in scores.groupby("question_id")]
+    assert round(float(np.mean(values)), 3) == 0.633
+
+
+def average_precision(labels, scores):
+    ranked = [label for _, label in sorted(zip(scores, labels), key=lambda pair: -pair[0])]
+    precisions = [sum(ranked[: i + 1]) / (i + 1) for i, label in enumerate(ranked) if label]
+    return sum(precisions) / len(precisions)
+
+
+# --------------------------------------------------------------------------------------------------------------- pydocs
+
+
+@pytest.fixture(scope="module")
+def pydocs():
+    return load_answers("pydocs")
+
+
+def test_pydocs_is_split_by_the_functions_name(pydocs):
+    names = {side: {q.id.split(":")[0].rpartition(".")[2] for q in split} for side, split in pydocs.items()}
+    assert not names["train"] & (names["dev"] | names["test"])
+    assert not names["dev"] & names["test"]
+    sizes = {side: len(split) for side, split in pydocs.items()}
+    assert sizes["train"] > 10_000 < 5 * (sizes["dev"] + sizes["test"]) < 2 * sizes["train"]
+    ids = [id for split in pydocs.values() for id in split.ids]
+    assert len(set(ids)) == len(ids)
+
+
+def test_pydocs_questions_can_be_answered_and_missed(pydocs):
+    for split in pydocs.values():
+        positives = split.positives()
+        assert (positives > 0).all()
+        assert (positives < split.stops - split.starts).all()
+        assert split.ordered
+        assert split.report["dropped"].keys() == {"no positive", "only positives"}
+
+
+def test_a_question_of_pydocs_by_hand(pydocs):
+    """Known from numpy itself: eigh documents UPLO with its own sentences."""
+    import numpy.linalg
+
+    found = [q for split in pydocs.values() for q in split if q.id == "numpy.linalg._linalg.eigh:UPLO"]
+    question = found[0]
+    assert question.text == "What is UPLO in numpy.linalg.eigh?"
+    text = " ".join(numpy.linalg.eigh.__doc__.replace("`", "").split())
+    described = text[text.index("UPLO : ") : text.index("Returns ---")]
+    for candidate in question.candidates:
+        assert candidate.label == (candidate.text in described)
+    texts = [c.text for c in question.candidates]
+    assert [c.before for c in question.candidates] == [None, *texts[:-1]]
+
+
+def test_limit_on_pydocs_is_spread_over_packages(pydocs):
+    few = questions._limited(pydocs["train"], 200)
+    assert {q.id.split(".")[0] for q in few} == {"numpy", "scipy", "pandas", "sklearn"}
+
+
+# ------------------------------------------------------------------------------------------------------------- baselines
+
+
+def test_random_and_document_order(tmp_path):
+    split = load_answers(folder(tmp_path))["test"]
+    frame = baseline_scores(split, "random", seed=1)
+    assert list(frame) == ["question_id", "candidate_id", "label", "score"]
+    assert frame.score.dtype == np.float32
+    assert frame.label.tolist() == [0, 1, 0, 1, 0]
+    assert frame.equals(baseline_scores(split, "random", seed=1))
+    assert not frame.equals(baseline_scores(split, "random", seed=2))
+    assert baseline_scores(split, "document_order").score.tolist() == [0, -1, -2, 0, -1]
+    with pytest.raises(ValueError, match="did you mean 'bm25'"):
+        baseline_scores(split, "bm52")
+
+
+def test_bm25_by_hand(tmp_path):
+    """Lucene's form: ln(1 + (N - df + .5) / (df + .5)) * tf / (tf + 1.5 (.25 + .75 length / mean length)), over all candidates."""
+    rows = [
+        ("Q1", "Red apples?", "P", "red red wine", 1),
+        ("Q1", "Red apples?", "P", "green apples", 0),
+        ("Q2", "unknown", "P", "a red car, here", 1),
+        ("Q2", "unknown", "P", "...", 0),
+    ]
+    scores = baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score.tolist()
+    mean = (3 + 2 + 4 + 0) / 4
+    idf = {df: math.log(1 + (4 - df + 0.5) / (df + 0.5)) for df in (1, 2)}
+    red = idf[2] * 2 / (2 + 1.5 * (0.25 + 0.75 * 3 / mean))
+    apples = idf[1] * 1 / (1 + 1.5 * (0.25 + 0.75 * 2 / mean))
+    assert scores == pytest.approx([red, apples, 0, 0], rel=1e-5)
+
+
+def test_bm25_without_a_single_word(tmp_path):
+    rows = [("Q1", "?!", "P", "...", 1)]
+    assert baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score.tolist() == [0]
+
+
+def test_no_torch(tmp_path):
+    folder(tmp_path)
+    code = (
+        "import sys; from asutil.data import answers\n"
+        f"split = answers.load_answers({str(tmp_path)!r})['test']; answers.baseline_scores(split, 'bm25')\n"
+        "answers.fingerprint('pydocs')\n"
+        "assert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,0 +1,401 @@
+"""The rows of asbert: what its section 4 prints, one stage a row, untrained encoders run once, and the dev side as columns of its own."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from pages import comparisons, examples, report
+from scipy import stats
+
+from aslab import papers, publish, records, runs
+from aslab import plan as plans
+from aslab.show import pca
+from asutil import metrics
+from asutil.data import answers
+from asutil.io import disk, rundir
+
+from ..made_up import cells
+
+PAPER = "asbert"
+DATA = papers.read(PAPER)
+ROWS = list(DATA["rows"])
+TRAINED = [name for name in ROWS if name.startswith(("siamese", "triplet"))]
+
+
+def stub(notebook, given, folder=Path("runs")):
+    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+def plan(rung, names=None, seeds=None):
+    return plans.jobs(PAPER, rung, names, seeds, folder_for=stub)
+
+
+# ------------------------------------------------------------------ what the paper prints
+
+
+def test_some_printed_cells():
+    """Typed from the paper's pages: dev MAP, test MAP, test MRR."""
+    printed = {
+        "glove": ((0.571, 0.598, 0.611), (0.579, 0.511, 0.602)),
+        "use": ((0.614, 0.648, 0.655), (0.716, 0.707, 0.819)),
+        "cls_bert": ((0.447, 0.474, 0.479), (0.534, 0.585, 0.671)),
+        "mean_bert": ((0.343, 0.337, 0.341), (0.391, 0.363, 0.429)),
+        "siamese_roberta": ((0.739, 0.685, 0.697), (0.634, 0.583, 0.635)),
+        "triplet_bert": ((0.830, 0.795, 0.804), (0.674, 0.752, 0.835)),
+        "triplet_xlnet": ((0.724, 0.665, 0.677), (0.551, 0.567, 0.645)),
+    }
+    for row, sides in printed.items():
+        expected = {}
+        for dataset, (dev, test, mrr) in zip(("wikiqa", "trecqa"), sides):
+            expected |= {f"{dataset}_dev": {"map": dev}, dataset: {"map": test, "mrr": mrr}}
+        assert DATA["rows"][row]["published"] == expected
+    for table in DATA["tables"].values():
+        assert table["rows"] == ROWS and len(ROWS) == 13
+
+
+def test_rows_with_the_same_figures_are_marked_and_no_others():
+    cells = {name: json.dumps(row["published"], sort_keys=True) for name, row in DATA["rows"].items()}
+    alike = {name for name, printed in cells.items() if list(cells.values()).count(printed) > 1}
+    assert alike == {name for name, row in DATA["rows"].items() if "doubtful" in row} == {"infersent", "cls_bert"}
+    assert not any("infersent" in (claim["row_a"], claim["row_b"]) for claim in DATA["claims"])
+
+
+def test_printed_counts_differ_from_ours_where_the_data_card_says_why():
+    """A quotation mark read as a quote costs rows of WikiQA; one candidate of TREC-QA's test side is not counted."""
+    ours = {dataset: answers.COUNTS[dataset]["asbert"] for dataset in DATA["counts"]}
+    less = {
+        (dataset, side): tuple(np.subtract(ours[dataset][side], printed))
+        for dataset, sides in DATA["counts"].items()
+        for side, printed in sides.items()
+    }
+    assert less.pop(("wikiqa", "train")) == (1, 6) and less.pop(("wikiqa", "test")) == (2, 33) and less.pop(("trecqa", "test")) == (0, 1)
+    assert set(less.values()) == {(0, 0)} and len(less) == 3
+
+
+def test_claims_have_the_printed_sign():
+    otherwise = {"triplet_siamese_xlnet_trecqa", "siamese_use_trecqa"}  # what the text says against its own table 4
+    for claim in DATA["claims"]:
+        a, b = (DATA["rows"][claim[row]]["published"][claim["dataset"]]["map"] for row in ("row_a", "row_b"))
+        assert (a > b) == ((claim["sign"] == "+") != (claim["id"] in otherwise)), claim["id"]
+        assert claim["where"].endswith({"wikiqa": "Table 3", "trecqa": "Table 4"}[claim["dataset"]])
+    assert len({claim["id"] for claim in DATA["claims"]}) == len(DATA["claims"])
+
+
+def chain(row, dataset="wikiqa", seed=0):
+    """The record of a row's run at rung paper."""
+    (job,) = [job for job in plan("paper", [row], [seed]) if job.dataset == dataset]
+    return [{"notebook": "embed", "name": job.folder.name, "seed": job.seed, "settings": runs.settings("embed", job.parameters)}]
+
+
+@pytest.mark.parametrize("row", ROWS)
+@pytest.mark.parametrize("dataset", ["wikiqa", "trecqa"])
+def test_every_row_has_the_printed_settings(row, dataset):
+    (record,) = chain(row, dataset)
+    settings = record["settings"]
+    assert (settings["max_tokens"], settings["protocol"], settings["question_limit"]) == (128, "asbert", None)
+    changes = [{"protocol": "clean"}, {"max_tokens": 256}, {"model": "tiny"}, {"rank_by": "dot"}, {"architecture": "other"}]
+    if row in TRAINED:
+        names = ("batch_size", "peak_lr", "warmup_share", "patience", "weight_decay", "pooling", "encoder")
+        assert tuple(settings[name] for name in names) == (32, 2e-5, 0.1, 20, 0.0, "mean", "transformer")
+        changes += [{"batch_size": 16}, {"peak_lr": 3e-5}, {"warmup_share": 0.2}, {"patience": 5}, {"pooling": "cls"}, {"triplet_limit": 9}]
+    if row.startswith("triplet"):
+        assert (settings["margin"], settings["distance"], settings["selection"]) == (5.0, "squared", "all")
+        assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"distance": "plain"}}])
+        changes += [{"margin": 1.0}, {"selection": "hard"}, {"triplets_per_question": 100}]
+    if row.startswith("siamese"):
+        changes += [{"rank_by": "probability"}]
+        for readout in ("distance", "cosine"):
+            assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"rank_by": readout}}])
+    for column in (dataset, f"{dataset}_dev"):
+        # the paper's USE is another model than the one that runs
+        assert plans.at_paper_settings(DATA, row, column, [record]) == (row != "use")
+        for change in changes:
+            assert not plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | change}]), change
+    assert not plans.at_paper_settings(DATA, row, dataset, [])
+
+
+def test_encoders_follow_the_names_of_rows():
+    made = {row: chain(row)[0]["settings"] for row in ROWS}
+    kinds = {"glove": "word_vectors", "fasttext": "word_vectors", "infersent": "infersent", "use": "use"}
+    kinds["sentence_bert"] = "sentence_transformer"
+    for row, settings in made.items():
+        assert settings["encoder"] == kinds.get(row, "transformer")
+        assert settings["architecture"] == (row.split("_")[0] if row in TRAINED else "untrained")
+        if row in TRAINED:
+            assert row.rpartition("_")[2] in settings["model"].lower()
+    assert (made["cls_bert"]["pooling"], made["mean_bert"]["pooling"]) == ("cls", "mean")
+    assert made["cls_bert"]["model"] == made["mean_bert"]["model"] == made["triplet_bert"]["model"]
+
+
+# ------------------------------------------------------------------ the plan
+
+
+@pytest.mark.parametrize("rung", rundir.RUNGS)
+def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(rung):
+    budget, jobs = DATA["rungs"][rung], plan(rung)
+    for row in budget["rows"]:
+        seeds = budget["seeds"] if row in TRAINED else [0]
+        wanted = [(dataset, seed) for dataset in budget["datasets"] for seed in seeds]
+        assert [(job.dataset, job.seed) for job in jobs if job.row == row] == wanted
+        assert papers.untrained(DATA, row) == (row not in TRAINED) and papers.seeds(DATA, row, rung) == seeds
+    assert len({job.folder for job in jobs}) == len(jobs)
+    for job in jobs:
+        assert job.notebook == "embed" and not job.needs
+        runs.check("embed", job.parameters)
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(rung, 0)
+
+
+def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
+    assert [job.seed for job in plan("small", ["use", "siamese_bert"], [2])] == [0, 0, 2, 2]
+    assert papers.seeds(DATA, "siamese_bert", "small", [2]) == [2] and papers.seeds(DATA, "use", "small", [2]) == [0]
+
+
+def test_the_rungs_below_the_papers():
+    laptop = plan("laptop")
+    assert {job.dataset for job in laptop} == {"pydocs"} and {job.parameters["model"] for job in laptop} == {"pydocs_roberta"}
+    assert {runs.settings("embed", job.parameters)["protocol"] for job in laptop} == {"clean"}
+    for job in plan("small"):
+        settings = runs.settings("embed", job.parameters)
+        assert settings["protocol"] == "asbert" and settings["dataset"] == job.dataset
+        capped = job.dataset == "trecqa" and job.row.startswith("triplet")
+        assert (settings["triplet_limit"], settings["triplets_per_question"]) == (None, 100 if capped else None)
+        assert settings["rank_by"] == ("distance" if job.row in TRAINED else "cosine")
+        assert settings["epochs"] in ((1, 2, 3) if job.row in TRAINED else (None,))
+
+
+def test_committed_runs_are_those_of_todays_plan():
+    """A record whose settings its row no longer has says nothing about the row."""
+    planned = {(job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in plan("small")}
+    committed = records.records(PAPER, runs_dir="no runs")
+    assert len(committed) and set(committed.rung) == {"small"}
+    for one in committed.itertuples():
+        wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
+        settings = plans.completed("embed", one.record["settings"])
+        assert plans.settings_key("embed", settings) == plans.settings_key("embed", wanted), one.name
+
+
+def test_the_hours_of_the_small_budget_are_those_of_its_settings():
+    """Tokens of an epoch (MiniLM and granite, from finished runs and the tokenizers) make the hours that the YAML file states."""
+    tokens = {
+        ("siamese", "wikiqa"): (341_673, 345_113),
+        ("siamese", "trecqa"): (321_588, 316_384),
+        ("triplet", "wikiqa"): (669_698, 673_522),
+        ("triplet", "trecqa"): (435_264, 427_583),
+    }
+    total = 0
+    for job in (job for job in plan("small") if job.row in TRAINED):
+        each = tokens[job.row.split("_")[0], job.dataset]
+        total += runs.settings("embed", job.parameters)["epochs"] * each[job.row.endswith("roberta")]
+    assert round(total / 1e6, 1) == 17.2 and round(total / 1300 / 3600, 1) == 3.7
+    for rung in ("small", "gpu"):
+        assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(rung)}
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+EMBED = {"notebook": "embed"}
+
+
+def write(folder, **changes):
+    row = {"name": "One", "stages": [EMBED], "published": {"wikiqa": {"map": 0.5}}} | changes.pop("row", {})
+    rung = {"backbones": {"roberta": "tiny"}, "datasets": ["own"], "seeds": [0, 1], "rows": ["one"]} | changes.pop("rung", {})
+    table = {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one"]}
+    data = {"slug": PAPER, "title": "T", "authors": ["A"], "unit": "fraction", "rungs": {"small": rung}, "tables": {"t": table}}
+    (folder / f"{PAPER}.yml").write_text(yaml.safe_dump(data | {"rows": {"one": row}} | changes))
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"row": {"stages": [{"notebook": "pretrain"}, EMBED]}}, "row one: embed is a row's only stage; got pretrain, embed"),
+        ({"row": {"stages": [EMBED, {"notebook": "finetune"}]}}, "row one: embed is a row's only stage; got embed, finetune"),
+        ({"row": {"stages": [EMBED | {"k": 5}]}}, "a stage of row one: unknown key 'k'"),
+        ({"row": {"stages": [{"notebook": "pretrain"}]}}, "rung small: row one reads a corpus, but the rung has none"),
+        ({"row": {"backbone": "glove"}}, "rung small: backbones: unknown value 'glove'"),
+        ({"row": {"doubtful": ""}}, "row one: doubtful says in words why its printed figures are; got ''"),
+        ({"row": {"doubtful": True}}, "row one: doubtful says in words why its printed figures are; got True"),
+        ({"counts": {"wikqa": {"train": [1, 2]}}}, "counts: unknown value 'wikqa'; did you mean 'wikiqa'"),
+        ({"counts": {"wikiqa": {"trian": [1, 2]}}}, "counts, wikiqa: unknown value 'trian'; did you mean 'train'"),
+        ({"questions": {"wikiqua": ["Q1"]}}, "questions: unknown value 'wikiqua'; did you mean 'wikiqa'"),
+        ({"counts": {"wikiqa": {"train": [1]}}}, r"counts, wikiqa, train: expected \[questions, candidates\], got \[1\]"),
+        ({"counts": {"wikiqa": {"train": [1, 2.5]}}}, "counts, wikiqa, train: expected"),
+    ],
+)
+def test_what_is_refused(tmp_path, changes, said):
+    write(tmp_path, **changes)
+    with pytest.raises(ValueError, match=f"{PAPER}.yml: {said}"):
+        papers.read(PAPER, tmp_path)
+
+
+def test_what_is_taken(tmp_path):
+    write(tmp_path, row={"doubtful": "a copy"}, counts={"wikiqa": {"train": [1, 2]}})
+    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0, 1]
+    write(tmp_path, row={"stages": [EMBED | {"architecture": "untrained"}]})
+    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0]
+
+
+# ------------------------------------------------------------------ records of made-up runs
+
+
+QUESTIONS = 30
+SIDES = {"dev": 0.2, "test": 0.0}  # how much higher P@1 is
+
+
+def ranked(level, seed, side):
+    """Scores of questions with two candidates each, about `level` of them with the right one first."""
+    right = np.random.default_rng([seed, len(side)]).permutation(QUESTIONS) < round((level + SIDES[side]) * QUESTIONS)
+    ids = [f"{side}{i}" for i in range(QUESTIONS)]
+    scores = pd.DataFrame({"question_id": np.repeat(ids, 2), "candidate_id": [f"{q}-{n}" for q in ids for n in range(2)]})
+    scores["label"] = np.array([1, 0] * QUESTIONS, np.int8)
+    scores["score"] = np.stack([right, ~right], 1).ravel().astype(np.float32)
+    return scores
+
+
+def made(tmp_path, rung, reached, seeds=None):
+    """Finished runs of rows with a P@1 each on the test side."""
+    vectors = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3)
+    for row, level in reached.items():
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+            job.folder.mkdir(parents=True)
+            measured = {}
+            for side, suffix in (("dev", "_dev"), ("test", "")):
+                scores = ranked(level, job.seed, side)
+                scores.to_parquet(job.folder / f"scores{suffix}.parquet")
+                measured[side] = metrics.of(scores)
+                measured[side].per_question.to_parquet(job.folder / f"per_question{suffix}.parquet")
+            record = {"notebook": "embed", "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "pca": vectors}
+            record |= {"metrics": {side: one.record() for side, one in measured.items()}, "baselines": {"bm25": {"map": 0.123, "mrr": 0.1}}}
+            record["settings"] = runs.shown(runs.settings("embed", job.parameters))
+            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
+
+
+def found(tmp_path):
+    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
+
+
+def map_of(level, seeds, side):
+    return [metrics.of(ranked(level, seed, side)).record()["map"] for seed in seeds]
+
+
+def test_a_run_is_a_line_for_each_side(tmp_path):
+    made(tmp_path, "small", {"mean_bert": 0.4, "triplet_bert": 0.6})
+    lines = found(tmp_path)
+    keys = sorted(lines[["row", "dataset", "seed"]].to_numpy().tolist())
+    columns = ("wikiqa_dev", "wikiqa", "trecqa_dev", "trecqa")
+    seeds = {"mean_bert": 1, "triplet_bert": 3}
+    assert keys == sorted([row, column, seed] for row in seeds for column in columns for seed in range(seeds[row]))
+    for column in columns:
+        side = "dev" if column.endswith("_dev") else "test"
+        of = lines[(lines.row == "triplet_bert") & (lines.dataset == column)]
+        assert records.values(of, "map") == pytest.approx(map_of(0.6, range(3), side))
+        for one in of.itertuples():
+            assert set(records.per_question(one).index) == {f"{side}{i}" for i in range(QUESTIONS)}
+    made(tmp_path / "other", "laptop", {"mean_bert": 0.4})
+    assert set(found(tmp_path / "other").dataset) == {"pydocs"}  # no column of the paper
+
+
+def test_other_papers_have_no_dev_columns():
+    for paper in ("sentence_objectives", "joint_inference"):
+        data = papers.read(paper)
+        assert records._columns(data, "wikiqa", {"metrics": {"dev": {}, "test": {}}}) == ["wikiqa"]
+
+
+def test_tables_of_both_sides(tmp_path):
+    made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
+    lines = found(tmp_path)
+    dev, test = (cells(report.results_table(PAPER, "table_3", lines, dataset)) for dataset in ("wikiqa_dev", "wikiqa"))
+    assert dev[0] == ["Row", "From", "MAP", "Seeds", "Budget", "Verdict"] and test[0][2:4] == ["MAP", "MRR"]
+    for table, side in ((dev, "dev"), (test, "test")):
+        ours = [row for row in table if row[0] == "ours, this machine"]
+        mean = 100 * np.array([map_of(level, range(seeds), side) for level, seeds in ((0.5, 1), (0.4, 1))])
+        assert [(row[1], row[-3]) for row in ours[:2]] == [(f"{value[0]:.1f}", "1, untrained") for value in mean]
+        trained = 100 * np.array(map_of(0.6, range(3), side))
+        assert ours[2][1].startswith(f"{trained.mean():.1f} ± {trained.std(ddof=1):.1f}")
+        assert ours[2][-3:] == ["3", "small", "reduced budget"]
+    assert test[1][:3] == ["BM25", "no training", "12.3"] and not any("BM25" in row for row in dev)  # of the test questions alone
+    doubtful = [row[0] for row in test if "doubtful" in row[0]]
+    assert [name.split(" ")[0] for name in doubtful] == ["InferSentprinted", "CLS-BERTprinted"]
+    assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
+    laptop = tmp_path / "laptop"
+    made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
+    table = {row[0]: row for row in cells(report.laptop_table(PAPER, found(laptop)))}
+    assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][7].startswith("+20.0 [")
+    assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
+
+
+def test_an_untrained_encoder_matches_with_one_run(tmp_path):
+    made(tmp_path, "paper", {"mean_bert": 0.5, "siamese_bert": 0.4, "use": 0.4}, [0])
+    lines = found(tmp_path)
+    data = json.loads(json.dumps(DATA))
+    for row, level in (("mean_bert", 0.5), ("siamese_bert", 0.4), ("use", 0.4)):
+        data["rows"][row]["published"]["wikiqa"] = {"map": map_of(level, [0], "test")[0]}
+    said = {
+        row: report._verdicts(data, row, "wikiqa", ["map"], lines[(lines.row == row) & (lines.dataset == "wikiqa")])
+        for row in ("mean_bert", "siamese_bert", "use")
+    }
+    assert said == {"mean_bert": ["matches"], "siamese_bert": ["close"], "use": ["reduced budget"]}
+
+
+def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
+    made(tmp_path, "small", {"mean_bert": 0.4, "use": 0.5, "triplet_bert": 0.7, "siamese_bert": 0.6})
+    lines = found(tmp_path)
+    (pair,) = comparisons.pairs(lines, "triplet_bert", "use", "wikiqa")
+    assert pair.seeds == [0, 1, 2] and pair.budget == "small, this machine"
+    test = comparisons.over_questions(pair, "triplet_bert", "use", "map", draws=2000)
+    ours, theirs = ([metrics.of(ranked(level, s, "test")).per_question.average_precision for s in range(3)] for level in (0.7, 0.5))
+    gain = np.mean(ours, axis=0) - theirs[0]
+    assert test.difference == pytest.approx(gain.mean())
+    scipys = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1))
+    assert test.interval == pytest.approx(scipys.confidence_interval, abs=0.02)
+    assert comparisons.over_seeds(lines[lines.dataset == "wikiqa"], "triplet_bert", "use", "map") is None  # one side has no spread
+    assert comparisons.over_seeds(lines[lines.dataset == "wikiqa"], "triplet_bert", "siamese_bert", "map") is not None
+    (both,) = comparisons.pairs(lines, "use", "mean_bert", "trecqa")
+    assert both.seeds == [0]
+    table = {row[1]: row for row in cells(comparisons.claims_table(PAPER, lines, draws=500))}
+    assert table["Triplet-BERT − USE, WikiQA, MAP"][5:7] == ["3", "small, this machine"]
+    tests = {row[0]: row for row in cells(comparisons.two_tests_table(PAPER, lines, draws=500))}
+    assert tests["Triplet-BERT − USE, WikiQA, MAP"][1] == "no spread: no test"
+    known = examples.best_pairs(DATA, lines, "mean_bert", "siamese_bert")
+    assert [pair.dataset for pair in known] == ["wikiqa", "trecqa"]  # test questions alone
+    sides = examples._sides(known[0], "mean_bert", "siamese_bert", 2)
+    assert [(one.row, one.seed) for one in sides] == [("mean_bert", 0), ("siamese_bert", 2)]
+
+
+def test_what_is_published(tmp_path):
+    made(tmp_path, "small", {"mean_bert": 0.4, "siamese_bert": 0.6, "triplet_bert": 0.7})
+    before = found(tmp_path)
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    assert len(places) == len(before) == (1 + 3 + 3) * 4
+    held = {f"{path.parent.name}/{path.stem}": json.loads(path.read_text()) for path in places}
+    assert {name for name, record in held.items() if "pca" in record} == {
+        f"{row}/{dataset}-small-seed0" for row in ("mean_bert", "siamese_bert", "triplet_bert") for dataset in ("wikiqa", "trecqa")
+    }
+    for name, record in held.items():
+        side = "dev" if "_dev-" in name else "test"
+        assert {line[0] for line in record["per_question"]} == {f"{side}{i}" for i in range(QUESTIONS)}
+        assert ("chosen" in record) == (side == "test")
+        values = np.mean([line[2] for line in record["per_question"]])
+        assert values == pytest.approx(record["metrics"][side]["map"], abs=1e-5)
+    # what the siamese network rescues is shown beside the one run of the untrained encoder, whatever its own seed
+    chosen = {name: one["chosen"] for name, one in held.items() if "chosen" in one}
+    beside = {name: {entry["baseline"]["row"] for entry in entries if "baseline" in entry} for name, entries in chosen.items()}
+    for seed in range(3):
+        assert beside[f"siamese_bert/wikiqa-small-seed{seed}"] == {"mean_bert"}
+        assert beside[f"triplet_bert/trecqa-small-seed{seed}"] == {"siamese_bert"}
+    assert beside["mean_bert/wikiqa-small-seed0"] == set()
+    scores = pd.read_parquet(next((tmp_path / "runs").glob("*/scores.parquet")))
+    usual, printed = (publish._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
+    names = [entry["question_id"] for entry in usual]
+    assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
+    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    for row, dataset in (("siamese_bert", "wikiqa_dev"), ("siamese_bert", "wikiqa"), ("mean_bert", "trecqa_dev")):
+        one, other = (next(lines[(lines.row == row) & (lines.dataset == dataset)].itertuples()) for lines in (before, after))
+        pd.testing.assert_frame_equal(records.per_question(one), records.per_question(other), check_dtype=False, atol=1e-5)
+        assert records.figures(one) == records.figures(other)
+    html = examples.examples_table(PAPER, "mean_bert", "siamese_bert", after)
+    assert "<caption>Rescued: test" in html and "dev" not in html

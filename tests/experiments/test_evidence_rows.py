@@ -1,0 +1,524 @@
+"""The rows of evidence_contrast: nothing printed, plans and searches, and the records, comparisons and tables of made-up runs."""
+
+import hashlib
+import itertools
+import json
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import comparisons, report
+from scipy import stats
+
+from aslab import papers, publish, records, runs
+from aslab import plan as plans
+from aslab.show import markup, pca
+from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
+from asutil.io import disk, rundir
+from asutil.metrics import significance
+from asutil.models.finder import contrast_of
+from asutil.tasks import finding
+
+from ..made_up import cells
+
+PAPER = "evidence_contrast"
+DATA = papers.read(PAPER)
+ROWS = DATA["rows"]
+RUNNABLE = [name for name, row in ROWS.items() if row.get("stages")]
+ALONE = ["longformer_base", "longformer_large", "cdlm_base", "led_base"]  # without the loss
+ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longformer_base_contrast"]
+GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+def stub(notebook, given, folder=Path("runs")):
+    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+@cache
+def plan(rung, row=None):
+    return plans.jobs(PAPER, rung, row and [row], folder_for=stub)
+
+
+def dataset_of(row):
+    return "qasper" if row.startswith("led") else "hotpotqa"
+
+
+def settings_of(job):
+    return runs.settings(job.notebook, job.parameters)
+
+
+# ------------------------------------------------------------------ what the paper prints
+
+
+def test_every_printed_figure_is_lost():
+    cells = [cell for row in ROWS.values() for of in row["published"].values() for cell in of.values()]
+    assert set(cells) == {None} and len(cells) == 23
+    for row, content in ROWS.items():
+        assert list(content["published"]) == [dataset_of(row)]
+    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast"]
+    assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
+    # nothing is compared with a number, and what our rows lack is what was lost
+    for row in RUNNABLE:
+        said = report._verdicts(DATA, row, dataset_of(row), ["answer_f1"], records.records(PAPER, "none", "none"))
+        assert said == ["not run"]
+
+
+def test_claims_follow_from_the_rows():
+    """The loss helps every model that has it, each ablation harms, and nearness grows with each projection."""
+    known = {(claim["row_a"], claim["row_b"], claim["dataset"], claim["metric"]): claim["sign"] for claim in DATA["claims"]}
+    assert len(known) == len(DATA["claims"]) == len({claim["id"] for claim in DATA["claims"]})
+    expected = {}
+    for row in RUNNABLE:
+        dataset, baseline = dataset_of(row), ROWS[row].get("baseline")
+        if row.endswith("_contrast"):
+            expected |= {(row, baseline, dataset, metric): "+" for metric in ("answer_f1", "evidence_f1")}
+        elif row in ABLATIONS:
+            expected[row, baseline, dataset, "answer_f1"] = "-"
+    for backbone in ("longformer_base", "led_base"):
+        names = [backbone, f"{backbone}_shared", f"{backbone}_contrast"]
+        expected |= {(b, a, dataset_of(backbone), "map_projected"): "+" for a, b in itertools.pairwise(names)}
+        expected[names[2], names[0], dataset_of(backbone), "map_projected"] = "+"
+    for form in ("cosine", "dot"):
+        expected[f"longformer_base_{form}", "longformer_base", "hotpotqa", "answer_f1"] = "-"
+    assert known == expected
+    for a, b, dataset, _ in known:
+        assert a in RUNNABLE and b in RUNNABLE and dataset in ROWS[a]["published"] and dataset in ROWS[b]["published"]
+
+
+# ------------------------------------------------------------------ the plan
+
+
+@pytest.mark.parametrize("rung", rundir.RUNGS)
+def test_what_a_rung_runs(rung):
+    budget, jobs = DATA["rungs"][rung], plan(rung)
+    runs_now = [row for row in budget["rows"] if rung != "paper" or row in ALONE]  # the others search first
+    column = (lambda row: "pydocs_evidence") if rung == "laptop" else dataset_of
+    wanted = [(row, column(row), seed) for row in runs_now for seed in budget["seeds"]]
+    assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
+    assert len(budget["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[rung]
+    assert set(budget["rows"]) == set(RUNNABLE) if rung == "paper" else set(budget["rows"]) < set(RUNNABLE)
+    assert len({job.folder for job in jobs}) == len(jobs)
+    for job in jobs:
+        assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
+        assert job.parameters["model"] == budget["backbones"][ROWS[job.row]["backbone"]]
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(rung, 0)
+        runs.check("find_evidence", job.parameters)
+        names = ("projection", "similarity", "loss_weight", "temperatures", "projection_size", "projection_dropout")
+        made = contrast_of(*(settings_of(job)[name] for name in names[:4]), KINDS[job.dataset], *(settings_of(job)[n] for n in names[4:]))
+        assert len(made["temperatures"]) == len(KINDS[job.dataset])
+
+
+@pytest.mark.parametrize("rung", rundir.RUNGS)
+def test_a_row_differs_from_the_full_method_where_its_name_says(rung):
+    made = {job.row: settings_of(job) for job in reversed(plan(rung))}
+    searched = {"loss_weight", "temperatures"} if rung == "paper" else set()
+    found = {}
+    for row in made:
+        full = f"{ROWS[row]['backbone']}_contrast"
+        names = {name for name, value in made[row].items() if value != made.get(full, made[row])[name]}
+        found[row] = names - (set() if row in ALONE else searched)
+    changed = {"dot": {"projection", "similarity"}, "cosine": {"projection", "similarity"}, "bilinear": {"similarity"}}
+    changed |= {"shared": {"projection"}, "right_type": {"wrong_type_negatives"}, "no_dropout": {"projection_dropout"}}
+    for row, names in found.items():
+        kind = row.removeprefix(ROWS[row]["backbone"]).strip("_")
+        without = {"projection", "similarity", "loss_weight"}
+        assert names - (searched - without) == without if row in ALONE else names == changed.get(kind, set()), row
+        forms = {"dot": ("none", "dot"), "cosine": ("none", "cosine"), "bilinear": ("per_type", "bilinear"), "": ("none", "cosine")}
+        expected = forms.get(kind, ("shared" if kind == "shared" else "per_type", "projected"))
+        assert (made[row]["projection"], made[row]["similarity"]) == expected, row
+        assert (made[row]["loss_weight"] == 0) == (row in ALONE)
+        assert made[row]["wrong_type_negatives"] == (kind != "right_type")
+        assert made[row]["projection_dropout"] == (0.0 if kind == "no_dropout" else 0.1)
+
+
+# ------------------------------------------------------------------ the search
+
+
+def tried(row):
+    """What each try of a row's search is given, of the settings that are searched."""
+    return [(job.parameters["loss_weight"], job.parameters["temperatures"]) for job in plan("paper", row) if job.search]
+
+
+def test_a_search_has_twenty_points_of_the_grid_for_each_row():
+    points = {}
+    for row in RUNNABLE:
+        if row in ALONE:
+            assert tried(row) == []
+        elif row != "longformer_base_one_temperature":
+            points[row] = tried(row)
+            assert len(points[row]) == len(set(points[row])) == 20
+            for weight, temperatures in points[row]:
+                values = [float(part) for part in temperatures.split(",")]
+                assert weight in GRID and set(values) <= set(GRID) and len(values) == (5 if row.startswith("led") else 3)
+    assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 12  # each row draws for itself
+    again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
+    assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
+    assert not any(job.search for rung in ("laptop", "small", "gpu") for job in plan(rung))
+    # a keyed hash picks with no regard to the values
+    weights = [weight for of in points.values() for weight, _ in of]
+    assert all(weights.count(value) > len(weights) / 10 for value in GRID)
+    assert {job.search for job in plan("paper", "led_base_shared")} == {"evidence_contrast-paper-led_base_shared-qasper"}
+
+
+def test_with_one_temperature_the_whole_grid_is_tried():
+    assert sorted(tried("longformer_base_one_temperature")) == [(weight, str(one)) for weight in GRID for one in GRID]
+
+
+def finish(job, record):
+    job.folder.mkdir(parents=True)
+    disk.write_json(
+        job.folder / "record.json",
+        {"notebook": job.notebook, "name": job.folder.name, "seed": job.seed, **record} | runs.hashes(job.folder),
+    )
+
+
+def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
+    def planned():
+        return plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=lambda *given: stub(*given, folder=tmp_path))
+
+    tries = planned()
+    reached = np.array([0.1] * 20)
+    reached[[7, 12]] = 0.9
+    best = tries[7]  # of equals the first
+    for job, value in zip(tries, reached):
+        if job is tries[-1]:
+            assert planned() == tries  # not before the last try is done
+        finish(job, {"metrics": {"dev": {"evidence_f1": value, "answer_f1": 1 - value, "map_projected": 1 - value}}})
+    after = planned()
+    seeds = [job for job in after if not job.search]
+    assert [job.seed for job in seeds] == [0, 1, 2, 3, 4] and len(after) == 20 + 4 and best.folder == seeds[0].folder
+    for job in seeds:
+        assert job.parameters == best.parameters | {"seed": job.seed}
+    assert plans.dev_figure(best) == reached.max()
+
+
+# ------------------------------------------------------------------ the paper's settings
+
+
+@pytest.mark.parametrize("row", RUNNABLE)
+def test_settings_of_the_paper(row):
+    job, dataset = plan("paper", row)[0], dataset_of(row)
+    settings, alone = settings_of(job), row in ALONE
+    expected = (5, 32, 100, None, False) if dataset == "hotpotqa" else (10, 2, None, 0.1, True)
+    names = ("epochs", "batch_size", "warmup_steps", "warmup_share", "gradient_checkpointing")
+    assert tuple(settings[name] for name in names) == expected
+
+    def at(**changes):
+        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings | changes}
+        return plans.at_paper_settings(DATA, row, dataset, [record])
+
+    assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
+    one = row.endswith("one_temperature")
+    assert at(temperatures=",".join(["0.2", "1.0", "0.8", "0.4", "0.6"][: len(KINDS[dataset])])) == (not alone and not one)
+    assert at(temperatures="0.8") == one
+    assert not at(temperatures="0.2,1.0")
+    for weight in GRID:
+        assert at(loss_weight=weight) != alone
+    refused = [{"epochs": 7}, {"question_limit": 100}, {"patience": 3}, {"batch_size": 16}, {"peak_lr": 3e-5}, {"max_tokens": 512}]
+    refused += [{"temperatures": "0.2,0.5,0.6"}, {"temperatures": "0.3"}, {"loss_weight": 0.3}, {"model": "tiny_longformer"}]
+    refused += [{"reduction": "log_sum"}, {"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
+    refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
+    refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
+    refused += [{"dataset": "pydocs_evidence"}, {"rung": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
+    for change in refused:
+        assert not at(**change), change
+    assert not plans.at_paper_settings(DATA, row, dataset, [])
+
+
+@pytest.mark.parametrize("row", RUNNABLE)
+def test_any_lower_dimension_of_a_projection_is_the_papers(row):
+    """Of rows that project vectors; the rest have no dimension to choose."""
+    job = plan("paper", row)[0]
+    hidden, projects = 1024 if "large" in row else 768, settings_of(job)["similarity"] == "projected"
+
+    def at(size):
+        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings_of(job) | {"projection_size": size}}
+        return plans.at_paper_settings(DATA, row, dataset_of(row), [record])
+
+    assert at(None) and [at(size) for size in (1, 384, hidden)] == [projects] * 3
+    assert not at(hidden + 1) and not at("384") and not at(True)
+
+
+def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
+    """As records were before a share could be given: they lack it."""
+    job = plan("paper", "led_base")[0]
+
+    def at(**changes):
+        settings = {name: value for name, value in (settings_of(job) | changes).items() if name != "gradient_checkpointing"}
+        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 0, "settings": settings}
+        return plans.at_paper_settings(DATA, "led_base", "qasper", [record])
+
+    assert at() and not at(warmup_steps=100, warmup_share=None)
+    completed = plans.completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
+    assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
+
+
+# ------------------------------------------------------------------ records of made-up runs
+
+
+ASKED, WITHOUT = 12, 2  # questions of a side; the last ones have no evidence
+PASSAGES = (Passage("title", ("one", "two", "three", "four")),)
+BEFORE = {"before training": {"map_raw": 0.111, "map_projected": 0.222, "evidence_f1": 0.333, "questions": ASKED}}
+
+
+def is_right(level, seed, side):
+    """So many questions are answered; a higher level answers those of a lower one, and more."""
+    return np.random.default_rng([seed, len(side)]).permutation(ASKED) < level * ASKED
+
+
+def said(dataset, level, seed, side):
+    """What a model says of some questions, as `finding.predict` has it, and the questions.
+
+    Where it is right, so are answer and evidence, and the evidence stands first by the loss's similarity and last by raw vectors; else the
+    other way round.
+    """
+    kind, asked, lines, spoken = KINDS[dataset][0], [], [], []
+    for number, good in enumerate(is_right(level, seed, side)):
+        evidence = frozenset({(0, number % 4)} if number < ASKED - WITHOUT else ())
+        asked.append(LongQuestion(f"{side}{number}", "What?", PASSAGES, (Answer("one", kind, evidence),)))
+        spoken.append((f"{side}{number}", kind, kind, "one" if good else "other"))
+        for sentence in range(4):
+            gold = (0, sentence) in evidence
+            near = (0.9 if good else -0.9) if gold else 0.01 * sentence
+            lines.append((f"{side}{number}", f"0-{sentence}", int(gold), 1.0 if gold == good else -1.0, -near, near, near / 2))
+    sentences = pd.DataFrame(lines, columns=["question_id", "candidate_id", "label", "score", "raw", "gold", "predicted"])
+    questions = pd.DataFrame(spoken, columns=["question_id", "kind", "predicted_kind", "answer"])
+    return sentences, questions, SimpleNamespace(questions=asked, kinds=KINDS[dataset])
+
+
+def ended(job, level):
+    """The folder of a finished run, with the files that the notebook writes: about test where there is such a side, else about dev."""
+    job.folder.mkdir(parents=True, exist_ok=True)
+    measured = {}
+    for side in ("dev", "test") if job.dataset == "pydocs_evidence" else ("dev",):
+        tables = said(job.dataset, level, job.seed, side)
+        measured[side] = finding.measure(*tables)
+    tables[0].to_parquet(job.folder / "scores.parquet")
+    tables[1].to_parquet(job.folder / "answers.parquet")
+    measured[side].per_question.to_parquet(job.folder / "per_question.parquet")
+    lost = {"questions": 1, "evidence": 2, "distractors": 3_456}
+    record = {"notebook": "find_evidence", "name": job.folder.name, "rung": job.rung, "seed": job.seed, "inputs": {}, "baselines": BEFORE}
+    record |= {"metrics": {name: one.record() for name, one in measured.items()}, "settings": runs.shown(settings_of(job))}
+    record["figures"] = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
+    record["pca"] = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)
+    disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
+
+
+def made(tmp_path, rung, levels, seeds):
+    for row, level in levels.items():
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+            ended(job, level)
+
+
+def found(tmp_path):
+    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
+
+
+def answered(level, seeds, side="dev"):
+    """Share of right answers, a seed."""
+    return [is_right(level, seed, side).mean() for seed in seeds]
+
+
+def precision(level, seed, side="dev"):
+    """Average precision of each question that has evidence: one sentence of four, first or last."""
+    return np.where(is_right(level, seed, side), 1, 1 / 4)[:-WITHOUT]
+
+
+def test_a_run_is_a_line_of_its_row(tmp_path):
+    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.5, "led_base": 0.25}
+    made(tmp_path, "small", levels | {"led_base_contrast": 0.5}, [0, 2])
+    made(tmp_path, "laptop", {"led_base_contrast": 0.5}, [0])
+    lines = found(tmp_path)
+    keys = [[row, dataset_of(row), "small", seed] for row in (*levels, "led_base_contrast") for seed in (0, 2)]
+    keys.append(["led_base_contrast", "pydocs_evidence", "laptop", 0])
+    assert sorted(lines[["row", "dataset", "rung", "seed"]].to_numpy().tolist()) == sorted(keys)
+    for (row, rung), own in lines.groupby(["row", "rung"]):
+        side, level = "test" if rung == "laptop" else "dev", levels.get(row, 0.5)
+        assert records.values(own, "answer_f1") == pytest.approx(answered(level, own.seed, side))
+        expected = [precision(level, seed, side).mean() for seed in own.seed]
+        assert records.values(own, "map_projected") == records.values(own, "map_predicted_type") == pytest.approx(expected)
+        assert records.values(own, "map_raw") == pytest.approx([1.25 - one for one in expected])
+        for one in own.itertuples():
+            assert records.side(one) == side and records.columns(one.record) == records.PER_CONTEXT
+            table = records.per_question(one)
+            assert table.index.tolist() == [f"{side}{n}" for n in range(ASKED)]
+            np.testing.assert_array_equal(table.map_projected, [*precision(level, one.seed, side), *[np.nan] * WITHOUT])
+
+
+def test_nothing_else_is_a_line(tmp_path):
+    (job,) = plans.jobs(PAPER, "small", ["led_base"], [0], folder_for=lambda *given: stub(*given, folder=tmp_path / "runs"))
+    ended(job, 0.5)
+    path = job.folder / "record.json"
+    whole = json.loads(path.read_text())
+    for change, count in (({"micro_tokens": 99}, 1), ({"epochs": 4}, 0), ({"question_limit": 12}, 0), ({"temperatures": "0.4"}, 0)):
+        disk.write_json(path, whole | {"settings": whole["settings"] | change})
+        assert len(found(tmp_path)) == count, change
+    path.unlink()
+    assert len(found(tmp_path)) == 0
+
+
+def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
+    """Tries are no lines but the best one, which is the run of seed 0; nothing that was printed can be compared with."""
+    place = lambda *given: stub(*given, folder=tmp_path / "runs")
+    tries = plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place)
+    for job in tries:
+        ended(job, 0.5 if job is tries[7] else 0.25)
+    (seed_0, *rest) = [job for job in plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place) if not job.search]
+    for job in rest[:2]:
+        ended(job, 0.5)
+    lines = found(tmp_path)
+    assert sorted(zip(lines.row, lines.seed)) == [("longformer_base_contrast", seed) for seed in (0, 1, 2)]
+    assert seed_0.folder == tries[7].folder == lines.folder[list(lines.seed).index(0)]
+    ours = [row for row in cells(report.results_table(PAPER, "table_3", lines)) if row[0].startswith("ours, this")]
+    assert [row[-3:] for row in ours] == [["3", "paper", "not published"]]
+    lines.record.iloc[1]["settings"]["loss_weight"] = 0.5
+    assert report._verdicts(DATA, "longformer_base_contrast", "hotpotqa", ["answer_f1"], lines) == ["reduced budget"]
+
+
+# ------------------------------------------------------------------ comparisons
+
+
+def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
+    made(tmp_path, "gpu", {"longformer_base_shared": 0.75, "longformer_base": 0.25}, [0, 1])
+    (pair,) = comparisons.pairs(found(tmp_path), "longformer_base_shared", "longformer_base", "hotpotqa")
+    assert pair.seeds == [0, 1] and pair.budget == "gpu, this machine"
+    rows = ("longformer_base_shared", "longformer_base")
+    test = comparisons.over_questions(pair, *rows, "map_projected", draws=999)
+    ours, theirs = (np.mean([precision(level, seed) for seed in (0, 1)], axis=0) for level in (0.75, 0.25))
+    assert len(ours) == ASKED - WITHOUT and test == significance.paired_bootstrap(ours, theirs, draws=999)
+    assert test.difference == pytest.approx(np.mean(ours) - np.mean(theirs))
+    whole = comparisons.over_questions(pair, *rows, "answer_f1", draws=999)
+    answers = [np.mean([is_right(level, seed, "dev") for seed in (0, 1)], axis=0) for level in (0.75, 0.25)]
+    assert len(answers[0]) == ASKED and whole == significance.paired_bootstrap(*answers, draws=999)
+    assert comparisons.over_questions(pair, *rows, "accuracy") is None
+
+
+def test_published_runs_are_read_back(tmp_path):
+    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}
+    made(tmp_path, "small", levels, [0, 1])
+    made(tmp_path, "laptop", {"longformer_base": 0.5}, [0])  # published where that is asked for
+    before = found(tmp_path)
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    names = [f"{path.parent.name}/{path.name}" for path in places]
+    assert sorted(names) == sorted(f"{row}/{dataset_of(row)}-small-seed{seed}.json" for row in levels for seed in (0, 1))
+    (asked,) = publish.publish(PAPER, tmp_path / "other", tmp_path / "runs", laptop=True)
+    assert f"{asked.parent.name}/{asked.name}" == "longformer_base/pydocs_evidence-laptop-seed0.json"
+    held = {name: json.loads(path.read_text()) for name, path in zip(names, places)}
+    for name, record in held.items():
+        row, seed = name.split("/")[0], record["seed"]
+        near = [line[1 + list(records.PER_CONTEXT).index("map_projected")] for line in record["per_question"]]
+        assert near == [*precision(levels[row], seed).tolist(), *[None] * WITHOUT]
+        assert ("pca" in record) == (seed == 0)  # one seed is enough to look at
+        (tables,) = [said(record["dataset"], levels[row], seed, "dev")[0]]
+        shared = [entry for entry in record["chosen"] if "baseline" not in entry]
+        assert len(shared) == publish.SHARED
+        for entry in shared:
+            own = tables[tables.question_id == entry["question_id"]].sort_values("gold", ascending=False)
+            expected = zip(own.candidate_id, own.label, own.gold, range(1, 5))
+            assert entry["candidates"] == [[unit, label, pytest.approx(score), rank] for unit, label, score, rank in expected]
+    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    assert set(after.source) == {records.COMMITTED} and len(after) == 6
+    key, small = ["row", "seed"], before[before.rung == "small"]
+    for one, other in zip(small.sort_values(key).itertuples(), after.sort_values(key).itertuples(), strict=True):
+        left, right = records.per_question(one)[list(records.PER_CONTEXT)], records.per_question(other)
+        pd.testing.assert_frame_equal(left, right, check_dtype=False, atol=1e-5)
+        assert records.figures(one) == records.figures(other)
+    rows = ("longformer_base_contrast", "longformer_base")
+    for metric in records.PER_CONTEXT:
+        both = [next(comparisons.pairs(lines, *rows, "hotpotqa")) for lines in (small, after)]
+        first, second = (comparisons.over_questions(pair, *rows, metric, draws=500) for pair in both)
+        assert first.sign == second.sign and first.difference == pytest.approx(second.difference, abs=1e-5)
+        assert first.interval == pytest.approx(second.interval, abs=1e-5)
+
+
+def test_what_the_loss_rescues_is_shown_beside_the_model_without_it(tmp_path):
+    made(tmp_path, "small", {"longformer_base": 0.25, "longformer_base_contrast": 0.75}, [0])
+    publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    (record,) = [json.loads(path.read_text()) for path in tmp_path.glob("results/*/longformer_base_contrast/*.json")]
+    rescued = [entry for entry in record["chosen"] if "baseline" in entry]
+    rise = {f"dev{n}" for n in range(ASKED - WITHOUT) if is_right(0.75, 0, "dev")[n] and not is_right(0.25, 0, "dev")[n]}
+    assert len(rescued) == min(3, len(rise)) > 0 and {entry["question_id"] for entry in rescued} <= rise
+    for entry in rescued:
+        assert entry["baseline"]["row"] == "longformer_base"
+        assert entry["candidates"][0][1] == 1 and [line[1] for line in entry["baseline"]["candidates"]] == [0, 0, 0, 1]
+
+
+# ------------------------------------------------------------------ tables
+
+
+def spread(values):
+    points = 100 * np.array(values)
+    return f"{points.mean():.1f} ± {points.std(ddof=1):.1f}"
+
+
+def test_tables_show_means_of_seeds(tmp_path):
+    levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
+    made(tmp_path, "gpu", levels, [0, 1, 2])
+    lines = found(tmp_path)
+    table = cells(report.results_table(PAPER, "table_3", lines))
+    assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget", "Verdict"]
+    ours = [row for row in table if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
+    for row, level in zip(ours, levels.values(), strict=True):
+        *_, answer, evidence, seeds, budget, verdict = row
+        of_seeds = lines[lines.row == list(levels)[ours.index(row)]]
+        assert answer.startswith(spread(answered(level, range(3))).removesuffix(" ± 0.0")) and (seeds, budget) == ("3", "gpu")
+        assert verdict == "reduced budget" and evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
+    printed = [row for row in table if "paper" in row[:2]]
+    assert printed and all({"lost", "–"} >= {*row[-5:-3]} for row in printed)
+    near = cells(report.results_table(PAPER, "table_1", lines, "hotpotqa"))
+    place = near[0].index("mAP, as trained") - len(near[0])
+    shown = [row[place] for row in near if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
+    for text, level in zip(shown, levels.values(), strict=True):
+        assert text.startswith(spread([precision(level, seed).mean() for seed in range(3)]))
+    assert shown[1].endswith("‡") and "‡" not in shown[0]  # the baseline row has none
+
+
+def test_claims_are_compared_question_by_question(tmp_path):
+    levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
+    made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])
+    lines = found(tmp_path)
+    table = {row[1]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500))[1:]}
+    assert len(table) == len(DATA["claims"])
+    name = lambda a, b, metric: f"{ROWS[a]['name']} − {ROWS[b]['name']}, HotpotQA, {markup.NAMES[metric]}"
+    line = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
+    gain = np.mean([is_right(0.75, seed, "dev") * 1.0 - is_right(0.25, seed, "dev") for seed in (0, 1)], axis=0)
+    assert gain.mean() == 0.5 and line[:2] == ["+", "–"] and line[2].startswith("+50.0 [")
+    assert line[3:] == ["2", "gpu, this machine", "shows"]
+    interval = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1)).confidence_interval
+    shown = [float(part) for part in line[2].split("[")[1].strip("]").split(", ")]
+    assert shown == pytest.approx([100 * end for end in interval], abs=5)
+    assert table[name("longformer_base_cosine", "longformer_base_contrast", "answer_f1")][-1] == "shows"  # worse, as claimed
+    assert table[name("longformer_base_dot", "longformer_base_contrast", "answer_f1")][-1] == "opposite"
+    assert table[name("longformer_base_shared", "longformer_base", "map_projected")][2:] == [
+        "+0.0 [+0.0, +0.0]",
+        "2",
+        "gpu, this machine",
+        "unclear",
+    ]
+    assert table[name("longformer_base_bilinear", "longformer_base_contrast", "answer_f1")][-1] == "not run"
+    tests = {row[0]: row[1:] for row in cells(comparisons.two_tests_table(PAPER, lines, draws=500))[1:]}
+    near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
+    difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1)])
+    assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
+    assert near[2:4] == ["2", "gpu, this machine"] and "questions" in near[4]
+
+
+def test_the_laptop_shows_its_own_questions(tmp_path):
+    made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
+    lines = found(tmp_path)
+    html = report.laptop_table(PAPER, lines, table="table_3")
+    table = {row[0]: row for row in cells(html)}
+    assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]
+    row = table["Longformer-base + contrastive loss"]
+    assert row[1] == "ours, this machine" and row[2].startswith(f"{100 * answered(0.75, [0], 'test')[0]:.1f}")
+    gain = [records.values(lines[lines.row == name], "evidence_f1")[0] for name in ("longformer_base_contrast", "longformer_base")]
+    assert row[6].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4:6] == ["1", "laptop"] and row[7] == "reduced budget"
+    assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table
+    assert "Longformer-large" not in table and f"{ASKED} test questions" in html and "pydocs_evidence" in html
+    near = {row[0]: row for row in cells(report.laptop_table(PAPER, lines, table="table_1"))}
+    assert near["Row"][2:5] == ["mAP, raw vectors", "mAP, as trained", "mAP, predicted type"]
+    expected = precision(0.5, 0, "test").mean()
+    assert near["LED-base"][2:5] == [f"{100 * value:.1f}" for value in (1.25 - expected, expected, expected)]

@@ -1,0 +1,377 @@
+"""The rows of joint_inference: what its appendix B.1 prints, re-ranking after two rankings, claims beside questions, and their records."""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from pages import comparisons, report
+
+from aslab import papers, publish, runs
+from aslab import plan as plans
+from aslab import records as measured
+from asutil.io import disk, rundir
+
+from ..made_up import cells
+
+PAPER = "joint_inference"
+DATA = papers.read(PAPER)
+PRINTED = {  # batch size, peak learning rate, warm-up steps, epochs
+    "asnq": (512, 1e-5, 5_000, 6),
+    "wikiqa": (32, 2e-6, 1_000, 40),
+    "trecqa": (32, 2e-6, 1_000, 40),
+    "fever": (64, 1e-5, 1_000),  # epochs are not printed
+}
+RUNNABLE = [name for name, row in DATA["rows"].items() if row.get("stages")]
+VERIFYING = [name for name in RUNNABLE if "fever_dev" in DATA["rows"][name]["published"]]
+TOP_5 = [name for name in RUNNABLE if name.endswith("_top_5")]
+
+
+def stub(notebook, given, folder=Path("runs")):
+    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+def plan(rung, rows=None, seeds=None):
+    return plans.jobs(PAPER, rung, rows, seeds, folder_for=stub)
+
+
+def chain(row, dataset, seed=0):
+    """The records of a row's runs at rung paper: what each needs before it."""
+    known = {job.folder: job for job in plan("paper", [row], [seed])}
+
+    def back(job):
+        return [*(one for need in job.needs for one in back(known[need])), job]
+
+    last = next(job for job in known.values() if (job.row, job.dataset) == (row, dataset))
+    return [
+        {"notebook": job.notebook, "name": str(job.folder), "seed": job.seed, "settings": runs.settings(job.notebook, job.parameters)}
+        for job in back(last)
+    ]
+
+
+# ------------------------------------------------------------------ what the paper prints
+
+
+def test_some_printed_cells():
+    """Typed from the paper's pages."""
+    rows = DATA["rows"]
+    assert rows["joint_mspp_ae_k"]["published"]["trecqa"] == {"p@1": [88.7, 0.8], "map": [90.1, 1.0], "mrr": [93.6, 0.6]}
+    assert rows["joint_roberta_base_ae_k_top_5"]["published"]["asnq"] == {"p@1": [25.4, 3.3], "map": 44.8, "mrr": 46.2}
+    assert rows["joint_mspp_ie_k_ft_ae_1"]["published"]["fever_test"] == {"label_accuracy": 74.25}
+    assert rows["domlin_plus_plus"]["published"]["fever_dev"] == {"label_accuracy": 77.48}
+    assert "fever_test" not in rows["pairwise_roberta_base_wgtsum"]["published"]  # a dash
+    assert not any(rows[name].get("stages") for name in ("gear", "kgat_roberta_base", "transformer_xh", "dream", "joint_bert_base"))
+
+
+def test_what_is_ours_alone_has_no_figure():
+    assert DATA["rows"]["pairwise_mspp"]["published"] == {"asnq": {}, "wikiqa": {}, "trecqa": {}}
+    for row in DATA["rows"].values():
+        assert not row["published"].get("climate_fever")
+    for name, table in DATA["tables"].items():
+        assert table["datasets"] == ["climate_fever"] if name == "table_climate_fever" else "climate_fever" not in table["datasets"]
+
+
+def test_claims_have_the_printed_sign():
+    unprinted = set()
+    for claim in DATA["claims"]:
+        figures = [DATA["rows"][claim[row]]["published"][claim["dataset"]].get(claim["metric"]) for row in ("row_a", "row_b")]
+        if None in figures:
+            unprinted.add(claim["id"])
+        else:
+            a, b = (figure[0] if isinstance(figure, list) else figure for figure in figures)
+            assert (a > b) == (claim["sign"] == "+"), claim["id"]
+    ours = {claim["id"] for claim in DATA["claims"] if claim["dataset"] == "climate_fever" or claim["row_a"] == "pairwise_mspp"}
+    assert unprinted == ours and len({claim["id"] for claim in DATA["claims"]}) == len(DATA["claims"])
+
+
+@pytest.mark.parametrize("row", RUNNABLE)
+def test_every_row_has_the_printed_settings(row):
+    for dataset, column in [("fever", "fever_dev")] if row in VERIFYING else [(name, name) for name in ("asnq", "wikiqa", "trecqa")]:
+        records = chain(row, dataset)
+        trained = [one for one in records if one["notebook"] in ("finetune", "verify_claims")]
+        for one in trained:
+            names = ("batch_size", "peak_lr", "warmup_steps", "epochs")[: len(PRINTED[dataset])]
+            assert tuple(one["settings"][name] for name in names) == PRINTED[dataset]
+            longest = 128 if str(one["settings"]["head"]).startswith("pair") else 384  # of FEVER's baselines no length is printed
+            assert (one["settings"]["max_tokens"], one["settings"]["weight_decay"]) == (longest, 0.01)
+        before = [one["settings"] for one in records if one["notebook"] == "pretrain"]
+        assert len(before) == ("mspp" in row)
+        for settings in before:
+            wanted = {"objective": "mspp", "steps": 100_000, "batch_size": 4096, "peak_lr": 5e-5, "warmup_steps": 10_000, "max_tokens": 384}
+            wanted |= {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1, "weight_decay": 0.01}
+            assert {name: settings[name] for name in wanted} == wanted
+        assert plans.at_paper_settings(DATA, row, column, records)
+        assert not plans.at_paper_settings(DATA, row, column, records[1:])
+        for place, one in enumerate(records):  # also a run of the row that ranked first counts
+            changed = {"peak_lr": 3e-5} if "peak_lr" in one["settings"] else {"k": 4}
+            other = [*records[:place], {**one, "settings": one["settings"] | changed}, *records[place + 1 :]]
+            assert not plans.at_paper_settings(DATA, row, column, other), one["notebook"]
+
+
+def test_re_ranking_of_other_runs_is_not_the_papers():
+    records = chain("joint_mspp_ie_k_top_5", "wikiqa")
+    assert [one["notebook"] for one in records] == ["pretrain", "finetune", "finetune", "rerank"]
+    for name in ("first_run", "joint_run"):
+        last = {**records[-1], "settings": records[-1]["settings"] | {name: "finetune-ffffffffffff"}}
+        assert not plans.at_paper_settings(DATA, "joint_mspp_ie_k_top_5", "wikiqa", [*records[:-1], last])
+
+
+def test_heads_follow_the_names_of_rows():
+    for row in RUNNABLE:
+        made = chain(row, "fever" if row in VERIFYING else "wikiqa")
+        last = next(one for one in reversed(made) if one["notebook"] != "rerank")["settings"]
+        if row in TOP_5:
+            last = made[-3]["settings"]  # then the first ranking, then the re-ranking
+        learnt = [one["settings"]["head"] for one in made if one["notebook"] == "pretrain"]
+        if "joint" in row:
+            assert last["head"] == row.removesuffix("_top_5")[-4:], row
+            assert learnt == ([] if "mspp" not in row else ["ie_k" if "mspp_ie_k" in row else "ae_k"])
+    assert chain("pairwise_mspp", "wikiqa")[-1]["settings"]["architecture"] == "pair"
+    heads = [chain(f"pairwise_roberta_base_{name}", "fever")[-1]["settings"]["head"] for name in ("maxpool", "wgtsum")]
+    assert heads == ["pair_max", "pair_weighted"]
+
+
+# ------------------------------------------------------------------ the plan
+
+
+@pytest.mark.parametrize("rung", rundir.RUNGS)
+def test_every_run_comes_after_those_that_it_needs(rung):
+    jobs = plan(rung)
+    made = [job.folder for job in jobs]
+    assert len(set(made)) == len(made)
+    for place, job in enumerate(jobs):
+        assert all(need in made[:place] for need in job.needs)
+    budget = DATA["rungs"][rung]
+    assert [job.notebook for job in jobs].count("pretrain") == 2
+    seeds, datasets = len(budget["seeds"]), len(budget["datasets"])
+    assert [job.notebook for job in jobs].count("finetune") == 6 * seeds * datasets  # the pairwise ones twice, joint ones four times
+    assert [job.notebook for job in jobs].count("rerank") == 4 * seeds * datasets
+    assert [job.notebook for job in jobs].count("verify_claims") == 7 * seeds
+    assert not any(job.dataset == plans.TRANSFER for job in jobs)  # what re-ranks is the run of its own row
+    assert list(dict.fromkeys(job.row for job in jobs))[:5] == budget["rows"][:5]
+
+
+def test_re_ranking_pairs_runs_of_one_seed_and_data_set():
+    jobs = {job.folder: job for job in plan("gpu")}
+    reranks = [job for job in jobs.values() if job.row == "joint_mspp_ae_k_top_5"]
+    assert [(job.dataset, job.seed) for job in reranks] == [(name, seed) for name in ("wikiqa", "trecqa") for seed in range(5)]
+    for job in reranks:
+        joint, first = (jobs[need] for need in job.needs)
+        assert (joint.row, first.row) == ("joint_mspp_ae_k", "pairwise_roberta_base")
+        assert {(one.dataset, one.seed) for one in (joint, first)} == {(job.dataset, job.seed)}
+        assert job.parameters == {"rung": "gpu", "first_run": str(first.folder), "joint_run": str(joint.folder), "k": 5, "seed": job.seed}
+        assert jobs[joint.needs[0]].parameters["objective"] == "mspp"
+
+
+def test_a_re_ranking_row_alone_brings_what_it_needs():
+    jobs = plan("small", ["joint_roberta_base_ie_k_top_5"], [2])
+    assert [(job.row, job.notebook, job.dataset, job.seed) for job in jobs] == [
+        ("pairwise_roberta_base", "finetune", "wikiqa", 2),
+        ("joint_roberta_base_ie_k_top_5", "finetune", plans.TRANSFER, 2),
+        ("joint_roberta_base_ie_k_top_5", "rerank", "wikiqa", 2),
+    ]
+    both = plan("small", ["joint_roberta_base_ie_k_top_5", "joint_roberta_base_ie_k"], [2])
+    assert [(job.row, job.dataset) for job in both][1] == ("joint_roberta_base_ie_k", "wikiqa")  # one run, and its own row's
+
+
+def test_claims_run_on_the_rungs_claims_alone():
+    wanted = {"laptop": "pydocs_claims", "small": "climate_fever", "gpu": "climate_fever", "paper": "fever"}
+    for rung, name in wanted.items():
+        jobs = plan(rung)
+        asked = [job for job in jobs if job.notebook == "verify_claims"]
+        assert {job.row for job in asked} == set(VERIFYING)
+        assert {(job.dataset, job.parameters["dataset"]) for job in asked} == {(name, name)}
+        assert name not in {job.parameters.get("dataset") for job in jobs if job not in asked}
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+RERANK = {"notebook": "rerank", "first": "pair"}
+
+
+def write(folder, last, **rung):
+    stages = {"pair": [{"notebook": "finetune"}], "again": last}
+    rows = {name: {"name": name, "stages": made, "published": {}} for name, made in stages.items()}
+    small = {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": list(rows), **rung}
+    data = {"slug": "asbert", "title": "T", "authors": ["A"], "unit": "percent", "rungs": {"small": small}, "rows": rows, "tables": {}}
+    (folder / "asbert.yml").write_text(yaml.safe_dump(data))
+
+
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ([RERANK], "row again: rerank is the last stage, after finetune, and has first: <row>; got rerank"),
+        ([{"notebook": "finetune"}, RERANK, {"notebook": "finetune"}], "row again: rerank is the last stage"),
+        ([{"notebook": "pretrain"}, RERANK], "row again: rerank is the last stage, after finetune"),
+        ([{"notebook": "finetune"}, {"notebook": "rerank"}], "row again: rerank is the last stage, after finetune, and has first"),
+        ([{"notebook": "finetune"}, RERANK | {"first": "pairr"}], r"row again: first: unknown row .* 'pairr'; did you mean 'pair'\?"),
+        ([{"notebook": "finetune"}, RERANK | {"first": "again"}], "row again: first: unknown row that ends with finetune 'again'"),
+        ([{"notebook": "finetune", "first": "pair"}], "a stage of row again: unknown key 'first'"),
+        ([{"notebook": "verify_claims"}], r"rung small: row again verifies claims, but the rung has no claims"),
+    ],
+)
+def test_what_is_refused(tmp_path, last, said):
+    write(tmp_path, last)
+    with pytest.raises(ValueError, match=f"asbert.yml: {said}"):
+        papers.read("asbert", tmp_path)
+
+
+def test_what_is_taken(tmp_path):
+    write(tmp_path, [{"notebook": "finetune", "architecture": "joint"}, RERANK])
+    jobs = plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)
+    assert [job.notebook for job in jobs] == ["finetune", "finetune", "rerank"]
+    write(tmp_path, [{"notebook": "verify_claims"}], claims=["mine"])
+    assert [job.dataset for job in plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)] == ["own", "mine"]
+
+
+# ------------------------------------------------------------------ records of made-up runs
+
+
+CLAIMS, QUESTIONS = 40, 30
+
+
+def verdicts(accuracy, seed):
+    """Which claims are right, so many of them."""
+    return np.random.default_rng(seed).permutation(CLAIMS) < accuracy * CLAIMS
+
+
+def verified(folder, accuracy, seed):
+    right = verdicts(accuracy, seed)
+    table = pd.DataFrame({"question_id": [f"c{i}" for i in range(CLAIMS)], "label_accuracy": right.astype(float)})
+    table.to_parquet(folder / "per_question.parquet")
+    return {"label_accuracy": float(right.mean()), "claims": CLAIMS}
+
+
+def ranked(folder, p, seed):
+    """Questions of two candidates each, p of them with the right one first."""
+    right = np.random.default_rng(seed).permutation(QUESTIONS) < round(p * QUESTIONS)
+    ids = [f"q{i}" for i in range(QUESTIONS)]
+    scores = pd.DataFrame({"question_id": np.repeat(ids, 2), "candidate_id": [f"{q}-{n}" for q in ids for n in "ab"]})
+    scores["label"] = [1, 0] * QUESTIONS
+    scores["score"] = np.stack([right, ~right], 1).ravel().astype(np.float32)
+    scores.to_parquet(folder / "scores.parquet")
+    figures = pd.DataFrame({"question_id": ids, "p_at_1": right.astype(float)})
+    figures["average_precision"] = figures["reciprocal_rank"] = np.where(right, 1, 0.5)
+    figures.to_parquet(folder / "per_question.parquet")
+    return {"p@1": float(right.mean()), "map": float(figures.average_precision.mean()), "mrr": 0.9, "questions": QUESTIONS}
+
+
+def made(tmp_path, rung, reached, seeds):
+    """Finished runs of rows with a P@1 or a label accuracy each."""
+    for row, level in reached.items():
+        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+            if (job.folder / "record.json").is_file():
+                continue
+            job.folder.mkdir(parents=True)
+            metrics = {"validation": {"accuracy": 0.8, "f1": 0.5, "majority": 0.8}}
+            if job.notebook == "verify_claims":
+                metrics = {"dev": verified(job.folder, level, job.seed)}
+                if job.dataset == "pydocs_claims":  # the one with public labels of a test side
+                    metrics["test"] = verified(job.folder, level / 2, job.seed)
+            elif job.notebook != "pretrain":
+                metrics = {"dev": {"map": 0.5}, "test": ranked(job.folder, level, job.seed)}
+                metrics |= {"top_k": metrics["test"] | {"map": 0.99}} if job.notebook == "rerank" else {}
+            record = {"notebook": job.notebook, "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "metrics": metrics}
+            record |= {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}} if job.notebook == "verify_claims" else {}
+            record["settings"] = runs.shown(runs.settings(job.notebook, job.parameters))
+            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
+
+
+def found(tmp_path):
+    return measured.records(PAPER, tmp_path / "results", tmp_path / "runs")
+
+
+def test_records_of_re_ranking(tmp_path):
+    made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_mspp_ie_k": 0.7, "joint_mspp_ie_k_top_5": 0.8}, [0])
+    lines = found(tmp_path)
+    assert lines[["row", "dataset", "seed"]].to_numpy().tolist() == [
+        ["pairwise_roberta_base", "wikiqa", 0],
+        ["joint_mspp_ie_k", "pretraining", 0],
+        ["joint_mspp_ie_k", "wikiqa", 0],
+        ["joint_mspp_ie_k_top_5", "wikiqa", 0],
+    ]
+    last = lines.iloc[-1]
+    assert last.record["notebook"] == "rerank"
+    assert [one["name"] for one in last.earlier] == [lines.name[1], lines.name[2], lines.name[0]]
+    assert measured.values(lines.tail(1), "map") == [pytest.approx(0.9)] and measured.values(lines.tail(1), "map", True) == [0.99]
+    html = report.results_table(PAPER, "table_7", lines, "wikiqa")
+    ours = next(row for row in cells(html) if row[0] == "ours, this machine" and "99.0" in row[2])
+    assert ours[1].startswith("80.0") and ours[-2:] == ["small", "reduced budget"]
+
+
+def test_records_of_claims(tmp_path):
+    """FEVER's dev claims are a column, its blind test claims none, and Climate-FEVER stands apart."""
+    for rung, row in (("paper", "joint_roberta_base_ie_1"), ("small", "joint_roberta_base_ie_1"), ("laptop", "joint_mspp_ie_k_ft_ie_1")):
+        made(tmp_path, rung, {row: 0.8}, [0])
+    lines = found(tmp_path)
+    columns = [["climate_fever", "small"], ["fever_dev", "paper"], ["pretraining", "laptop"], ["pydocs_claims", "laptop"]]
+    assert sorted(lines[["dataset", "rung"]].to_numpy().tolist()) == columns
+    values = {line.dataset: measured.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
+    assert values == {"fever_dev": [0.8], "climate_fever": [0.8], "pydocs_claims": [0.4], "pretraining": []}
+    fever = report.results_table(PAPER, "table_3", lines)
+    (ours,) = (row for row in cells(fever) if row[0].startswith("ours"))
+    assert ours == ["ours, this machine", "80.0", "1", "paper", "close"]  # 79.25 printed: one seed never matches
+    climate = report.results_table(PAPER, "table_climate_fever", lines)
+    assert [row[:3] for row in cells(climate)[1:5]] == [
+        ["most frequent label", "no training", "35.0"],
+        ["Pairwise RoBERTa-Base + MaxPool", "ours", "–"],
+        ["Pairwise RoBERTa-Base + WgtSum", "ours", "–"],
+        ["Joint RoBERTa-Base + FT IE1", "ours, this machine", "80.0"],
+    ]
+    assert "81.2" in fever and not any(figure in climate for figure in ("81.2", "79.25", "74.39", "80.01"))
+    laptop = cells(report.laptop_table(PAPER, lines, table="table_3"))
+    assert laptop[0][2] == "Label accuracy" and laptop[0][-2] == "Label accuracy against its baseline [95 %]"
+    assert next(row for row in laptop if row[0] == "Joint Pre IEk + FT IE1")[1:5] == ["ours, this machine", "40.0", "1", "laptop"]
+
+
+def test_public_labels_of_both_sides_are_two_columns(tmp_path):
+    made(tmp_path, "paper", {"joint_roberta_base_ie_1": 0.8}, [0])
+    (path,) = tmp_path.glob("runs/*/record.json")
+    record = json.loads(path.read_text())
+    record["metrics"]["test"] = {"label_accuracy": 0.7, "claims": 9}
+    disk.write_json(path, record)
+    shown = [(line.dataset, measured.figures(line)["label_accuracy"]) for line in found(tmp_path).itertuples()]
+    assert shown == [("fever_dev", 0.8), ("fever_test", 0.7)]
+
+
+def test_claims_are_compared_claim_by_claim(tmp_path):
+    reached = {"joint_roberta_base_ie_1": 0.6, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
+    made(tmp_path, "small", reached, [0, 1])
+    lines = found(tmp_path)
+    table = {row[0]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500)) if "Carried over to Climate" in row[0]}
+    shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
+    assert shown[:2] == ["+", "–"] and shown[2].startswith("+30.0 [") and shown[3:] == ["2", "small, this machine", "shows"]
+    assert alike[2:] == ["+0.0 [+0.0, +0.0]", "2", "small, this machine", "unclear"]  # the same claims are right
+    (pair,) = comparisons.pairs(lines, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "climate_fever")
+    right = [np.mean([verdicts(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.6)]
+    test = comparisons.over_questions(pair, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "label_accuracy", draws=2000)
+    error = (right[0] - right[1]).std() / np.sqrt(CLAIMS)
+    assert test.difference == pytest.approx(0.3) and test.interval == pytest.approx((0.3 - 1.96 * error, 0.3 + 1.96 * error), abs=0.03)
+
+
+def test_published_claims_and_re_rankings_are_read_back(tmp_path):
+    made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_roberta_base_ie_k_top_5": 0.8, "pairwise_roberta_base_maxpool": 0.6}, [0])
+    before = found(tmp_path)
+    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
+    assert "pairwise_roberta_base_maxpool/climate_fever-small-seed0.json" in [f"{path.parent.name}/{path.name}" for path in places]
+    after = measured.records(PAPER, tmp_path / "results", tmp_path / "no runs")
+    key = ["dataset", "row"]
+    assert before.sort_values(key)[key].to_numpy().tolist() == after.sort_values(key)[key].to_numpy().tolist()
+    for row in ("pairwise_roberta_base_maxpool", "joint_roberta_base_ie_k_top_5"):
+        (one,), (other,) = (lines[lines.row == row].tail(1).itertuples() for lines in (before, after))
+        pd.testing.assert_frame_equal(measured.per_question(one), measured.per_question(other), check_dtype=False)
+        assert measured.figures(one) == measured.figures(other)
+    assert {entry["baseline"]["row"] for entry in other.record["chosen"] if "baseline" in entry} == {"pairwise_roberta_base"}
+    assert "chosen" not in next(one.record for one in after.itertuples() if one.dataset == "climate_fever")
+
+
+def test_lines_that_are_ours_alone_are_no_lines_of_the_paper(tmp_path):
+    lines = report.line_verdicts(DATA, found(tmp_path))
+    assert ("pairwise_mspp", "wikiqa") not in lines and not any(dataset == "climate_fever" for _, dataset in lines)
+    assert lines["joint_mspp_ie_k_ft_ie_1", "fever_dev"] == "not run"
+    html = report.results_table(PAPER, "table_pairwise", found(tmp_path), "wikiqa")
+    assert [row[0:2] for row in cells(html)[1:]] == [["Pairwise RoBERTa-Base", "paper"], ["MSPP IEk → FT pairwise", "ours"]]

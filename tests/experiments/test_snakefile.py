@@ -1,0 +1,99 @@
+"""The plan of runs, as Snakemake sees it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aslab import papers as rows
+from aslab import plan, runs
+
+ROOT = Path(__file__).parents[2]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+
+
+def dry_run(target, *file):
+    """The file needs no name in the project's folder."""
+    command = [str(SNAKEMAKE), *file, "-c1", "-n", "--forceall", target]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
+    return result.returncode, result.stdout + result.stderr
+
+
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+@pytest.mark.parametrize(
+    ("target", "chosen"),
+    [
+        ("demo", rows.read("sentence_objectives")["demo"]),
+        ("sentence_objectives_laptop", {"rung": "laptop"}),
+        ("laptop", {"rung": "laptop"}),
+    ],
+)
+def test_targets_run_the_planned_jobs_in_order(target, chosen):
+    code, text = dry_run(target, *(("-s", "experiments/Snakefile") if target == "laptop" else ()))
+    assert code == 0 and f"rule {target}" in text, text
+    papers = rows.papers() if target == "laptop" else ["sentence_objectives"]
+    with_rung = [paper for paper in papers if "laptop" in rows.read(paper).get("rungs", {})]
+    jobs = [job for paper in with_rung for job in plan.jobs(paper, **chosen)]
+    outputs = set(re.findall(r"output: runs/(\S+)/record.json", text))
+    assert outputs == {job.folder.name for job in jobs}
+    for job in jobs:
+        assert all(f"runs/{need.name}/record.json" in text for need in job.needs)
+
+
+def test_an_unknown_target_is_refused():
+    if not SNAKEMAKE.exists():
+        pytest.skip("snakemake is not installed (extra: matrix)")
+    code, text = dry_run("sentence_objective_laptop")
+    assert code != 0 and "sentence_objective_laptop" in text
+
+
+def test_jobs_name_the_folder_that_their_command_makes():
+    for job in plan.jobs("sentence_objectives", "laptop"):
+        words = job.command.split()
+        given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
+        assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
+
+
+PAPERMILL = '''#!{python}
+"""Stands in for papermill: no cell runs, the record is there at once, and more epochs are better."""
+import json, sys
+import yaml
+from asutil import disk, runs
+
+given = {{sys.argv[i + 1]: yaml.safe_load(sys.argv[i + 2]) for i, word in enumerate(sys.argv) if word == "-p"}}
+folder = runs.folder_for("finetune", given)
+folder.mkdir(parents=True, exist_ok=True)
+reached = {{"map": given["epochs"] / 10}}
+disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["seed"], "given": given, "metrics": {{"dev": reached}}}})
+'''
+
+
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
+    for name in ("notebooks", "experiments"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".*"))
+    (tmp_path / "book").mkdir()
+    path = tmp_path / "experiments" / "sentence_objectives.yml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
+    data["rungs"] = {"laptop": data["rungs"]["laptop"] | laptop}
+    data["demo"] = {"rung": "laptop", "rows": ["roberta_base"], "seeds": [0]}
+    path.write_text(yaml.safe_dump(data))
+    (tmp_path / "bin").mkdir()
+    stand_in = tmp_path / "bin" / "papermill"
+    stand_in.write_text(PAPERMILL.format(python=sys.executable))
+    stand_in.chmod(0o755)
+    environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{stand_in.parent}:{os.environ['PATH']}"}
+    command = [str(SNAKEMAKE), "-s", str(tmp_path / "experiments" / "Snakefile"), "-c1", "sentence_objectives_laptop"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert result.returncode == 0, result.stderr
+    made = sorted((r["seed"], r["given"]["epochs"]) for r in (json.loads(p.read_text()) for p in tmp_path.glob("runs/*/record.json")))
+    assert made == [(0, 1), (0, 2), (0, 3), (1, 3)]
+    tries = json.loads((tmp_path / "runs" / "searches" / "sentence_objectives-laptop-roberta_base-pydocs.json").read_text())
+    assert [(one["parameters"]["epochs"], one["dev_figure"]) for one in tries] == [(3, 0.3), (2, 0.2), (1, 0.1)]

@@ -1,0 +1,139 @@
+"""The question-evidence loss and its projections: against loops, by hand, finite differences, laws."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asutil import losses
+from asutil.models.heads import QuestionTypeProjection, Siamese
+from tests.trust import slow
+
+
+def made_up(seed, types=3, count=6, size=4, evidence=2):
+    generator = torch.Generator().manual_seed(seed)
+    vectors = [torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((types, size), (types, count, size))]
+    mask = torch.zeros(count, dtype=torch.bool)
+    mask[torch.randperm(count, generator=generator)[:evidence]] = True
+    return *vectors, mask, torch.rand(types, generator=generator, dtype=torch.float64) + 0.2
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize("wrong_types", [True, False])
+@pytest.mark.parametrize(("other", "reduction"), [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")])
+@given(seed=st.integers(0, 10_000), kind=st.integers(0, 2))
+def test_the_loss_equals_a_loop(similarity, wrong_types, other, reduction, seed, kind):
+    questions, sentences, evidence, temperatures = made_up(seed)
+    ours = losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, wrong_types, other, reduction)
+    looped = slow.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, wrong_types, other, reduction)
+    assert ours.item() == pytest.approx(looped, rel=1e-9)
+
+
+@given(seed=st.integers(0, 10_000), kind=st.integers(0, 2))
+def test_wrong_types_never_lower_the_loss(seed, kind):
+    questions, sentences, evidence, temperatures = made_up(seed)
+    of = lambda wrong: losses.question_evidence(questions, sentences, evidence, kind, temperatures, wrong_types=wrong)
+    assert of(True) > of(False) >= 0
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_order_of_sentences_and_of_other_types_does_not_matter(seed):
+    questions, sentences, evidence, temperatures = made_up(seed)
+    whole = losses.question_evidence(questions, sentences, evidence, 0, temperatures)
+    order, types = torch.randperm(6, generator=torch.Generator().manual_seed(seed)), torch.tensor([0, 2, 1])
+    again = losses.question_evidence(questions[types], sentences[types][:, order], evidence[order], 0, temperatures[types])
+    torch.testing.assert_close(again, whole)
+
+
+@pytest.mark.parametrize("similarity", ["cosine", "dot"])
+@pytest.mark.parametrize(("other", "reduction"), [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")])
+def test_gradient_by_finite_differences(similarity, other, reduction):
+    questions, sentences, evidence, temperatures = made_up(1, count=4)
+    vectors = [given.requires_grad_() for given in (questions, sentences, temperatures)]
+    loss = lambda q, s, t: losses.question_evidence(q, s, evidence, 1, t, similarity, True, other, reduction)
+    assert torch.autograd.gradcheck(loss, vectors)
+
+
+def test_one_evidence_sentence_alone_costs_nothing():
+    one = torch.ones(1, 1, 3)
+    assert losses.question_evidence(one[0], one, torch.tensor([True]), 0, torch.ones(1)) == 0
+
+
+def test_it_is_summed_in_float32():
+    questions, sentences, evidence, temperatures = made_up(3)
+    loss = losses.question_evidence(questions.bfloat16(), sentences.bfloat16(), evidence, 0, temperatures.float() * 0.01)
+    assert loss.dtype == torch.float32 and loss.isfinite()
+    assert losses.question_evidence(questions.float(), sentences.float(), evidence, 0, temperatures.double()).dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"evidence": torch.zeros(6, dtype=torch.bool)}, "questions without evidence have no contrastive loss"),
+        ({"evidence": torch.ones(5, dtype=torch.bool)}, r"expected, got \(3, 4\), \(3, 6, 4\), \(5,\)"),
+        ({"kind": 3}, "kind: 0 to 2 expected, got 3"),
+        ({"temperatures": torch.tensor([1.0, 0.0, 1.0])}, "a temperature above 0 for each of the 3 question types"),
+        ({"similarity": "norm"}, "similarity: cosine or dot expected, got 'norm'"),
+        ({"reduction": "sum"}, "reduction: mean or log_sum expected"),
+        ({"other_evidence": "drop"}, "other_evidence: exclude or include expected"),
+    ],
+)
+def test_what_does_not_fit_is_refused(change, message):
+    questions, sentences, evidence, temperatures = made_up(0)
+    given = {"questions": questions, "sentences": sentences, "evidence": evidence, "kind": 0, "temperatures": temperatures} | change
+    with pytest.raises(ValueError, match=message):
+        losses.question_evidence(**given)
+
+
+# ------------------------------------------------------------------ projections
+
+
+@pytest.mark.parametrize("form", ["projected", "bilinear"])
+def test_a_projection_is_a_matrix_a_type(form):
+    projection = QuestionTypeProjection(5, classes=3, size=2 if form == "projected" else None, form=form).double().eval()
+    question, sentences = torch.randn(5, dtype=torch.float64), torch.randn(4, 5, dtype=torch.float64)
+    questions, seen = projection(question, sentences)
+    for k in range(3):
+        torch.testing.assert_close(questions[k], projection.of_questions[k] @ question)
+        for j in range(4):
+            expected = projection.of_sentences[k] @ sentences[j] if form == "projected" else sentences[j]
+            torch.testing.assert_close(seen[k, j], expected)
+    if form == "bilinear":  # equation 2: s' W_k q
+        logit = (seen[1, 2] * questions[1]).sum()
+        torch.testing.assert_close(logit, sentences[2] @ projection.of_questions[1] @ question)
+
+
+@torch.no_grad()
+def test_heads_on_vectors_are_float32_under_autocast():
+    projection, siamese = QuestionTypeProjection(5).eval(), Siamese(5)
+    with torch.autocast("cpu", torch.bfloat16):
+        made = *projection(torch.ones(5), torch.ones(4, 5)), siamese(torch.ones(4, 5), torch.ones(4, 5))
+    assert {vectors.dtype for vectors in made} == {torch.float32}
+
+
+@pytest.mark.parametrize("form", ["projected", "bilinear"])
+def test_gradients_reach_every_projection(form):
+    projection = QuestionTypeProjection(5, classes=3, form=form, dropout=0.0)
+    questions, sentences = projection(torch.randn(5), torch.randn(4, 5))
+    evidence = torch.tensor([True, False, True, False])
+    losses.question_evidence(questions, sentences, evidence, 1, torch.ones(3), "dot" if form == "bilinear" else "cosine").backward()
+    assert all(matrix.abs().sum() > 0 for parameter in projection.parameters() for matrix in parameter.grad)
+    projection.zero_grad()
+    questions, sentences = projection(torch.randn(5), torch.randn(4, 5))
+    losses.question_evidence(questions, sentences, evidence, 1, torch.ones(3), wrong_types=False).backward()
+    reached = [matrix.abs().sum() > 0 for matrix in projection.of_questions.grad]
+    assert reached == [False, True, False], "without wrong types only the question's own"
+
+
+def test_dropout_is_on_the_projections():
+    projection, given = QuestionTypeProjection(50, classes=2, dropout=0.5), (torch.ones(50), torch.ones(3, 50))
+    questions, sentences = projection(*given)
+    assert (questions == 0).any() and (sentences == 0).any()
+    assert not (projection.eval()(*given)[0] == 0).any()
+
+
+def test_forms_that_do_not_go_together_are_refused():
+    with pytest.raises(ValueError, match="needs a square W of 8, got 4"):
+        QuestionTypeProjection(8, size=4, form="bilinear")
+    with pytest.raises(ValueError, match='"projected" or "bilinear" expected'):
+        QuestionTypeProjection(8, form="linear")

@@ -1,0 +1,252 @@
+"""Notebooks as they are stored, and the line that they make: pre-train, stop, go on, fine-tune, read the record."""
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from aslab import parameters, runs
+from asutil.io import rundir
+from tests.trust import matrix
+
+ROOT = Path(__file__).parents[2]
+SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+TINY = {"model": "tiny", "mlm_weight": 1.0, "steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_stored_without_outputs_in_short_cells(path):
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
+    tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
+    assert len(tagged) == 1
+    assert all(len("".join(cell["source"]).splitlines()) <= 15 for cell in code if cell not in tagged)
+    assert notebook["cells"][0]["cell_type"] == "markdown"
+    assert not any(word in "".join(cell["source"]) for cell in code for word in ("class ", "\nfor ", "while ")) or path.stem in (
+        "tour",
+        "finetune",
+    )
+
+
+@pytest.mark.parametrize("name", ["pretrain", "finetune", "task_difficulty", "verify_claims", "embed", "find_evidence"])
+def test_every_parameter_is_explained_used_and_set_by_its_rung(name):
+    notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
+    taken = runs.parameters(name)
+    assert {"seed", "rung", "runs_dir"} <= set(taken)
+    for parameter in taken.values():
+        assert len(parameter.help) >= 8 and parameter.type in parameters.TYPES
+        assert parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
+    budget = parameters._rungs()[name]
+    assert set(budget) <= set(taken)
+    for key, table in budget.items():
+        assert set(table) == set(taken["rung"].choices) and taken[key].default is None, key
+    for rung in taken["rung"].choices:
+        runs.check(name, runs.settings(name, {"rung": rung}))
+
+
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # the same number of threads, the same bytes
+
+
+def papermill(notebook, folder, *extra, check=True, **given):
+    arguments = [word for name, value in given.items() for word in ("-p", name, str(value))]
+    command = [str(Path(sys.executable).with_name("papermill")), str(ROOT / "notebooks" / f"{notebook}.ipynb"), *extra, *arguments]
+    result = subprocess.run([*command, "-p", "runs_dir", str(folder)], capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
+    assert not check or result.returncode == 0, result.stderr[-3000:] + result.stdout[-2000:]
+    return result
+
+
+@pytest.fixture(scope="module")
+def corpus_file(tmp_path_factory):
+    from ..conftest import made_up_documents
+
+    path = tmp_path_factory.mktemp("source") / "documents.jsonl"
+    documents = ("\n\n".join(" ".join(p) for p in document) for document in made_up_documents(40))
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in documents))
+    return path
+
+
+@pytest.fixture(scope="module")
+def questions_file(tmp_path_factory):
+    from ..conftest import WORDS
+
+    path = tmp_path_factory.mktemp("questions") / "mine.tsv"
+    rows = ["question\tanswer\tlabel"]
+    for n in range(30):
+        word = WORDS[n % len(WORDS)]
+        rows += [
+            f"where is the {word} {n}?\tthe {other} stands by a {word if k == 1 else other} {n}\t{int(k == 1)}"
+            for k, other in enumerate(WORDS[:4])
+        ]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def line(tmp_path_factory, corpus_file, questions_file):
+    """A pre-training run and a fine-tuning run that starts from it."""
+    folder = tmp_path_factory.mktemp("runs")
+    papermill("pretrain", folder, corpus=corpus_file, **TINY)
+    (pretrained,) = folder.glob("pretrain-*")
+    papermill("finetune", folder, model=pretrained, dataset=questions_file, epochs=2, max_tokens=48, batch_size=8, evaluations=3)
+    (finetuned,) = folder.glob("finetune-*")
+    return folder, pretrained, finetuned
+
+
+def test_the_line_from_documents_to_a_ranking(line):
+    folder, pretrained, finetuned = line
+    table = runs.read_all(folder)
+    assert table.finished.all() and len(table) == 2
+    validation = rundir.read_record(pretrained)["metrics"]["validation"]
+    assert 0 <= validation["accuracy"] <= 1 and validation["majority"] == pytest.approx(0.8) and validation["mlm_loss"] > 0
+    record = rundir.read_record(finetuned)
+    assert record["metrics"]["test"]["questions"] > 0 and record["inputs"]["model"] == pretrained.name[-12:]
+    text = (finetuned / "record.json").read_text() + (pretrained / "record.json").read_text()
+    assert str(folder) not in text and "mine.tsv" in text
+    expected = {
+        "notebook.ipynb",
+        "record.json",
+        "scores.parquet",
+        "scores_dev.parquet",
+        "per_question.parquet",
+        "model",
+        "log.jsonl",
+        "checkpoints",
+    }
+    assert expected <= {path.name for path in finetuned.iterdir()}
+
+
+def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpus_file):
+    folder, pretrained, _ = line
+    indexes = lambda: {path.parent.name for path in (folder / "shared").glob("*/corpus.json")}
+    before = indexes()
+    papermill("task_difficulty", folder, models=pretrained.name, corpus=corpus_file, validation_examples=40)
+    (made,) = folder.glob("task_difficulty-*")
+    own, found = (rundir.read_record(run)["metrics"]["validation"] for run in (pretrained, made))
+    assert found == own and {"auc", "rank_1", "rank_1_chance", "examples"} < set(own)
+    assert len(before) == 1 and indexes() == before
+    shutil.rmtree(made)
+
+
+def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_file):
+    from asutil.tasks import own_tasks
+
+    folder, pretrained, _ = line
+    (folder / "control").mkdir()
+    papermill("pretrain", folder / "control", corpus=corpus_file, labels="shuffled", **TINY)
+    (control,) = (folder / "control").glob("pretrain-*")
+    record = rundir.read_record(control)
+    assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
+    assert rundir.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
+    (found,) = own_tasks.measured(
+        [(str(control), "psd")], runs.pretrained_with, str(corpus_file), folder / "control" / "shared", 40, 512
+    ).values()
+    assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone
+    logs = [[json.loads(row) for row in (run / "log.jsonl").read_text().splitlines()] for run in (pretrained, control)]
+    assert [row["tokens"] for row in logs[0] if "tokens" in row] == [row["tokens"] for row in logs[1] if "tokens" in row]  # the same text
+    first, other = (next(row for row in log if "objective_loss" in row) for log in logs)
+    assert first["mlm_loss"] == other["mlm_loss"] and first["objective_loss"] != other["objective_loss"]
+
+
+def test_dev_is_ranked_as_often_as_asked(line):
+    log = [json.loads(row) for row in (line[2] / "log.jsonl").read_text().splitlines()]
+    steps, evaluated = max(row["step"] for row in log), [row["step"] for row in log if "eval_map" in row]
+    every = -(-steps // 2 // 3)  # a third of one of the two epochs
+    assert evaluated == sorted({*range(every, steps, every), steps}) and len(evaluated) == 6
+
+
+def test_scores_give_the_record_and_trec_evals_values(line):
+    import pandas as pd
+
+    from asutil import metrics
+    from asutil.metrics import peers
+
+    scores = pd.read_parquet(line[2] / "scores.parquet")
+    assert scores["score"].dtype == "float32"
+    ours = metrics.of(scores).record()
+    assert ours == rundir.read_record(line[2])["metrics"]["test"]
+    assert peers.by_trec_eval(scores) == pytest.approx({name: ours[name] for name in ("p@1", "map", "mrr")}, abs=1e-6)
+
+
+def test_a_finished_run_is_found_not_run_again(line, corpus_file):
+    folder, pretrained, _ = line
+    before = (pretrained / "record.json").stat().st_mtime_ns
+    result = papermill("pretrain", folder, corpus=corpus_file, **TINY)
+    assert "Already finished" in result.stdout and (pretrained / "record.json").stat().st_mtime_ns == before
+
+
+def test_the_ranker_of_a_run_ranks(line):
+    from asutil.tasks import rankers
+
+    ranked = rankers.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
+    assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
+
+
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_a_killed_matrix_ends_in_the_bytes_of_a_run_that_was_not_killed(line, corpus_file, tmp_path):
+    """Killed with all that it started when a first checkpoint is there, and called again. The same at random moments: trust.matrix."""
+    _, pretrained, _ = line
+    project = matrix.project_in(tmp_path / "project")
+    shutil.copytree(line[0] / "shared", project / "runs" / "shared")
+    settings = [f"{name}={value}" for name, value in {"corpus": corpus_file, **TINY}.items() if name != "model"]
+    call = lambda: matrix.started(SNAKEMAKE, project, f"runs/{pretrained.name}/record.json", settings)
+    process, run = call(), project / "runs" / pretrained.name
+    deadline = time.monotonic() + 300
+    while not list(run.glob("checkpoints/checkpoint-*/complete.json")):
+        assert process.poll() is None and time.monotonic() < deadline, (project / "output.txt").read_text()
+        time.sleep(0.01)
+    os.killpg(process.pid, 9)
+    process.wait()
+    assert not (run / "record.json").exists()
+    assert call().wait() == 0, (project / "output.txt").read_text()
+    for name in ("model.safetensors", "head.safetensors"):
+        assert (run / "model" / name).read_bytes() == (pretrained / "model" / name).read_bytes()
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
+    """What is printed with them shows both characters."""
+    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    texts = [node.value for cell in cells for node in ast.walk(ast.parse("".join(cell["source"]))) if isinstance(node, ast.Constant)]
+    assert not [text for text in texts if isinstance(text, str) and re.search(r"\\[nt]", text)]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"objectiv": "ssp"}, "did you mean 'objective'?"),
+        ({"objective": "pds"}, "did you mean 'psd'?"),
+        ({"steps": "ten"}, "steps of pretrain is int"),
+        ({"corpus": "nowhere.jsonl"}, "does not exist"),
+    ],
+)
+def test_what_is_wrong_stops_before_the_first_cell(tmp_path, given, message):
+    result = papermill("pretrain", tmp_path, check=False, **given)
+    assert result.returncode == 2 and message in result.stderr and not list(tmp_path.glob("pretrain*"))
+
+
+def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):
+    (tmp_path / "empty.jsonl").write_text('{"text": "short"}\n')
+    result = papermill("pretrain", tmp_path, check=False, corpus=tmp_path / "empty.jsonl")
+    assert result.returncode != 0 and "empty corpus: 1 documents read, none kept" in result.stderr + result.stdout
+    assert not list(tmp_path.glob("pretrain-*/record.json"))
+
+
+def test_the_tour_runs(tmp_path):
+    result = papermill_plain(ROOT / "notebooks" / "tour.ipynb", tmp_path / "out.ipynb", documents_read=600, steps=3, questions_asked=8)
+    assert result.returncode == 0, result.stderr[-3000:]
+
+
+def papermill_plain(notebook, out, **given):
+    arguments = [word for name, value in given.items() for word in ("-p", name, str(value))]
+    command = [str(Path(sys.executable).with_name("papermill")), str(notebook), str(out), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT)

@@ -1,0 +1,312 @@
+"""The laws of objectives with a context (`tests.trust.laws`) on a corpus of text, token ids and types, and how alike contexts are."""
+
+import hashlib
+import os
+from collections import Counter, defaultdict
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import PreTrainedTokenizerFast
+
+from asutil import corpus as c
+from asutil import inputs, sampling
+from asutil.corpus import tokenizers
+from asutil.io import hub
+from asutil.sampling import Sampler, objectives
+from asutil.sampling import sampler as samplers
+from tests.trust.laws import CONTEXTUAL as LEFT
+from tests.trust.laws import Listed, Text, check_epoch, check_group, groups, numbered
+
+from ..conftest import made_up_documents
+
+CONTEXTUAL = list(objectives.UNIONS["context_all"])
+# ------------------------------------------------------------------ the rules
+
+
+@pytest.mark.parametrize("objective", CONTEXTUAL)
+@pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
+def test_laws(corpus, held_out, objective, options):
+    corpus = held_out if "split" in options else corpus
+    text, sampler = Text(corpus), Sampler(corpus, objective, seed=1, **options)
+    validation, anchors = options.get("split") == "validation", []
+    for group in groups(sampler, range(len(sampler.anchors))):
+        hard, possible = check_group(text, objective, group, options.get("hard_negatives", 2), validation)
+        assert hard == possible  # this corpus has no repeated sentence that could turn a hard negative into an easy one
+        anchors.append(group[0].paragraph[0])
+    assert len(anchors) == len(set(anchors))
+    allowed = [p for p, d in text.of.items() if (d in text.validation) == validation and (objective != "sdc" or p != text.inside[d][0])]
+    sizes = {p: len(text.paragraphs[p]) - 1 - LEFT[objective] for p in allowed}  # room for b
+    assert {p for p, room in sizes.items() if room >= 3} <= set(anchors) <= {p for p, room in sizes.items() if room >= 1}
+
+
+@pytest.mark.parametrize("objective", CONTEXTUAL)
+def test_every_length_of_b_is_drawn_and_a_paragraph_waits_for_one_that_fits(corpus, objective):
+    text, drawn = Text(corpus), defaultdict(Counter)
+    for epoch in range(60):
+        sampler = Sampler(corpus, objective, epoch=epoch, hard_negatives=0, negatives=1)
+        made = sampler.spans(np.arange(0, len(sampler), 2))
+        for p, b in zip(made.paragraphs[:, 1].tolist(), np.diff(made.ranges[:, 1]).sum((1, 2)).tolist()):
+            drawn[min(3, len(text.paragraphs[p]) - 1 - LEFT[objective])][b] += 1
+    for room, counts in drawn.items():  # a paragraph with room for one sentence is an anchor in a third of the epochs, and so on
+        assert set(counts) == set(range(1, room + 1))
+        assert max(counts.values()) < 1.3 * min(counts.values())
+
+
+@pytest.mark.parametrize("objective", CONTEXTUAL)
+def test_repeated_sentences_stand_in_no_negative_and_no_context_twice(tokenizer, tmp_path, objective):
+    corpus = c.build(made_up_documents(25, repeated=0.2, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
+    text, sampler = Text(corpus), Sampler(corpus, objective)
+    for group in groups(sampler, range(len(sampler.anchors))):
+        hard, possible = check_group(text, objective, group)
+        assert hard <= possible
+
+
+def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_none():
+    """The only other document has a copy in its first paragraph of a sentence in its second; the anchor's own has none."""
+    corpus = Listed([[[79, 76], [147, 76, 110]], [[1]], [[35, 37], [50, 162, 167, 11], [195, 188, 198, 141]], [[2]]])
+    groups_made = [check_epoch(corpus, "sdc", seed, hard_negatives=0) for seed in range(40)]
+    assert min(groups_made) < 2 and max(groups_made) == 3
+
+
+@pytest.mark.parametrize(("flags", "longest"), [("1101", 3), ("0110", 2), ("0000", 0), ("11", 2), ("", 0), ("10101", 2)])
+def test_the_longest_run_goes_round(flags, longest):
+    assert samplers._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
+
+
+def test_spans_are_placed_uniformly():
+    """Every place of a (1 sentence) and b (2) in a paragraph of 6 is equally likely, where they may touch and where not."""
+    keys = np.random.default_rng(0).integers(0, 2**63, 40_000).astype(np.uint64)
+    for apart in (0, 1):
+        fits = [(a, b) for a in range(6) for b in range(5) if b - a - 1 >= apart or a - b - 2 >= apart]
+        at_a, at_b = objectives._two(keys, np.full(40_000, 7), np.full(40_000, 6), 1, 2, apart=apart)
+        counts = Counter(zip((at_a - 7).tolist(), (at_b - 7).tolist()))
+        assert set(counts) == set(fits) and len(fits) == (20, 12)[apart]
+        expected = 40_000 / len(fits)
+        assert sum((n - expected) ** 2 / expected for n in counts.values()) < 43.8  # chi square, 19 degrees of freedom, p = .001
+
+
+@given(st.integers(0, 10**6), st.sampled_from(CONTEXTUAL))
+@settings(max_examples=20, deadline=None)
+def test_laws_for_any_seed(corpus, seed, objective):
+    text = corpus.__dict__.setdefault("_documents", None) or Text(corpus)
+    corpus.__dict__["_documents"] = text
+    for group in groups(Sampler(corpus, objective, seed=seed), range(3)):
+        check_group(text, objective, group)
+
+
+@pytest.mark.parametrize("objective", CONTEXTUAL)
+def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path, objective):
+    sentence = "A sentence of a document of its own, long enough to be kept in an index like this one, whatever comes after it."
+    form = (lambda text: [[text] * 6]) if objective == "sdc" else (lambda text: [[text]] * 6)  # nothing beside the first paragraph or b
+    corpus = c.build([form(f"Number {n}: {sentence}") for n in range(8)], tokenizer, tmp_path / "index")
+    beside = {"sdc": "2 or more sentences beside the first", "dpc": "3 or more sentences", "dslc": "3 or more sentences"}[objective]
+    with pytest.raises(ValueError, match=rf"no eligible anchor for {objective} in the train .*: 6 documents, \d+ paragraphs, .* {beside}$"):
+        Sampler(corpus, objective)
+
+
+# ------------------------------------------------------------------ unions
+
+
+def test_context_all_is_groups_of_its_three_objectives_in_equal_parts(corpus):
+    options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
+    union, found = Sampler(corpus, "context_all", **options), []
+    assert union.max_tokens == 128 and union.parts == 3
+    whole = union.spans(np.arange(len(union)))
+    for number, name in enumerate(CONTEXTUAL):
+        sampler = Sampler(corpus, name, **options)
+        alone = sampler.spans(np.arange(len(sampler)))
+        assert not alone.members.any()
+        mine = list(by_group(whole, whole.members == number))
+        assert len(set(mine)) == len(mine) and set(mine) <= set(by_group(alone, slice(None)))
+        found.append(len(sampler))
+    assert np.bincount(whole.members).tolist() == [min(found)] * 3
+    assert len(union) == 3 * min(found) and (whole.members.reshape(-1, 4) == whole.members[::4, None]).all()
+    switches = np.count_nonzero(np.diff(whole.members[::4])) / (len(whole.members) / 4 - 1)
+    assert abs(switches - 2 / 3) < 0.1  # mixed as by chance
+
+
+def by_group(made, rows):
+    arrays = (getattr(made, name)[rows] for name in ("ranges", "paragraphs", "labels", "kinds"))
+    return zip(*([group.tobytes() for group in array.reshape(-1, 4, *array.shape[1:])] for array in arrays))
+
+
+def test_all_says_its_members_too(corpus):
+    union = Sampler(corpus, "all")
+    whole = union.spans(np.arange(len(union)))
+    assert np.bincount(whole.members).tolist() == [min(len(member) for member in union.members)] * 3
+    assert (whole.kinds[whole.members == 2] != samplers.HARD).all()  # psd, the third, has no hard negatives
+
+
+@pytest.mark.parametrize("layout", ["ordered", "packed"])
+def test_micro_batches_have_types_and_members(corpus, layout):
+    sampler = Sampler(corpus, "context_all")
+    for part in (sampler, Sampler(corpus, "dslc")):
+        batch = inputs.PretrainingBatches(lambda epoch, part=part: part, 2, 40, 600, layout=layout, mlm_share=0)[1]
+        whole, spans, found = part.batch(np.arange(40, 80)), part.spans(np.arange(40, 80)), []
+        assert len(batch["micro"]) > 2
+        for micro in batch["micro"]:
+            assert ("members" in micro) == (part is sampler)
+            members = micro["members"].tolist() if part is sampler else [0] * len(micro["labels"])
+            for row, (label, member) in enumerate(zip(micro["labels"].tolist(), members)):
+                if layout == "packed":
+                    at = (0, slice(*micro["cu_seq_lens"][row : row + 2].tolist()))
+                else:
+                    at = (row, slice(int(micro["attention_mask"][row].sum())))
+                found.append((tuple(micro["input_ids"][at].tolist()), tuple(micro["token_type_ids"][at].tolist()), label, member))
+        lists = [array.tolist() for array in (whole.input_ids, whole.token_type_ids, whole.lengths, whole.labels, spans.members)]
+        expected = [(tuple(ids[:n]), tuple(types[:n]), label, member) for ids, types, n, label, member in zip(*lists)]
+        assert sorted(found) == sorted(expected)
+
+
+# ------------------------------------------------------------------ token ids
+
+
+def word_pieces(documents):
+    """A tokenizer like BERT's: word pieces, lower case, its own token types."""
+    backend = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    backend.decoder = decoders.WordPiece()
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    texts = [" ".join(" ".join(p) for p in document) for document in documents]
+    backend.train_from_iterator(texts, trainers.WordPieceTrainer(vocab_size=150, special_tokens=special, show_progress=False))
+    backend.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]", "mask_token": "[MASK]"}
+    names["model_input_names"] = ["input_ids", "token_type_ids", "attention_mask"]
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=backend, **names)
+    tokenizer.backend_tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
+def own_ids(tokenizer):
+    """A text's ids without special tokens, by the tokenizer itself."""
+    return lru_cache(maxsize=1 << 12)(lambda text: tokenizer(text, add_special_tokens=False)["input_ids"])
+
+
+def triple(ids_of, parts, max_tokens, cls, sep, between):
+    """Ids and types of three texts: the tokenizer's own ids of each, cut one token at a time, and its special tokens around them."""
+    a, b, context = ids = [list(ids_of(text)) for text in parts]
+    while len(a) + len(b) + len(context) > max_tokens - 2 - 2 * between:
+        (context or b or a).pop()
+    found, types = [cls], [0]
+    for part, separators in enumerate((between, between, 1)):
+        found += ids[part] + [sep] * separators
+        types += [part] * (len(ids[part]) + separators)
+    return found, types
+
+
+@pytest.fixture(params=["like RoBERTa", "like BERT"])
+def tokenized(request, corpus, documents, tmp_path):
+    """An index, and how many separators its tokenizer puts between two parts."""
+    return (corpus, 2) if request.param == "like RoBERTa" else (c.build(documents, word_pieces(documents), tmp_path / "index"), 1)
+
+
+@pytest.mark.parametrize("objective", [*CONTEXTUAL, "context_all"])
+def test_token_ids_and_types_equal_the_tokenizer_on_the_text(tokenized, objective):
+    corpus, between = tokenized
+    tokenizer, ids_of = corpus.tokenizer, own_ids(corpus.tokenizer)
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id, between
+    for max_tokens in (None, 60, 20, 5 + 2 * between):
+        sampler = Sampler(corpus, objective, max_tokens=max_tokens)
+        batch = sampler.batch(np.arange(100))
+        for row in range(100):
+            ids, types = triple(ids_of, sampler[row].parts, sampler.max_tokens, *special)
+            n = batch.lengths[row]
+            assert batch.input_ids[row, :n].tolist() == ids and batch.token_type_ids[row, :n].tolist() == types
+            assert (batch.input_ids[row, n:] == tokenizer.pad_token_id).all()
+    with pytest.raises(ValueError, match=rf"max_tokens {4 + 2 * between} leaves no room for 3 parts"):
+        Sampler(corpus, objective, max_tokens=4 + 2 * between).batch([0])
+
+
+# ------------------------------------------------------------------ how alike the contexts are
+
+
+def test_overlap_equals_a_slow_count(corpus):
+    text, sampler = Text(corpus), Sampler(corpus, "dslc", seed=3)
+    shares = []
+    for number in range(200):
+        example = sampler[number]
+        taken = set(example.sentences[0]) | set(example.sentences[1])
+        start = text.first[example.paragraph[1]]
+        rest = set(range(start, start + len(text.paragraphs[example.paragraph[1]]))) - taken
+        assert set(example.sentences[2]) <= rest
+        shares.append(len(example.sentences[2]) / len(rest))
+    found = samplers.context_overlap(corpus, seed=3, size=200)
+    assert found["examples"] == 200 and found["identical"] == np.mean([share == 1 for share in shares])
+    assert found["overlap"] == pytest.approx(np.mean(shares))
+    assert found["paragraph_sentences"] == np.mean([len(paragraph) for paragraph in text.paragraphs])
+    assert 0.1 < found["identical"] < found["overlap"] < 1
+    held_out = samplers.context_overlap(corpus, split="validation")
+    assert held_out["examples"] == len(Sampler(corpus, "dslc", split="validation")) != len(sampler)
+
+
+# ------------------------------------------------------------------ the same examples for ever
+
+
+def by_number(corpus):
+    """A corpus whose documents are held out by their number, as they were when the hashes below were taken."""
+    corpus = c.Corpus.open(corpus.folder)
+    corpus.document_hashes = numbered(corpus.info["documents"])
+    return corpus
+
+
+def test_examples_are_those_of_earlier_versions(corpus):
+    """A record names seeds, not examples: new objectives and faster code may not change what a seed gives."""
+    found, corpus = {}, by_number(corpus)
+    for objective in sampling.OBJECTIVES:
+        sampler = Sampler(corpus, objective, seed=7, epoch=2)
+        made = sampler.spans(np.arange(len(sampler)))
+        content = b"".join(getattr(made, name).astype("<i8").tobytes() for name in ("ranges", "paragraphs", "labels", "kinds", "groups"))
+        found[objective] = hashlib.sha256(content).hexdigest()[:8]
+    assert found == {
+        "ssp": "c7472b33",
+        "sp": "30b30b46",
+        "psd": "c1d960cf",
+        "nsp": "0f78705a",
+        "sop": "4ae564f2",
+        "all": "33e4254e",  # D-120: equal parts
+        "sdc": "27e0dcee",
+        "dpc": "6c680789",
+        "dslc": "a234df4d",
+        "context_all": "a888cf9b",  # D-120
+        "mspp": "aaf4a60b",
+    }
+
+
+# ------------------------------------------------------------------ real text
+
+
+@pytest.fixture(scope="module")
+def wikipedia(tmp_path_factory):
+    if not os.environ.get(hub.MIRROR):
+        pytest.skip(f"needs real data: set {hub.MIRROR}")
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    out = tmp_path_factory.mktemp("wikipedia") / "index"
+    return c.build(c.documents("local/wikipedia_small"), tokenizer, out, min_sentence_chars=20)
+
+
+@pytest.fixture(scope="module")
+def text_of_wikipedia(wikipedia):
+    return Text(wikipedia)
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize("objective", CONTEXTUAL)
+def test_ten_thousand_examples_of_wikipedia(wikipedia, text_of_wikipedia, objective):
+    sampler, ids_of = Sampler(wikipedia, objective), own_ids(wikipedia.tokenizer)
+    numbers = np.random.default_rng(0).permutation(len(sampler) // 5)[:2000]
+    batch, kinds = sampler.batch((numbers[:, None] * 5 + np.arange(5)).ravel()), Counter()
+    for place, group in enumerate(groups(sampler, numbers.tolist())):
+        hard, possible = check_group(text_of_wikipedia, objective, group)
+        assert hard <= possible
+        for row, example in enumerate(group, 5 * place):
+            ids, types = triple(ids_of, example.parts, sampler.max_tokens, 0, 2, 2)  # <s> and </s>, twice between two parts
+            assert batch.input_ids[row, : batch.lengths[row]].tolist() == ids
+            assert batch.token_type_ids[row, : batch.lengths[row]].tolist() == types
+            kinds[example.kind] += 1
+    assert kinds["positive"] == 2000 and kinds["hard"] > 3500 and kinds["easy"] >= 4000

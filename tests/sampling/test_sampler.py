@@ -1,0 +1,320 @@
+"""The laws of every objective (`tests.trust.laws`) on a corpus of text, any order and any process, token ids, and what is refused."""
+
+import contextlib
+import itertools
+import os
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from asutil import corpus as c
+from asutil import metrics, sampling
+from asutil.io import hub
+from asutil.sampling import Sampler, objectives
+from tests.trust.laws import Text, check_group, groups
+
+from ..conftest import made_up_documents
+
+ALL = [*objectives.RULES, *objectives.UNIONS]  # a group of mspp is one example: tests of its own
+PLAIN = [name for name, rule in objectives.RULES.items() if not issubclass(rule, objectives.Contextual)]  # pairs, one objective each
+
+
+@pytest.mark.parametrize("objective", PLAIN)
+@pytest.mark.parametrize("options", [{}, {"hard_negatives": 1, "negatives": 3}, {"hard_negatives": 0}, {"split": "validation"}])
+def test_laws(corpus, objective, options):
+    text, sampler = Text(corpus), Sampler(corpus, objective, seed=1, **options)
+    anchors = []
+    for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
+        hard, possible = check_group(text, objective, group, options.get("hard_negatives", 2), options.get("split") == "validation")
+        assert hard == possible  # this corpus has no repeated sentence that could turn a hard negative into an easy one
+        anchors.append(group[0].paragraph[0])
+    assert len(anchors) == len(set(anchors)) == len(sampler.anchors)
+    if objective == "psd":
+        wanted = [p for p, d in text.of.items() if text.others(p, 1) and (d in text.validation) == (options.get("split") == "validation")]
+        assert sorted(anchors) == wanted
+
+
+def test_same_paragraph_before(corpus):
+    text, sampler = Text(corpus), Sampler(corpus, "ssp", same_paragraph_before=True)
+    made = list(groups(sampler, range(len(sampler) // 5)))
+    for group in made:
+        check_group(text, "ssp", group, 2, before=True)
+        room = group[0].sentences[0][0] - text.first[group[0].paragraph[0]] >= len(group[0].sentences[1])
+        assert room == (group[1].paragraph[1] == group[0].paragraph[0])
+    assert any(g[1].paragraph[1] == g[0].paragraph[0] for g in made)
+
+
+@pytest.mark.parametrize("objective", PLAIN)
+def test_repeated_sentences_are_never_negatives_of_themselves(tokenizer, tmp_path, objective):
+    corpus = c.build(made_up_documents(20, repeated=0.35, paragraphs=(2, 6)), tokenizer, tmp_path / "index")
+    text, sampler = Text(corpus), Sampler(corpus, objective)
+    for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
+        hard, possible = check_group(text, objective, group, 2)
+        assert hard <= possible
+
+
+def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
+    same = "This very sentence stands in each and every paragraph of this corpus. "
+    corpus = c.build([[[same * 2, same * 3]] * 3] * 6, tokenizer, tmp_path / "index")
+    with pytest.raises(ValueError, match="no eligible anchor for psd"):
+        Sampler(corpus, "psd")
+    mixed = c.build([*made_up_documents(12, paragraphs=(2, 4)), *[[[same * 2, same * 3]] * 3] * 3], tokenizer, tmp_path / "mixed")
+    for objective in PLAIN:
+        sampler = Sampler(mixed, objective)
+        for group in groups(sampler, range(len(sampler) // (1 + sampler.negatives))):
+            check_group(Text(mixed), objective, group, 2)
+
+
+def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_path, monkeypatch):
+    """Anchors are looked at together, each with all of its slots: what is found of one is what is found of it alone."""
+    of_all, refused = Sampler._without_negatives, []
+
+    def compared(sampler, anchors):
+        found = of_all(sampler, anchors)
+        assert found.tolist() == [of_all(sampler, anchors[n : n + 1])[0] for n in range(len(anchors))]
+        refused.append(found)
+        return found
+
+    monkeypatch.setattr(Sampler, "_without_negatives", compared)
+    for seed in range(8):
+        documents = made_up_documents(8, seed=seed, repeated=0.6, paragraphs=(2, 4), sentences=(2, 4))
+        corpus = c.build(documents, tokenizer, tmp_path / f"index {seed}")
+        for objective, options in itertools.product(PLAIN, ({}, {"negatives": 1, "hard_negatives": 1})):
+            with contextlib.suppress(ValueError):  # a corpus may have no anchor at all
+                Sampler(corpus, objective, **options)
+    assert 20 < np.concatenate(refused).sum() < sum(map(len, refused)) - 100
+
+
+@pytest.mark.parametrize("same_paragraph_before", [False, True])
+def test_all_is_groups_of_its_three_objectives_in_equal_parts(corpus, same_paragraph_before):
+    options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
+    union = Sampler(corpus, "all", same_paragraph_before=same_paragraph_before, **options)
+    assert union.max_tokens == 128
+    of = {"ssp": {"same_paragraph_before": same_paragraph_before}, "sp": {}, "psd": {}}
+    whole, members = union.spans(np.arange(len(union))), []
+    for name, more in of.items():
+        alone = Sampler(corpus, name, max_tokens=128, **options, **more)
+        made = alone.spans(np.arange(len(alone)))
+        members += [(name, *(array.tobytes() for array in parts)) for parts in zip(*by_group(made))]
+    found = [tuple(array.tobytes() for array in parts) for parts in zip(*by_group(whole))]
+    assert len(set(found)) == len(found)
+    assert whole.groups.tolist() == np.repeat(np.arange(len(found)), 4).tolist()
+    name_of = {member[1:]: member[0] for member in members}
+    order = [name_of[group] for group in found]
+    fewest = min(Counter(member[0] for member in members).values())
+    assert Counter(order) == dict.fromkeys(of, fewest)
+    switches = sum(one != other for one, other in itertools.pairwise(order))
+    assert abs(switches / (len(order) - 1) - 2 / 3) < 0.1  # mixed as by chance
+
+
+def test_a_union_has_other_groups_of_its_larger_objectives_every_epoch(corpus):
+    visited = []
+    for epoch in range(2):
+        union = Sampler(corpus, "all", epoch=epoch)
+        made, sizes = union.spans(np.arange(len(union))), [member.groups for member in union.members]
+        visited.append(set(made.paragraphs[(made.members == 2) & (made.labels == 1), 0].tolist()))
+    share = sizes[0] / sizes[2]  # of the paragraphs of psd, by chance
+    assert sizes[0] == min(sizes) and share < 0.6
+    assert abs(len(visited[0] & visited[1]) / len(visited[0]) - share) < 0.15
+
+
+def by_group(made):
+    return (array.reshape(-1, 4, *array.shape[1:]) for array in (made.ranges, made.paragraphs, made.labels, made.kinds))
+
+
+@pytest.mark.parametrize("hard_negatives", [2, 3, 4])
+def test_hard_negatives_of_a_group_are_different_paragraphs(corpus, hard_negatives):
+    sampler = Sampler(corpus, "sp", hard_negatives=hard_negatives)
+    for group in groups(sampler, range(len(sampler) // 5)):
+        hard = [example.paragraph[1] for example in group if example.kind == "hard"]
+        assert len(hard) == len(set(hard))
+
+
+@pytest.mark.parametrize("objective", ALL)
+def test_any_order_gives_the_same_examples(corpus, objective):
+    sampler = Sampler(corpus, objective, seed=3, epoch=2)
+    whole = sampler.batch(np.arange(len(sampler)))
+    order = np.random.default_rng(0).permutation(len(sampler))
+    shuffled = Sampler(corpus, objective, seed=3, epoch=2).batch(order)
+    assert np.array_equal(whole.input_ids[order], shuffled.input_ids)
+    assert np.array_equal(whole.labels[order], shuffled.labels)
+    for i in order[:20]:
+        alone = sampler.batch([i])
+        assert alone.input_ids[0].tolist() == whole.input_ids[i, : whole.lengths[i]].tolist()
+
+
+def _made(job):
+    folder, objective, numbers = job
+    return Sampler(c.Corpus.open(folder), objective).spans(numbers).ranges.tolist()
+
+
+def test_four_workers_make_the_same_examples(corpus):
+    numbers = np.array_split(np.arange(200), 8)
+    jobs = [(corpus.folder, "sp", part) for part in numbers]
+    with ProcessPoolExecutor(4, get_context("spawn")) as pool:
+        assert list(pool.map(_made, jobs)) == [_made(job) for job in jobs]
+
+
+@pytest.mark.parametrize("objective", [*PLAIN, "all"])
+def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective):
+    for max_tokens in (None, 40, 33):
+        sampler = Sampler(corpus, objective, max_tokens=max_tokens)
+        count = min(150, len(sampler))
+        batch = sampler.batch(np.arange(count))
+        for i in range(count):
+            expected = tokenizer(*sampler[i].parts, truncation="longest_first", max_length=sampler.max_tokens)["input_ids"]
+            assert batch.input_ids[i, : batch.lengths[i]].tolist() == expected
+            assert (batch.input_ids[i, batch.lengths[i] :] == tokenizer.pad_token_id).all()
+
+
+def test_seed_and_epoch_change_the_examples(corpus):
+    made = [Sampler(corpus, "ssp", seed=s, epoch=e).ragged(np.arange(100))[0].ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
+    assert made[0] != made[1] != made[2] != made[0]
+
+
+@pytest.mark.parametrize(("objective", "size"), [("ssp", 5), ("psd", 5), ("all", 5), ("dpc", 5), ("nsp", 2), ("sop", 2), ("mspp", 5)])
+def test_shuffled_labels_are_as_many_and_say_nothing(tokenizer, tmp_path, objective, size):
+    corpus = c.build(made_up_documents(150, paragraphs=(3, 6), sentences=(4, 9)), tokenizer, tmp_path / "index")
+    options = {"positives": 2, "negatives": 3} if objective == "mspp" else {}
+    both = [Sampler(corpus, objective, seed=3, labels=labels, **options) for labels in ("true", "shuffled")]
+    every = np.arange(len(both[0]))
+    (ids, true), (same, shuffled) = (sampler.ragged(every) for sampler in both)
+    assert np.array_equal(ids.ids, same.ids) and np.array_equal(ids.offsets, same.offsets)  # the text of the run that it is a control for
+    assert np.array_equal(both[0].spans(every).kinds, both[1].spans(every).kinds)
+    true, shuffled = true.reshape(-1, size), shuffled.reshape(-1, size)
+    positives = 2 if objective == "mspp" else 1
+    assert (shuffled.sum(1) == positives).all() and (true.sum(1) == positives).all()  # in every group
+    groups = len(true)
+    assert groups > 400
+    error = 4.5 * (positives / size * (1 - positives / size) / groups) ** 0.5  # standard errors of a share of groups
+    assert np.abs(shuffled.mean(0) - positives / size).max() < error  # every place of a group is drawn as often
+    right = (shuffled * true).sum() / groups / positives  # how often a positive is still called one: its share, as of any other
+    assert abs(right - positives / size) < error
+    assert abs(metrics.auc(true.ravel(), shuffled.ravel()) - 0.5) < error * size / (size - positives) / 2
+
+
+def test_shuffled_labels_are_functions_of_seed_epoch_and_group(corpus):
+    made = {}
+    for seed, epoch in ((0, 0), (0, 1), (1, 0)):
+        sampler = Sampler(corpus, "ssp", seed, epoch, labels="shuffled")
+        made[seed, epoch] = sampler.batch(np.arange(90)).labels
+        order = np.random.default_rng(0).permutation(90)
+        assert np.array_equal(Sampler(corpus, "ssp", seed, epoch, labels="shuffled").batch(order).labels, made[seed, epoch][order])
+        assert [sampler[int(i)].label for i in order[:9]] == made[seed, epoch][order[:9]].tolist()
+    assert len({labels.tobytes() for labels in made.values()}) == 3
+    with pytest.raises(ValueError, match="labels are true or shuffled, got 'random'"):
+        Sampler(corpus, "ssp", labels="random")
+
+
+def test_placement_is_uniform():
+    """All (first gap, gap between) that fit in a slack of 3 are equally likely: 10 of them."""
+    before, between = objectives._placed(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
+    assert (before >= 0).all() and (between >= 0).all() and (before + between <= 3).all()
+    counts = np.bincount(before * 4 + between, minlength=16)
+    counts = counts[counts > 0]
+    assert len(counts) == 10 and ((counts - 5000) ** 2 / 5000).sum() < 27.9  # chi square, 9 degrees of freedom, p = .001
+
+
+def test_lengths_do_not_give_the_label_away(tokenizer, tmp_path):
+    from scipy.stats import mannwhitneyu
+
+    corpus = c.build(made_up_documents(300), tokenizer, tmp_path / "index")
+    sampler = Sampler(corpus, "ssp", max_tokens=512)
+    batch = sampler.batch(np.arange(len(sampler)))
+    positive, negative = batch.lengths[batch.labels == 1], batch.lengths[batch.labels == 0]
+    assert abs(mannwhitneyu(positive, negative).statistic / len(positive) / len(negative) - 0.5) < 0.03
+
+
+@given(st.integers(0, 10**6), st.sampled_from(PLAIN))
+@settings(max_examples=25, deadline=None)
+def test_laws_for_any_seed(corpus, seed, objective):
+    text = corpus.__dict__.setdefault("_text", None) or Text(corpus)
+    corpus.__dict__["_text"] = text
+    for group in groups(Sampler(corpus, objective, seed=seed), range(3)):
+        check_group(text, objective, group, 2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("spp",), r"objective is one of ssp, sp, psd, nsp, sop, all, sdc, dpc, dslc, context_all, mspp, got 'spp'"),
+        (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
+        (("ssp", 0, 0, "train", 0, 4, None, True), r"same_paragraph_before is an option of ssp with hard negatives"),
+        (("sp", 0, 0, "train", 2, 4, None, True), r"same_paragraph_before is an option of ssp"),
+        (("ssp", 0, 0, "train", 5, 4), r"expected 0 <= hard_negatives <= negatives, got 5 and 4"),
+    ],
+)
+def test_bad_arguments(corpus, arguments, message):
+    with pytest.raises(ValueError, match=message):
+        Sampler(corpus, *arguments)
+
+
+def test_mlm_alone_reads_the_examples_of_another_objective():
+    assert [sampling.read_by("ssp"), sampling.read_by("mlm", "psd")] == ["ssp", "psd"]
+    for arguments in (("ssp", "ssp"), ("mlm", None), ("mlm",)):
+        with pytest.raises(ValueError, match="data names the objective whose examples mlm reads"):
+            sampling.read_by(*arguments)
+
+
+def test_a_head_for_each_objective_is_for_unions():
+    assert [sampling.heads_of("all"), sampling.heads_of("context_all", "per_objective"), sampling.heads_of("ssp", "shared")] == [1, 3, 1]
+    with pytest.raises(ValueError, match="heads: per_objective is for all and context_all, got ssp"):
+        sampling.heads_of("ssp", "per_objective")
+
+
+def test_bad_numbers(corpus):
+    sampler = Sampler(corpus, "ssp")
+    with pytest.raises(IndexError, match="examples are 0 to"):
+        sampler.spans([len(sampler)])
+    with pytest.raises(ValueError, match="leaves no room"):
+        Sampler(corpus, "ssp", max_tokens=5).batch([0])
+
+
+def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
+    one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
+    others = [[[f"Number {n}: {one[0][0]}"]] for n in range(7)]
+    corpus = c.build([one, *others], tokenizer, tmp_path / "index")
+    least = {"ssp": 2, "sp": 2, "psd": 1, "nsp": 2, "sop": 2}
+    for objective in PLAIN:
+        told = (
+            rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs, .* paragraphs of {least[objective]} or"
+        )
+        with pytest.raises(ValueError, match=told):
+            Sampler(corpus, objective)
+    nothing = c.build([one], tokenizer, tmp_path / "nothing to learn from")
+    with pytest.raises(ValueError, match="in the train documents: 0 documents, 0 paragraphs, .* of 0 sentences; it needs .* of 2 or more"):
+        Sampler(nothing, "ssp")
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize("objective", PLAIN)
+def test_ten_thousand_examples_of_wikipedia(wikipedia, objective):
+    text, sampler = Text(wikipedia), Sampler(wikipedia, objective)
+    tokenizer = wikipedia.tokenizer
+    size = 1 + sampler.negatives
+    numbers = np.random.default_rng(0).permutation(len(sampler) // size)[: 10_000 // size]
+    batch = sampler.batch((numbers[:, None] * size + np.arange(size)).ravel())
+    row = 0
+    for group in groups(sampler, numbers.tolist()):
+        hard, possible = check_group(text, objective, group, 2)
+        assert hard <= possible
+        expected = tokenizer(*map(list, zip(*[e.parts for e in group])), truncation="longest_first", max_length=sampler.max_tokens)
+        for ids in expected["input_ids"]:
+            assert batch.input_ids[row, : batch.lengths[row]].tolist() == ids
+            row += 1
+    assert row == len(numbers) * size
+
+
+@pytest.fixture(scope="module")
+def wikipedia(tmp_path_factory):
+    if not os.environ.get(hub.MIRROR):
+        pytest.skip(f"needs real data: set {hub.MIRROR}")
+    from asutil.corpus import tokenizers
+
+    tokenizer = tokenizers.load_tokenizer("ibm-granite/granite-embedding-30m-english")
+    return c.build(c.documents("local/wikipedia_small"), tokenizer, tmp_path_factory.mktemp("wikipedia") / "index")

@@ -1,0 +1,636 @@
+"""Fact verification: inputs against the tokenizer, models against loops over single texts, masks, learning, and the notebook."""
+
+import copy
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import RobertaConfig
+
+from aslab import papers, parameters, runs
+from aslab.show import lists, plots
+from asutil import metrics, training
+from asutil.corpus import tokenizers
+from asutil.data import answers, claims
+from asutil.data.claims import LABELS, Claim, Claims, Evidence
+from asutil.inputs import slots as claim_slots
+from asutil.io import rundir
+from asutil.models import heads, joint, loading
+from asutil.tasks import rankers, verifying
+from asutil.training import loop, trainer
+
+from ..conftest import WORDS, Stopping
+
+HEADS = ("ie_1", "ae_1", "pair_max", "pair_weighted")
+PAIRWISE = HEADS[2:]
+L = 16  # tokens of a slot
+USUAL = {"warmup_steps": 4, "weight_decay": 0.01, "seed": 3, "save_every": 10, "log_every": 10, "progress": False}
+
+
+def shape(head, k=4, form=None, positions=None, max_tokens=None, pooling="first"):
+    if head in PAIRWISE:
+        return joint.shape(True, head, k, max_tokens or 2 * L, None, None, classes=3)
+    return joint.shape(True, head, k, max_tokens or (k + 1) * L, form or "linear", positions or "absolute", 3, pooling)
+
+
+def length(head, k=4):
+    return 2 * L if head in PAIRWISE else (k + 1) * L
+
+
+def new_model(tokenizer, head, k=4, seed=0, **chosen):
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 130}
+    still = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "initializer_range": 0.1, "type_vocab_size": 1}
+    config = RobertaConfig(vocab_size=len(tokenizer), pad_token_id=1, bos_token_id=0, eos_token_id=2, **size, **still)
+    return joint.over(loading.from_config(config, tokenizer, seed, mlm=False), shape(head, k, **chosen), seed)
+
+
+def sharpened(model):
+    """The same with weights in the head that are large enough for differences to show."""
+    with torch.no_grad():
+        for parameter in model.head_parameters(model.HEADS[0]).values():
+            parameter.mul_(10)
+    return model.eval()
+
+
+def made_up(count=24, seed=0, pieces=(0, 6), blind=False):
+    """Claims in no order of length, with 0 to 5 pieces of evidence; the same sentence may stand in several."""
+    draw = np.random.default_rng(seed)
+    text = lambda longest: " ".join(draw.choice(WORDS, draw.integers(1, longest)))
+    known = [text(20) for _ in range(6)]
+    made = []
+    for n in range(count):
+        found = [known[draw.integers(6)] if draw.random() < 0.3 else text(20) for _ in range(draw.integers(*pieces))]
+        evidence = tuple(Evidence(f"Title_{i}", i, f"title {i}. {sentence}") for i, sentence in enumerate(found))
+        made.append(Claim(str(100 + n), text(14) + ".", None if blind else int(draw.integers(3)), evidence))
+    return Claims(made)
+
+
+def encoded(tokenizer, claim, text, max_tokens=2 * L):
+    """The tokenizer's own encoding of a pair; in a list, because alone it takes an empty second text for none."""
+    return tokenizer([(claim, text)], truncation="longest_first", max_length=max_tokens)["input_ids"][0]
+
+
+@pytest.fixture(scope="module")
+def asked():
+    return made_up()
+
+
+# ------------------------------------------------------------------ inputs
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_slots_are_the_tokenizers_own_encodings_one_after_the_other(tokenizer, asked, k):
+    read, numbers = claim_slots.Slots(tokenizer, asked, k), np.arange(len(asked))[::-1]
+    joined = read.join(numbers, (k + 1) * L)
+    assert len(read) == len(asked) and read.labels.tolist() == [claim.label for claim in asked]
+    assert any(not claim.evidence for claim in asked) and any(len(claim.evidence) > k for claim in asked) == (k == 2)
+    for row, number in enumerate(numbers):
+        texts = [asked[number].text, *(piece.text for piece in asked[number].evidence)][: k + 1]
+        slots = [tokenizer(text, truncation=True, max_length=L)["input_ids"] for text in texts]
+        one = joined.take(np.array([row]))
+        assert one.ids.tolist() == [token for ids in slots for token in ids]
+        assert one.types.tolist() == [slot for slot, ids in enumerate(slots) for _ in ids]
+        assert one.positions.tolist() == [slot * L + place for slot, ids in enumerate(slots) for place in range(len(ids))]
+        ends = np.cumsum([0, *map(len, slots)])[:-1].tolist()
+        assert one.firsts[0].tolist() == ends + [-1] * (k + 1 - len(slots))
+
+
+@pytest.mark.parametrize("k", [2, 5])
+def test_pairs_are_the_tokenizers_own_encodings(tokenizer, asked, k):
+    numbers = np.arange(len(asked))[::-1]
+    joined = claim_slots.Pairs(tokenizer, asked, k).join(numbers, 24)
+    expected = [
+        encoded(tokenizer, asked[number].text, text, 24)
+        for number in numbers
+        for text in ([piece.text for piece in asked[number].evidence[:k]] or [""])
+    ]
+    assert [joined.take(np.array([row])).ids.tolist() for row in range(len(joined.lengths))] == expected
+
+
+@pytest.mark.parametrize("layout", ["ordered", "packed"])
+@pytest.mark.parametrize("head", HEADS)
+def test_micro_batches_hold_every_claim_once_and_keep_the_budget(tokenizer, asked, head, layout):
+    model = new_model(tokenizer, head)
+    read, numbers = verifying.inputs_of(model, asked), np.arange(len(asked))
+    micros = read.laid_out(read.join(numbers, length(head)), numbers, numbers, 160, layout)
+    assert len(micros) > 3 and sorted(torch.cat([micro["labels"] for micro in micros]).tolist()) == numbers.tolist()
+    for micro in micros:
+        flat = micro["input_ids"].flatten()
+        for number, firsts in zip(micro["labels"].tolist(), micro["firsts"].tolist()):
+            claim = asked[number]
+            texts = [piece.text for piece in claim.evidence] or [""]
+            if head in PAIRWISE:
+                expected = [encoded(tokenizer, claim.text, text) for text in texts[:4]]
+            else:
+                slots = [claim.text, *(piece.text for piece in claim.evidence[:4])]
+                expected = [tokenizer(text, truncation=True, max_length=L)["input_ids"] for text in slots]
+            assert [first >= 0 for first in firsts] == [place < len(expected) for place in range(len(firsts))]
+            for first, ids in zip(firsts, expected):
+                assert flat[first : first + len(ids)].tolist() == ids
+        if layout == "ordered":
+            assert micro["input_ids"].numel() <= 160 or len(micro["labels"]) == 1
+    sizes = [micro["input_ids"].shape[1] for micro in micros]
+    assert layout == "packed" or sizes == sorted(sizes, reverse=True)
+
+
+# ------------------------------------------------------------------ models against loops
+
+
+@pytest.mark.parametrize("head", PAIRWISE)
+@given(sizes=st.lists(st.integers(1, 4), min_size=1, max_size=5), seed=st.integers(0, 99))
+def test_pooling_heads_equal_a_loop(head, sizes, seed):
+    torch.manual_seed(seed)
+    layer, pairs = heads.POOLED[head](8, 3), torch.randn(len(sizes), 4, 8)
+    present = torch.arange(4) < torch.tensor(sizes)[:, None]
+    with torch.no_grad():
+        found = layer(pairs, present)
+        for row, size in enumerate(sizes):
+            own = [pairs[row, i] for i in range(size)]
+            if head == "pair_max":
+                pooled = torch.stack([max(vector[dim] for vector in own) for dim in range(8)])
+            else:
+                raw = [torch.exp(layer.weigh.weight[0] @ vector) for vector in own]
+                pooled = sum(weight / sum(raw) * vector for weight, vector in zip(raw, own))
+            torch.testing.assert_close(found[row], layer.layers[-1].weight @ pooled + layer.layers[-1].bias, rtol=0, atol=1e-5)
+        garbage = torch.where(present[..., None], pairs, 1e4)
+        torch.testing.assert_close(layer(garbage, present), found, rtol=0, atol=1e-6)
+
+
+@torch.no_grad()
+def one_by_one(model, tokenizer, asked, head, k):
+    """Log-probabilities from the padded form that the paper describes, or pair by pair, without any of the module's own code."""
+    rows, layer, offset = [], getattr(model, head), 2
+    for claim in asked:
+        pieces = [piece.text for piece in claim.evidence[:k]]
+        if head in PAIRWISE:
+            firsts = []
+            for text in pieces or [""]:
+                ids = torch.tensor([encoded(tokenizer, claim.text, text)])
+                firsts.append(model.backbone(input_ids=ids).last_hidden_state[0, 0])
+            vectors = torch.stack(firsts)
+            weights = layer.weigh(vectors).softmax(0) if head == "pair_weighted" else None
+            pooled = vectors.max(0).values if weights is None else (weights * vectors).sum(0)
+        else:
+            texts = [claim.text, *pieces] + [None] * (k - len(pieces))
+            ids, mask = torch.ones(1, (k + 1) * L, dtype=torch.int64), torch.zeros(1, (k + 1) * L)
+            for slot, text in enumerate(texts):
+                own = tokenizer(text, truncation=True, max_length=L)["input_ids"] if text is not None else []
+                ids[0, slot * L : slot * L + len(own)], mask[0, slot * L : slot * L + len(own)] = torch.tensor(own, dtype=torch.int64), 1
+            given = {"attention_mask": mask, "token_type_ids": torch.arange(k + 1).repeat_interleave(L)[None]}
+            given["position_ids"] = torch.arange((k + 1) * L)[None] + offset
+            slots = model.backbone(input_ids=ids, **given).last_hidden_state[0, ::L]
+            pooled = slots[0] if head == "ie_1" else slots[: 1 + len(pieces)].mean(0)
+        rows.append((layer.layers[-1].weight @ pooled + layer.layers[-1].bias).log_softmax(-1))
+    return torch.stack(rows).numpy()
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_verdicts_equal_a_loop_over_claims(tokenizer, asked, head, monkeypatch):
+    model = sharpened(new_model(tokenizer, head))
+    expected = one_by_one(model, tokenizer, asked, head, 4)
+    assert expected.std(0).min() > 0.01
+    scores = verifying.predict(model.train(), asked, length(head), progress=False)
+    assert model.training
+    assert scores.claim_id.tolist() == [claim.id for claim in asked]
+    assert scores.label.dtype == np.int8 and scores.label.tolist() == [claim.label for claim in asked]
+    columns = scores[["supports", "not_enough_info", "refutes"]]
+    assert (columns.dtypes == np.float32).all() and list(columns) == list(verifying.CLASSES)
+    np.testing.assert_allclose(columns, expected, rtol=0, atol=2e-5)
+    np.testing.assert_allclose(np.exp(columns).sum(axis=1), 1, rtol=1e-5)
+    assert verifying.predictions(scores).tolist() == expected.argmax(1).tolist()
+    monkeypatch.setattr(verifying, "WINDOW", 5)
+    monkeypatch.setattr(verifying, "TOKENS_ON_CPU", 64)
+    again = verifying.predict(model, asked, length(head), progress=False)
+    np.testing.assert_allclose(again[list(verifying.CLASSES)], columns, rtol=0, atol=2e-6)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("head", HEADS)
+def test_missing_evidence_changes_nothing(tokenizer, head):
+    """A claim with two pieces has one verdict, alone or beside claims with four, with empty places for more or without."""
+    short, long = made_up(4, 1, (2, 3)), made_up(4, 2, (4, 5))
+    model = sharpened(new_model(tokenizer, head))
+    alone = verifying.predict(model, short, length(head), progress=False)
+    both = verifying.predict(model, [*long, *short], length(head), progress=False)[4:]
+    narrow = copy.deepcopy(model)
+    narrow.backbone.config.joint = shape(head, 2)
+    tight = verifying.predict(narrow, short, length(head, 2), progress=False)
+    for other in (both, tight):
+        np.testing.assert_allclose(other[list(verifying.CLASSES)], alone[list(verifying.CLASSES)], rtol=0, atol=1e-6)
+    cut = [Claim(claim.id, claim.text, claim.label, claim.evidence[:1]) for claim in short]
+    less = verifying.predict(model, cut, length(head), progress=False)
+    assert np.abs(less[list(verifying.CLASSES)].to_numpy() - alone[list(verifying.CLASSES)].to_numpy()).max() > 1e-3
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenizer, head):
+    asked, found = made_up(12), {}
+    for name, tokens, layout in (("whole", 10**6, "ordered"), ("pieces", 100, "ordered"), ("packed", 200, "packed")):
+        model = sharpened(new_model(tokenizer, head))
+        batches = claim_slots.Batches(verifying.inputs_of(model, asked), 1, 12, length(head), tokens, layout=layout)
+        batch, total = batches[0], 0
+        assert (len(batch["micro"]) == 1) == (name == "whole") and batch["examples"] == 12
+        for micro in batch["micro"]:
+            loss, _ = trainer.micro_loss(model(micro), micro, batch)
+            loss.backward()
+            total += loss.item()
+        found[name] = total, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
+    for name in ("pieces", "packed"):
+        assert found[name][0] == pytest.approx(found["whole"][0], rel=1e-5)
+        for key, gradient in found["whole"][1].items():
+            torch.testing.assert_close(found[name][1][key], gradient, rtol=1e-3, atol=1e-5, msg=key)
+
+
+def test_every_epoch_visits_every_claim_once_in_another_order(tokenizer, asked):
+    read = claim_slots.Slots(tokenizer, asked, 4)
+    read.labels = np.arange(len(asked))  # the numbers of the claims
+    batches = claim_slots.Batches(read, 2, 7, 5 * L, seed=1)
+    seen = [torch.cat([micro["labels"] for micro in batches[step]["micro"]]).tolist() for step in range(len(batches))]
+    epochs = [[number for step in seen[start : start + 4] for number in step] for start in (0, 4)]
+    assert len(seen) == 8 and all(sorted(epoch) == list(range(24)) for epoch in epochs) and sorted(seen[0]) != sorted(seen[4])
+    assert batches[2]["tokens"] == sum(int(micro["attention_mask"].sum()) for micro in batches[2]["micro"])
+    other = claim_slots.Batches(read, 2, 7, 5 * L, seed=2)
+    assert sorted(other[0]["micro"][0]["labels"].tolist()) != sorted(batches[0]["micro"][0]["labels"].tolist())
+
+
+# ------------------------------------------------------------------ learning
+
+
+def learnable(count, seed):
+    """The verdict hangs on one word in one piece of evidence, wherever that stands; the claim says nothing."""
+    draw, made = np.random.default_rng(seed), []
+    for n in range(count):
+        label, size = int(draw.integers(3)), int(draw.integers(1, 4))
+        texts = [" ".join(draw.choice(WORDS[3:9], 2)) for _ in range(size)]
+        texts[draw.integers(size)] += f" {WORDS[label]}"
+        made.append(
+            Claim(str(n), " ".join(draw.choice(WORDS[3:9], 3)), label, tuple(Evidence("t", i, text) for i, text in enumerate(texts)))
+        )
+    return Claims(made)
+
+
+def trained(model, head, folder, train, epochs=4, stopped=None, **options):
+    batches = claim_slots.Batches(verifying.inputs_of(model, train), epochs, 32, length(head), 2048)
+    batches = batches if stopped is None else Stopping(batches, stopped)
+    return training.train(model, batches, folder, **{"peak_lr": 4e-3, **USUAL, **options})
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_an_easy_rule_is_learnt(tokenizer, head, tmp_path):
+    model, train, dev = new_model(tokenizer, head), learnable(320, 0), learnable(60, 1)
+    evaluate = lambda model: verifying.measured(verifying.predict(model, dev, length(head), progress=False))
+    before = evaluate(model)["label_accuracy"]
+    stopping = {"evaluate": evaluate, "evaluate_every": 10, "best_metric": "label_accuracy", "patience": 9}
+    history = trained(model, head, tmp_path, train, **stopping)
+    after = evaluate(model)
+    assert before < 0.6 < 0.9 < after["label_accuracy"] and after["f1_refutes"] > 0.9
+    assert history["best"]["label_accuracy"] == after["label_accuracy"]
+
+
+def test_a_stopped_training_goes_on_to_the_same_weights(tokenizer, tmp_path):
+    train, found = learnable(40, 0), []
+    for name, stop in (("whole", None), ("stopped", 2)):
+        model = new_model(tokenizer, "pair_weighted")
+        if stop:
+            with pytest.raises(KeyboardInterrupt):
+                trained(model, "pair_weighted", tmp_path / name, train, 2, stop, save_every=1)
+            model = new_model(tokenizer, "pair_weighted", seed=5)  # its own weights come from the checkpoint
+        trained(model, "pair_weighted", tmp_path / name, train, 2, save_every=1)
+        found.append(b"".join(p.detach().numpy().tobytes() for p in model.parameters()))
+    assert found[0] == found[1]
+
+
+# ------------------------------------------------------------------ save, load, start
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_saved_and_loaded_it_gives_the_same_verdicts(tokenizer, asked, head, tmp_path):
+    model = sharpened(new_model(tokenizer, head))
+    expected = verifying.predict(model, asked, length(head), progress=False)
+    model.save(tmp_path / "model")
+    for again in (
+        loading.load(tmp_path / "model"),
+        loading.start_from(tmp_path / "model", tokenizer, length(head), seed=7, joint=shape(head)),
+    ):
+        assert again.HEADS[0] == head and not again.fresh
+        pd.testing.assert_frame_equal(verifying.predict(again, asked, length(head), progress=False), expected)
+    anew = loading.start_from(tmp_path / "model", tokenizer, length(head), seed=7, keep_head=False, joint=shape(head))
+    assert anew.fresh == (head,)
+    assert not np.allclose(verifying.predict(anew, asked, length(head), progress=False).supports, expected.supports, atol=1e-3)
+    with pytest.raises(ValueError, match="one label for a claim"):
+        rankers.load_ranker(tmp_path / "model")
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_it_starts_from_the_backbone_of_a_joint_pre_training(tokenizer, head, tmp_path):
+    plain = new_model(tokenizer, "ie_1")
+    before = joint.over(
+        loading.from_config(
+            plain.backbone.config.__class__(**{**plain.backbone.config.to_dict(), "type_vocab_size": 1}), tokenizer, 3, mlm=False
+        ),
+        joint.shape(True, "ie_k", 4, 5 * L, "linear", "absolute"),
+    )
+    before.save(tmp_path / "model")
+    model = loading.start_from(tmp_path / "model", tokenizer, length(head), joint=shape(head))
+    assert model.fresh == (head,) and model.shape == shape(head)
+    kept, now = before.backbone.state_dict(), model.backbone.state_dict()
+    assert kept.keys() == now.keys() and all(torch.equal(kept[name], now[name]) for name in kept)
+    assert verifying.predict(model, made_up(3), length(head), progress=False).shape == (3, 5)
+
+
+def test_token_types_are_for_slots_alone(tokenizer):
+    types = {head: new_model(tokenizer, head).backbone.config.type_vocab_size for head in HEADS}
+    assert types == {"ie_1": 5, "ae_1": 5, "pair_max": 1, "pair_weighted": 1}
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_parameters_are_counted_by_hand(tokenizer, head):
+    table = joint.parameters(new_model(tokenizer, head), papers.read("joint_inference")["parameters"]).set_index("part")
+    assert table.parameters["of these token types"] == 32 * (5 if head in HEADS[:2] else 1)
+    assert table.parameters[f"head {head}"] == 3 * 32 + 3 + 32 * (head == "pair_weighted")
+    assert table.parameters["backbone"] == sum(p.numel() for p in new_model(tokenizer, head).backbone.parameters())
+    ours = 50265 * 768 + 514 * 768 + 768 + 2 * 768 + 12 * (4 * (768**2 + 768) + 2 * 768 * 3072 + 3072 + 768 + 4 * 768)
+    assert table.parameters["RoBERTa-Base"] == ours  # without pooler and head
+    assert table.parameters["joint RoBERTa-Base, AEk"] == ours + 10 * 768
+
+
+# ------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("ie_2", 5, 96, "linear", "absolute"), r"head: one of ie_k, ae_k, ie_1, ae_1, pair_max, pair_weighted expected, got 'ie_2'"),
+        (("ie_1", 5, 97, "linear", "absolute"), "max_tokens: a multiple of the 6 slots"),
+        (("pair_max", 5, 64, "linear", None), "head_form: only joint models have one .*got 'linear'"),
+        (("pair_weighted", 5, 64, None, "skipping"), "positions: only joint models have one .*got 'skipping'"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(given, message):
+    with pytest.raises(ValueError, match=message):
+        joint.shape(True, *given, classes=3)
+
+
+def test_what_cannot_be_verified_is_refused(tokenizer):
+    model = new_model(tokenizer, "ie_1")
+    with pytest.raises(ValueError, match="expected claims to verify, got none"):
+        verifying.predict(model, [], 80)
+    with pytest.raises(ValueError, match="max_tokens: a multiple of the 5 slots of a claim and its evidence expected, got 81"):
+        verifying.predict(model, made_up(3), 81)
+    pair = loading.tiny(tokenizer, mlm=False)
+    with pytest.raises(ValueError, match="expected a model of 3 verdicts.*got one with the head pair"):
+        verifying.predict(pair, made_up(3), 80)
+    with pytest.raises(ValueError, match="expected a model of 3 verdicts.*got one with the head ie_k"):
+        verifying.predict(joint.over(pair, joint.shape(True, "ie_k", 4, 80, "linear", "absolute")), made_up(3), 80)
+    with pytest.raises(ValueError, match="inputs with `firsts` expected, got none"):
+        model({"input_ids": torch.ones(1, 4, dtype=torch.int64)})
+    with pytest.raises(ValueError, match="row 0: a label is a class from 0 to 2, got -1"):
+        verifying.measured(verifying.predict(model, made_up(3, blind=True), 80, progress=False))
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+def table_of(labels, guesses, best=0.8):
+    scores = np.full((len(labels), 3), (1 - best) / 2)
+    scores[np.arange(len(labels)), guesses] = best
+    rows = {"claim_id": [str(n) for n in range(len(labels))], "label": np.array(labels, np.int8)}
+    return pd.DataFrame(rows | dict(zip(verifying.CLASSES, np.log(scores).astype(np.float32).T)))
+
+
+def test_measures_by_hand():
+    scores = table_of([0, 0, 1, 2, 2], [0, 1, 1, 2, 0])
+    found = verifying.measured(scores)
+    assert found["label_accuracy"] == 0.6 and found["f1_supports"] == 0.5 and found["claims"] == 5
+    assert verifying.per_claim(scores).to_dict("list") == {"question_id": list("01234"), "label_accuracy": [1.0, 0.0, 1.0, 1.0, 0.0]}
+    train, dev = ([Claim(str(n), "text", label, ()) for n, label in enumerate(labels)] for labels in ([1, 1, 2, 0], [0, 0, 0, 1]))
+    assert verifying.majority(train, dev)["label_accuracy"] == 0.25
+    assert verifying.majority(dev, train)["f1_supports"] == pytest.approx(2 / 5)
+
+
+def test_sides_are_counted():
+    beyond = {"evidence beyond the first 5": {"claims": 0, "evidence": 3}}
+    sides = {"train": Claims(made_up(9), beyond), "dev": made_up(5, 1), "test": made_up(7, 2, blind=True)}
+    table = verifying.counted(sides)
+    assert table.loc["test", "label not known"] == 7 and table.loc["train", list(LABELS)].sum() == 9
+    pieces = sum(len(claim.evidence) for claim in sides["train"])
+    assert table.loc["train", ["evidence, read", "evidence, kept"]].tolist() == [pieces + 3, pieces]
+    assert table.loc["train", "dropped"] == "evidence beyond the first 5" and table.loc["dev", "dropped"] == ""
+    assert verifying.measurable(sides) == ["dev"]
+    assert verifying.measurable(sides | {"test": made_up(7)}) == ["dev", "test"]
+    assert verifying.measurable(sides | {"test": Claims()}) == ["dev"]
+
+
+def test_the_confusion_matrix_is_drawn():
+    figure = plots.confusion_plot(table_of([0, 0, 0, 1], [0, 0, 1, 1]))
+    axis, bar = figure.axes
+    assert (axis.get_xlabel(), axis.get_ylabel(), bar.get_ylabel()) == ("predicted", "label", "share of the label's claims")
+    assert [text.get_text() for text in axis.get_xticklabels()] == [text.get_text() for text in axis.get_yticklabels()] == list(LABELS)
+    assert [text.get_text() for text in axis.texts] == ["2", "1", "0", "0", "1", "0", "0", "0", "0"]
+    assert axis.collections[0].get_array().flatten().tolist() == pytest.approx([2 / 3, 1 / 3, 0, 0, 1, 0, 0, 0, 0])
+
+
+def test_claims_are_shown_escaped():
+    evidence = (Evidence("T", 0, "T. <script>alert(1)</script>"), Evidence("T", 1, "T. & more"))
+    asked = [Claim(str(n), f"claim <b>{n}</b>", n % 3, evidence if n % 2 else ()) for n in range(6)]
+    html = lists.verdicts(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 1, 2, 0]), 2)
+    root = ET.fromstring(f"<body>{html}</body>")
+    assert {node.tag for node in root.iter()} == {"body", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+    captions = ["".join(node.itertext()) for node in root.iter("caption")]
+    assert len(captions) == 4 and sum("✓ right" in text for text in captions) == sum("✗ wrong" in text for text in captions) == 2
+    for caption in captions:
+        number = int(caption[len("claim <b>")])
+        assert f"Label: {LABELS[number % 3]}. Verdict: {LABELS[(number + (number > 2)) % 3]}, probability 0.80" in caption
+        assert ("✓" in caption) == (number < 3)
+    cells = ["".join(node.itertext()) for node in root.iter("td")]
+    assert "T. <script>alert(1)</script>" in cells or "no evidence" in cells
+    assert lists.verdicts(asked, table_of([0, 1, 2, 0, 1, 2], [0, 1, 2, 0, 1, 2]), 1).count("<table") == 1
+
+
+# ------------------------------------------------------------------ the notebook
+
+
+def write_data(folder, blind=False, test=True):
+    folder.mkdir()
+    sides = {"train": learnable(30, 0), "dev": learnable(12, 1)} | ({"test": learnable(9, 2)} if test else {})
+    for side, found in sides.items():
+        rows = []
+        for claim in found:
+            label = {} if blind and side == "test" else {"label": LABELS[claim.label]}
+            pieces = [[piece.title, piece.sentence, piece.text, 0.5] for piece in claim.evidence]
+            rows.append(json.dumps({"id": int(claim.id), "claim": claim.text, **label, "evidence": pieces}))
+        (folder / f"{side}.jsonl").write_text("\n".join(rows) + "\n")
+    return folder
+
+
+def run_notebook(given):
+    """The cells of the notebook, one after the other."""
+    notebook, names = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8")), {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+            names |= given if cell["metadata"].get("tags") else {}
+    return names
+
+
+SMALL = {"model": "tiny", "max_tokens": 96, "epochs": 1, "batch_size": 8, "warmup_steps": 1}
+
+
+@pytest.fixture
+def own_tokenizer(monkeypatch, tokenizer):
+    monkeypatch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
+
+
+@pytest.mark.parametrize(("blind", "test"), [(False, True), (True, True), (False, False)])
+def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, test):
+    data = write_data(tmp_path / "mine", blind, test)
+    names = run_notebook({**SMALL, "dataset": str(data), "runs_dir": str(tmp_path / "runs"), "patience": 3})
+    folder, reported = names["run"].folder, "test" if test and not blind else "dev"
+    record = rundir.read_record(folder)
+    scores = {name: pd.read_parquet(folder / f"{name}.parquet") for name in ("scores", "scores_dev", "per_question")}
+    assert list(scores["scores"]) == ["claim_id", "label", "supports", "not_enough_info", "refutes"]
+    assert len(scores["scores"]) == (9 if test else 12) and set(scores["scores"].label) <= {-1, 0, 1, 2}
+    assert list(record["metrics"]) == (["dev", "test"] if reported == "test" else ["dev"])
+    assert record["metrics"]["dev"] == metrics.verification(scores["scores_dev"].label, verifying.predictions(scores["scores_dev"]))
+    mean = scores["per_question"].label_accuracy.mean()
+    assert list(scores["per_question"]) == ["question_id", "label_accuracy"]
+    assert mean == pytest.approx(record["metrics"][reported]["label_accuracy"])
+    assert record["baselines"]["majority"]["claims"] == len(scores["per_question"])
+    cosines = record["figures"]["slot_cosines"]
+    assert cosines["pooling"] == "mean" and [len(cosines[name]) for name in ("first", "mean")] == [3, 3]  # after the embeddings, 2 layers
+    assert record["figures"]["examples"] == 30 and record["figures"]["best"]["label_accuracy"] == record["metrics"]["dev"]["label_accuracy"]
+    assert str(tmp_path) not in (folder / "record.json").read_text() and record["settings"]["dataset"] == "own:mine"
+    assert (folder / "leaderboard.jsonl").is_file() == (blind and test)
+    if blind:
+        lines = [json.loads(line) for line in (folder / "leaderboard.jsonl").read_text().splitlines()]
+        expected = [LABELS[label] for label in verifying.predictions(scores["scores"])]
+        assert [line["predicted_label"] for line in lines] == expected and [line["id"] for line in lines] == list(range(9))
+    again = loading.load(folder / "model")
+    pd.testing.assert_frame_equal(verifying.predict(again, names["sides"]["dev"], 96, progress=False), scores["scores_dev"])
+
+
+@pytest.fixture(scope="module")
+def saved(tokenizer, tmp_path_factory):
+    """A folder with a model that has a head of three classes."""
+    return sharpened(new_model(tokenizer, "ie_1", k=5, pooling="mean")).save(tmp_path_factory.mktemp("saved") / "model")
+
+
+@pytest.fixture(scope="module")
+def opened(tokenizer, saved, tmp_path_factory):
+    """What the notebook does with some parameters, without the training: its verdicts, batches, and what `train` was given."""
+    folder, known = tmp_path_factory.mktemp("options"), {}
+    data = write_data(folder / "mine")
+    other = write_data(folder / "other", test=False)
+
+    def asked(**given):
+        given = {**SMALL, "dataset": data, "model": saved, **given}
+        given["dataset"] = str({"other": other}.get(given["dataset"], given["dataset"]))
+        key = json.dumps(given, default=str)
+        if key not in known:
+            with pytest.MonkeyPatch.context() as patch:
+                seen = {}
+                patch.setattr(tokenizers, "tokenizer_for", lambda model, source, folder: tokenizer)
+                patch.setattr(loop, "train", lambda model, batches, folder, **options: seen.update(options) or NOTHING)
+                patch.setattr(plots, "confusion_plot", lambda scores: None)
+                patch.setattr("aslab.show.plots.training_curves", lambda logs: None)
+                given = {name: str(value) if name == "model" else value for name, value in given.items()}
+                names = run_notebook({**given, "runs_dir": str(folder / "runs")})
+            seen = {name: value for name, value in seen.items() if name != "evaluate"}
+            first = names["batches"][0]
+            micro = [tuple(one["input_ids"].shape) for one in first["micro"]]
+            known[key] = {
+                "train": {name: value for name, value in seen.items() if name not in ("evaluate_every", "save_every", "log_every")},
+                "steps": len(names["batches"]),
+                "first step": (first["examples"], first["tokens"]),
+                "micro": micro,
+                "verdicts": names["scores"]["dev"][list(verifying.CLASSES)].round(4).values.tolist(),
+                "claims": {side: len(found) for side, found in names["sides"].items()},
+                "folder": names["run"].folder.name,
+            }
+        return known[key]
+
+    return asked
+
+
+NOTHING = {"steps": 4, "tokens": 0, "seconds": 0.0, "best": None}
+CHANGES = {
+    "dataset": ({"dataset": "other"}, {"claims"}),
+    "model": ({"model": "tiny"}, {"verdicts"}),
+    "head": ({"head": "ae_1"}, {"verdicts"}),
+    "head, pairwise": ({"head": "pair_max", "max_tokens": 32}, {"verdicts", "micro"}),
+    "head, weights": ({"head": "pair_weighted", "max_tokens": 32}, {"verdicts", "micro"}),
+    "k": ({"k": 2}, {"verdicts", "first step"}),
+    "keep_head": ({"keep_head": False}, {"verdicts"}),
+    "head_form": ({"head_form": "released", "keep_head": False, "model": "tiny"}, {"verdicts"}),
+    "positions": ({"positions": "skipping"}, {"verdicts"}),
+    "slot_pooling": ({"slot_pooling": "first", "keep_head": False}, {"verdicts"}),
+    "slot_init": ({"slot_init": 1.0, "model": "tiny"}, {"verdicts"}),
+    "max_tokens": ({"max_tokens": 30}, {"verdicts", "first step"}),
+    "epochs": ({"epochs": 3}, {"steps"}),
+    "batch_size": ({"batch_size": 16}, {"steps", "first step"}),
+    "peak_lr": ({"peak_lr": 0.25}, {"train"}),
+    "warmup_steps": ({"warmup_steps": 9}, {"train"}),
+    "weight_decay": ({"weight_decay": 0.5}, {"train"}),
+    "patience": ({"patience": 2}, {"train"}),
+    "precision": ({"precision": "fp32"}, {"train"}),
+    "micro_tokens": ({"micro_tokens": 100}, {"micro"}),
+    "claim_limit": ({"claim_limit": 5}, {"claims", "verdicts"}),
+    "seed": ({"seed": 1}, {"train", "first step"}),
+    "rung": ({"rung": "small"}, {"train"}),
+}
+
+
+@pytest.mark.parametrize("option", CHANGES)
+def test_every_option_changes_what_it_should(opened, option):
+    given, changed = CHANGES[option]
+    before, after = opened(**({"model": "tiny"} if option in ("head_form", "slot_init") else {})), opened(**given)
+    assert after["folder"] != before["folder"]
+    assert all(after[name] != before[name] for name in changed), {name: after[name] for name in changed}
+    if option == "micro_tokens":
+        assert after["verdicts"] == before["verdicts"]
+    assert not (set(after["train"]) ^ set(before["train"]))
+
+
+def test_every_parameter_is_explained_used_and_set_by_its_rung():
+    notebook = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
+    code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
+    given, budget = runs.parameters("verify_claims"), parameters._rungs()["verify_claims"]
+    for parameter in given.values():
+        assert len(parameter.help) >= 8 and (parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
+        assert parameter.name in {option.split(",")[0] for option in CHANGES} | {"runs_dir"}
+    assert set(budget) <= set(given) and all(given[name].default is None for name in budget)
+    for rung in given["rung"].choices:
+        for head in HEADS:
+            chosen = runs.settings("verify_claims", {"rung": rung, "head": head})
+            runs.check("verify_claims", chosen)
+            slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"]}
+            made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
+            assert made["head"] == head
+    paper = runs.settings("verify_claims", {"rung": "paper"})
+    printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
+    assert {name: paper[name] for name in printed} == printed
+
+
+def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
+    data = write_data(tmp_path / "mine")
+    before = runs.identity("verify_claims", {"dataset": str(data)})
+    assert before["inputs"]["dataset"] == claims.fingerprint(data)
+    assert before["name"].startswith("verify_claims-mine-")
+    assert runs._fingerprints("finetune")["dataset"] is answers.fingerprint
+    with (data / "dev.jsonl").open("a") as file:
+        file.write('{"id": 99, "claim": "more", "label": "REFUTES", "evidence": []}\n')
+    assert runs.identity("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]
+    with pytest.raises(ValueError, match="head of verify_claims is one of ie_1, ae_1, pair_max, pair_weighted; got 'ie_k'"):
+        runs.identity("verify_claims", {"dataset": str(data), "head": "ie_k"})
+
+
+@pytest.mark.mirror
+def test_the_majority_of_climate_fever(mirror):
+    sides = claims.load_claims("climate_fever")
+    assert verifying.measurable(sides) == ["dev"]
+    assert verifying.majority(sides["train"], sides["dev"])["label_accuracy"] == 107 / 200

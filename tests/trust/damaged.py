@@ -1,0 +1,79 @@
+"""Files of an index, a checkpoint, scores, a record, vectors and a model that were cut short or have a flipped bit."""
+
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pandas as pd
+from tqdm.auto import tqdm
+
+from aslab import runs
+from asutil import corpus
+from asutil.corpus import tokenizers
+from asutil.io import checkpoints, disk, rundir
+from asutil.models import loading
+from asutil.tasks import vectors
+from asutil.training import trainer
+from tests.trust import must, saves
+
+BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
+HASHES = re.compile(r"[0-9a-f]{16}.*[0-9a-f]{16}|[\d,]+ bytes expected, got [\d,]+", re.S)
+
+
+def check(full: bool, seed: int, folder: Path) -> dict:
+    """How many damaged files were refused, all of them; every flip in a file with a known hash with both values."""
+    draw, tried, both = random.Random(seed), 0, 0
+    for name, read, files in _all_of(folder / "damaged"):
+        for path in tqdm(files, desc=f"damaged {name}", unit=" files", dynamic_ncols=True):
+            whole = path.read_bytes()
+            for _ in range(20 if full else 4):
+                for kind, content in (("cut short", whole[: draw.randrange(len(whole))]), ("flipped", _flipped(whole, draw))):
+                    path.write_bytes(content)
+                    message = _refused(read, f"{name}: {path.name} {kind}", path)
+                    tried, both = tried + 1, both + bool(HASHES.search(message))
+            path.write_bytes(whole)
+        read()
+    return {"damaged_files": tried, "with_both_values": both}
+
+
+def _flipped(content: bytes, draw: random.Random) -> bytes:
+    """One bit is another one, not of white space, which says nothing in JSON."""
+    places = [place for place in draw.sample(range(len(content)), min(50, len(content))) if not content[place : place + 1].isspace()]
+    return content[: places[0]] + bytes([content[places[0]] ^ 1]) + content[places[0] + 1 :]
+
+
+def _refused(read: Callable, what: str, path: Path) -> str:
+    """The message with which something damaged was refused. Raises: Broken where it was read, or refused without its name."""
+    try:
+        found = read()
+    except (ValueError, OSError) as error:
+        must(path.name in str(error) or path.parent.name in str(error), f"{what}: refused without its name: {error}")
+        return str(error)
+    must(False, f"{what}: it was read all the same: {str(found)[:80]}")
+
+
+def _all_of(folder: Path):
+    """(name, how it is read, its files) of each kind."""
+    folder.mkdir()
+    tokenizer = tokenizers.train_tokenizer(saves.TEXTS, vocab_size=300)
+    index = corpus.build(saves.TEXTS, tokenizer, folder / "index").folder
+    yield "index", lambda: corpus.Corpus.open(index), [*index.glob("*.npy"), index / "corpus.json"]
+    vectors.embed(saves.Lengths(), saves.TEXTS, folder / "vectors", progress=False)
+    yield "vectors", lambda: vectors.Vectors.open(folder / "vectors", verify=True), sorted((folder / "vectors").iterdir())
+    save = saves.checkpoints(tokenizer)
+    save.prepare(folder / "checkpoint")
+    (newest,) = (folder / "checkpoint" / "run" / "checkpoints").glob("checkpoint-*")
+
+    def whole() -> None:
+        if damage := trainer.found_damaged(newest):
+            raise ValueError(damage)
+
+    yield "checkpoint", whole, sorted(newest.iterdir())
+    run = folder / "finetune-made-up-0123456789ab"
+    loading.tiny(tokenizer, seed=1).save(run / "model")
+    pd.DataFrame({"question_id": ["a"] * 9, "score": range(9)}).to_parquet(run / "scores.parquet")
+    disk.write_json(run / "record.json", {"name": run.name, "metrics": {"test": {"map": 0.5}}, **runs.hashes(run)})
+    yield "record", lambda: rundir.read_record(run), [run / "record.json"]
+    yield "scores", lambda: rundir.read_table(run), [run / "scores.parquet"]
+    yield "weights", lambda: checkpoints.source(run), sorted((run / "model").glob("*.safetensors"))

@@ -1,0 +1,302 @@
+"""The book says what the records say: built twice from the same files, every number counted again, runs that failed, pages gone stale.
+
+Numbers are read off the built pages and compared with `traced`, `traced_gains` and `traced_blocks`, which know the records and
+nothing of `asutil`.
+"""
+
+import itertools
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+from bs4 import BeautifulSoup, Tag
+from tqdm.auto import tqdm
+
+from asutil.io import disk
+
+from . import Broken, must, plots, traced, traced_blocks, traced_gains, traced_plots
+
+ROOT = Path(__file__).resolve().parents[2]
+COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "results")
+GENERATED = shutil.ignore_patterns("_build", "runs", "__pycache__", ".ipynb_checkpoints")
+TRACED = {
+    "asked": traced_blocks.asked,
+    "benchmarks": traced_blocks.benchmarks,
+    "claim-verdicts": traced_blocks.claim_verdicts,
+    "claims": traced.claims,
+    "costs": lambda root, _: traced_blocks.trained(root),
+    "evidence-chance": traced_blocks.evidence_chance,
+    "evidence-left-out": traced_blocks.evidence_left_out,
+    "evidence-near": traced_blocks.evidence_near,
+    "evidence-nearest": traced_blocks.nearest,
+    "examples": traced_blocks.examples,
+    "growth": traced_blocks.growth,
+    "latency": traced_blocks.latency,
+    "limits": traced_gains.limits,
+    "orderings": traced.orderings,
+    "overlap": traced_blocks.overlap,
+    "pca": traced_blocks.components,
+    "rank-moves": traced_blocks.rank_moves,
+    "readouts": traced_blocks.readouts,
+    "results": traced.results,
+    "slot-cosines": traced_blocks.slot_cosines,
+    "t-tests": traced.t_tests,
+    "trust": traced_blocks.trust,
+    "two-tests": traced.two_tests,
+    "verdicts": traced.verdicts,
+}
+PLOTS = {  # beside what is said below them: how they are read, and what they must draw
+    "growth": (plots.lines, traced_plots.growth),
+    "latency": (plots.lines, traced_plots.latency),
+    "pca": (plots.marks, traced_plots.components),
+    "slot-cosines": (plots.lines, traced_plots.slot_cosines),
+}
+DRAWN = {"gains": traced_gains.gains, "own-gains": traced_gains.own_gains}
+NOT_RUN = ("laptop", "runs")  # runs of this machine alone: a copy has none
+NO_RESULTS = ("commands", "costs", "counts", "datasets")  # data, plans (but for what was measured), and what to type
+COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
+
+
+# ------------------------------------------------------------------ builds
+
+
+def copied(root: Path) -> Path:
+    for name in COPIED:
+        shutil.copytree(ROOT / name, root / name, ignore=GENERATED)
+    return root
+
+
+def build(*roots: Path) -> None:
+    """Builds books side by side, without data. Raises: Broken where one does not build."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
+    command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", "book/"]
+    started = []
+    for root in roots:
+        with (root / "build.log").open("w") as log:
+            own = environment | {"PYTHONPATH": str(root)}
+            started.append(subprocess.Popen(command, cwd=root, env=own, stdout=log, stderr=subprocess.STDOUT))
+    for root, process in zip(roots, started):
+        must(process.wait() == 0, f"the book builds: {(root / 'build.log').read_text('utf-8')[-2000:]}")
+
+
+def html_of(root: Path) -> Path:
+    return root / "book" / "_build" / "html"
+
+
+def same(one: Path, other: Path) -> int:
+    """How many files two builds have in common, all of them. Raises: Broken for a file that differs."""
+    each = [{path.relative_to(html): path.read_bytes() for path in html.rglob("*") if path.is_file()} for html in (one, other)]
+    apart = sorted(str(name) for name in each[0].keys() | each[1].keys() if each[0].get(name) != each[1].get(name))
+    must(not apart, f"two builds are equal byte for byte: {apart[:9]} differ")
+    return len(each[0])
+
+
+def versionless(page: Path) -> str:
+    return re.sub(r"\?v=\w+", "", page.read_text("utf-8"))
+
+
+def same_pages(one: Path, other: Path) -> None:
+    """Pages that were rebuilt are those of a new build, but for the versions of style sheets, which a first build does not know.
+
+    Raises: Broken for a page that differs.
+    """
+    each = [{path.relative_to(html): versionless(path) for path in html.rglob("*.html")} for html in (one, other)]
+    apart = sorted(str(name) for name in each[0].keys() | each[1].keys() if each[0].get(name) != each[1].get(name))
+    must(not apart, f"pages that are rebuilt are those of a new build: {apart[:9]} differ")
+
+
+# ------------------------------------------------------------------ numbers on pages
+
+
+def traced_pages(root: Path) -> dict[str, int]:
+    """Page -> how many numbers on it were counted again. Raises: Broken for one that is not what the records give."""
+    found = {}
+    for path in sorted(html_of(root).rglob("*.html")):
+        page = BeautifulSoup(path.read_text("utf-8"), "html.parser")
+        blocks = page.select("[data-as2]")
+        numbers = sum(traced_block(root, path.name, block) for block in blocks)
+        if numbers:
+            none_typed(root / "book" / path.relative_to(html_of(root)).with_suffix(".md"), blocks)
+            found[path.relative_to(html_of(root)).as_posix()] = numbers
+    papers = {f"papers/{path.stem}.html" for path in (root / "experiments").glob("*.yml")}
+    must(papers <= found.keys(), f"every paper's page has results that can be traced: {sorted(papers - found.keys())} have none")
+    return found
+
+
+def none_typed(source: Path, blocks: list[Tag]) -> None:
+    """Raises: Broken where a figure of three digits or more that a page shows also stands in its own text, where it would go stale."""
+    text = re.sub(r"```.*?```", "", source.read_text("utf-8"), flags=re.DOTALL)
+    typed = {number for number in COUNTED.findall(text) if re.fullmatch(r"\d{2,}\.\d+|\d\.\d{2,}", number)}
+    both = typed & {number for block in blocks for number in COUNTED.findall(block.get_text(" "))}
+    must(not both, f"no result is typed into a page: {source.name} says {sorted(both)}")
+
+
+def traced_block(root: Path, page: str, block: Tag) -> int:
+    """How many numbers a directive shows. Raises: Broken for a line that is not the one that the records give."""
+    name, *arguments = block["data-as2"].split()
+    where = f"{page}, {block['data-as2']}"
+    must(name in {*TRACED, *DRAWN, *NOT_RUN, *NO_RESULTS}, f"{where}: nothing says what its numbers come from")
+    if name in DRAWN:
+        return drawn_as_expected(where, plots.differences(block), DRAWN[name](root, *arguments))
+    if name in NO_RESULTS and arguments != ["measured"]:
+        return 0
+    shown, known = list(lines(block)), known_numbers(root, arguments)
+    strange = [caption for caption in captions(block) if not set(COUNTED.findall(caption)) <= known]
+    must(not strange, f"{where}: {strange} stands above a table, and in no file of the paper")
+    if name in NOT_RUN:
+        figures = [line for line in shown if any(map(COUNTED.search, line[1:]))]
+        must(not figures, f"{where}: no run has finished, and it shows {figures[:3]}")
+        return 0
+    for number, (said, told) in enumerate(itertools.zip_longest(shown, TRACED[name](root, *arguments)), 1):
+        fits = told <= said if isinstance(said, Counter) else told == said  # beside the counts of a figure stand the labels of its axes
+        must(fits, f"{where}, line {number}: the page says {said}, the records {told}")
+    counted = sum(len(COUNTED.findall(" ".join([line] if isinstance(line, str) else line))) for line in shown)
+    if name in PLOTS:
+        read, expected = PLOTS[name]
+        counted += plotted_as_expected(where, read(block), list(expected(root, *arguments)))
+    return counted
+
+
+def known_numbers(root: Path, arguments: list[str]) -> set[str]:
+    """Numbers that may stand above a table: those of the paper's file, which say where it prints what, a level of 95 %, and class 1."""
+    file = root / "experiments" / f"{arguments[0] if arguments else ''}.yml"
+    return {"1", "95", *(COUNTED.findall(file.read_text("utf-8")) if file.is_file() else ())}
+
+
+def captions(block: Tag) -> list[str]:
+    return [text_of(caption) for caption in block.find_all("caption") if not counted(caption)]
+
+
+def counted(caption: Tag) -> bool:
+    """Whether a caption has figures that follow from records: those of ranked lists, and the counts above tables of many tests."""
+    return (
+        "as2-beside" in caption.parent["class"] or caption.find_parent(attrs={"data-as2": re.compile("^(orderings|t-tests)")}) is not None
+    )
+
+
+def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
+    """What a block says: its sentences, and the cells of each line of its tables; of a figure of moved ranks also the counts in it."""
+    for element in block.find_all(["p", "caption", "figcaption", "tr"]):
+        if element.name == "tr" and not element.find_parent("thead"):
+            yield [text_of(cell) for cell in element.find_all(["td", "th"])]
+        elif element.name == "figcaption" or (element.name == "caption" and counted(element)):
+            yield text_of(element)
+            if block["data-as2"].startswith("rank-moves"):
+                yield Counter(text.get_text() for text in element.parent.find_all("text") if text.get_text().isdigit())
+        elif element.name == "p" and "as2-note" not in element.get("class", ()):
+            said = text_of(element).split(" The texts are not at hand", 1)[0]
+            if not said.startswith("The text of this data set is not at hand"):
+                yield said
+
+
+def text_of(tag: Tag) -> str:
+    """The words of an element; a mark with the last part of its title, where its p-value is."""
+    marks = [f"{mark.get_text()} {mark['title'].rsplit(': ', 1)[-1]}" for mark in tag.find_all("abbr")]
+    texts = [text if text.find_parent("abbr") is None else marks.pop(0) for text in tag.find_all(string=True)]
+    return " ".join(" ".join(texts).split())
+
+
+# ------------------------------------------------------------------ plots
+
+
+def drawn_as_expected(where: str, shown: dict[str, list], expected: dict[str, list]) -> int:
+    for what, values in expected.items():
+        fits = np.shape(values) == np.shape(shown[what]) and np.allclose(values, shown[what], atol=0.01)
+        must(fits, f"{where}: {what} are drawn at {shown[what]}, the records give {values}")
+    return sum(np.size(values) for values in shown.values())
+
+
+def plotted_as_expected(where: str, shown: plots.Drawn, expected: plots.Drawn) -> int:
+    """How many coordinates the panels of plots draw, all as the records give them, in their order and with their names."""
+    said, told = ([words for words, _ in panels] for panels in (shown, expected))
+    must(said == told, f"{where}: the panels say {said}, the records {told}")
+    for (words, found), (_, known) in zip(shown, expected):
+        names, others = ([name for name, _ in one] for one in (found, known))
+        must(names == others, f"{where}, {words[-1]}: {names} are drawn, the records give {others}")
+        for (name, points), (_, places) in zip(found, known):
+            fits = np.shape(points) == np.shape(places) and np.allclose(points, places, rtol=1e-4, atol=5e-5)
+            must(fits, f"{where}, {words[-1]}: {name} is drawn at {np.round(points, 4).tolist()}, the records give {places}")
+    return sum(np.size(points) for _, found in shown for _, points in found)
+
+
+# ------------------------------------------------------------------ what changes
+
+
+def changed(root: Path) -> None:
+    """A figure, a row and a printed number change, and runs end badly: the next build shows the new ones, and nothing of those runs."""
+    results = root / "results" / "sentence_objectives"
+    record = json.loads((results / "roberta_ssp" / "wikiqa-small-seed0.json").read_text("utf-8"))
+    record["metrics"]["test"]["map"] += 0.1
+    disk.write_json(results / "roberta_ssp" / "wikiqa-small-seed0.json", record)
+    (results / "roberta_base" / "wikiqa-small-seed1.json").unlink()
+    paper = root / "experiments" / "sentence_objectives.yml"
+    text = paper.read_text("utf-8")
+    cell = re.search(r"p@1: \[(\d+\.\d), ", text)
+    paper.write_text(text[: cell.start(1)] + "12.3" + text[cell.end(1) :], encoding="utf-8")
+    try:
+        traced_pages(root)
+    except Broken:
+        pass
+    else:
+        raise Broken("pages that are older than the records are noticed: none was")
+    told = ended_badly(root)
+    build(root)
+    traced_pages(root)
+    never_shown(root, told)
+
+
+def ended_badly(root: Path) -> str:
+    """Runs that stopped before their record and in an error; and the figure that both of them show in their notebooks."""
+    told, text = "0.87654321", (root / "notebooks" / "finetune.ipynb").read_text("utf-8")
+    shown = {"output_type": "stream", "name": "stdout", "text": f"P@1 {told}"}
+    error = {"output_type": "error", "ename": "ValueError", "evalue": f"stopped at {told}", "traceback": []}
+    for number, outputs in enumerate(([shown], [shown, error])):
+        folder, notebook = root / "runs" / f"finetune-{number:012x}", json.loads(text)
+        folder.mkdir(parents=True)
+        next(cell for cell in notebook["cells"] if cell["cell_type"] == "code")["outputs"] = outputs
+        (folder / "notebook.ipynb").write_text(json.dumps(notebook), encoding="utf-8")
+    return told
+
+
+def never_shown(root: Path, told: str) -> None:
+    for path in html_of(root).rglob("*.html"):
+        must(told not in path.read_text("utf-8"), f"no page shows a run that failed: {path.name} shows {told}")
+
+
+def torn(root: Path) -> None:
+    """A record that was cut off: the book names it instead of being built, and shows nothing of its run."""
+    told, folder = "0.87654321", root / "runs" / f"finetune-{0:012x}"
+    (folder / "record.json").write_text('{"notebook": "finetune", "metrics": {"test": {"map": ' + told, encoding="utf-8")
+    try:
+        build(root)
+    except Broken as error:
+        must(f"{folder.name}/record.json is damaged" in str(error), f"a damaged record is named: {error}")
+    else:
+        raise Broken("a damaged record is named: the book was built over one")
+    never_shown(root, told)
+
+
+def check(full: bool, seed: int, folder: Path) -> dict:
+    """Two builds, every number, then the changes; at full size also the changed book built anew, and a damaged record."""
+    with tqdm(total=3 + 2 * full, desc="builds of the book", dynamic_ncols=True) as done:
+        roots = copied(folder / "one"), copied(folder / "another place" / "two")
+        build(*roots)
+        done.update(2)
+        equal, numbers = same(*map(html_of, roots)), traced_pages(roots[0])
+        changed(roots[0])
+        done.update()
+        if full:
+            anew = shutil.copytree(roots[0], folder / "anew", ignore=shutil.ignore_patterns("_build"))
+            build(anew)
+            same_pages(html_of(roots[0]), html_of(anew))
+            done.update()
+            torn(anew)
+            done.update()
+    return {"files_equal": equal, "numbers_traced": sum(numbers.values()), "pages": len(numbers), "by_page": numbers}

@@ -1,0 +1,57 @@
+"""The command itself: what it prints and records, and that a broken promise is its exit status."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from asutil.io import disk
+from tests.trust import __main__ as command
+from tests.trust import traced_blocks
+
+from .. import made_up
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_every_part_is_a_module_that_checks():
+    for part in command.PARTS:
+        source = (ROOT / "tests" / "trust" / f"{part}.py").read_text("utf-8")
+        assert "\ndef check(full: bool, seed: int, folder: Path) -> dict" in source, part
+
+
+def test_a_broken_promise_is_the_exit_status(tmp_path, monkeypatch, capsys):
+    found = {"numbers": {"metric_sets": 3, "table": {"a": 1}}, "storage": {"broken": "Broken: a write was lost"}}
+    monkeypatch.setattr(command, "beside", lambda part, *_: found[part])
+    monkeypatch.setattr(sys, "argv", ["trust", "--quick", "--seed", "7", "--record", str(tmp_path / "records"), "numbers", "storage"])
+    assert command.main() == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "seed 7" and said[-1].startswith("BROKEN storage | seed 7 | numbers: metric sets 3; storage: broken Broken: a write")
+    for part, figures in found.items():
+        recorded = disk.read_json(tmp_path / "records" / f"{part}.json")
+        assert [recorded[name] for name in ("part", "size", "seed", "figures")] == [part, "quick", 7, figures]
+        assert str(Path.home()) not in json.dumps(recorded)
+    monkeypatch.setattr(sys, "argv", ["trust", "numbers"])
+    assert command.main() == 0 and capsys.readouterr().out.splitlines()[-1].startswith("all promises hold | seed ")
+
+
+def test_an_unknown_part_is_refused():
+    ended = subprocess.run([sys.executable, "-m", "tests.trust", "storrage"], cwd=ROOT, capture_output=True, text=True)
+    assert ended.returncode == 2 and "no part storrage; there are matrix, numbers" in ended.stderr
+
+
+def test_the_page_shows_what_was_counted(tmp_path, directives):
+    about = {"size": "quick", "seed": 7, "hardware": {"cpu_cores": 2}, "created": "2026-01-02T03:04:05+00:00"}
+    numbers = {"metric_sets": 3, "workers": "1/2", "table": {"a": 1}, "seconds": 2}
+    records = [{"part": "numbers", "figures": numbers, **about}, {"part": "storage", "figures": {"broken": "a <b>"}, **about, "seed": 8}]
+    (tmp_path / "results" / "trust").mkdir(parents=True)
+    for record in records:
+        disk.write_json(tmp_path / "results" / "trust" / f"{record['part']}.json", record)
+    html = directives("as2_trust").table(records)
+    assert "<b>" not in html
+    shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
+    assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2", "quick size, seed 7, 2 cores, 2026-01-02"]
+    assert shown[1:] == [list(line) for line in traced_blocks.trust(tmp_path)] and shown[2][1:] == [
+        "broken a <b>",
+        "quick size, seed 8, 2 cores, 2026-01-02",
+    ]
