@@ -103,8 +103,8 @@ def _verdicts(*line) -> list[str]:
 
 def _questions(lines: pd.DataFrame) -> int | None:
     """How many test questions or claims stand behind a line; None for a pre-training run."""
-    measured = next((measured.figures(one) for one in lines.itertuples()), {})
-    return measured.get("questions") or measured.get("claims")
+    figures = next((measured.figures(one) for one in lines.itertuples()), {})
+    return figures.get("questions") or figures.get("claims")
 
 
 def line_verdicts(data: dict, found: pd.DataFrame) -> dict[tuple[str, str], str]:
