@@ -12,7 +12,7 @@ from asutil.data.answers import Split
 from asutil.data.claims import LABELS, Claim
 from asutil.draws import choose
 from asutil.metrics.changes import TOP
-from asutil.tasks import verifying
+from asutil.metrics.verdicts import CLASSES, per_claim, predictions
 
 from . import markup
 
@@ -76,9 +76,9 @@ def verdicts(claims: Sequence[Claim], scores: pd.DataFrame, each: int = 1, seed:
     Args:
         scores: rows of `predict` for these claims. seed: of the hash.
     """
-    known, right = {claim.id: claim for claim in claims}, verifying.per_claim(scores).set_index("question_id")["label_accuracy"] == 1
-    guesses = dict(zip(scores.claim_id, verifying.predictions(scores)))
-    best = dict(zip(scores.claim_id, np.exp(scores[list(verifying.CLASSES)].max(axis=1))))
+    known, right = {claim.id: claim for claim in claims}, per_claim(scores).set_index("question_id")["label_accuracy"] == 1
+    guesses = dict(zip(scores.claim_id, predictions(scores)))
+    best = dict(zip(scores.claim_id, np.exp(scores[list(CLASSES)].max(axis=1))))
     parts = []
     for ids, kind, said in ((right.index[right], "as2-right", "✓ right"), (right.index[~right], "as2-wrong", "✗ wrong")):
         for name in choose(ids, each, seed):

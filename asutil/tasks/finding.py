@@ -1,4 +1,4 @@
-"""Finding evidence in a long context: what a model says: evidence, its nearness to the question, an answer."""
+"""Finding evidence in a long context: the evidence that a model names, its nearness to the question, and an answer."""
 
 import numpy as np
 import pandas as pd

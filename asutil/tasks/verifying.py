@@ -15,11 +15,10 @@ from tqdm.auto import tqdm
 from ..data.claims import LABELS, Claim
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.slots import Pairs, Slots
-from ..metrics import rankings
+from ..metrics.verdicts import CLASSES
 from ..models.heads import POOLED
 from ..models.joint import JointEncoder
 
-CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns of a table of scores
 UNKNOWN = -1  # the label of a claim in a blind test set
 WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounded by it
 
@@ -67,27 +66,6 @@ def _window(model, claims, max_tokens: int, found: torch.Tensor, bar) -> None:
         with torch.autocast(found.device.type, torch.bfloat16, enabled=found.device.type == "cuda"):
             found[rows] = model(micro)[0].float().log_softmax(-1)
         bar.update(len(rows))
-
-
-def predictions(scores: pd.DataFrame) -> np.ndarray:
-    """The class of the highest score of each claim. Shapes: rows of `predict` -> (B,)"""
-    return scores[list(CLASSES)].to_numpy().argmax(1)
-
-
-def measured(scores: pd.DataFrame) -> dict:
-    """Label accuracy, F1 of each verdict and the majority's share, of rows of `predict`."""
-    return rankings.verification(scores["label"], predictions(scores))
-
-
-def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
-    """question_id (the claim's id) and label_accuracy, 1 where the verdict is right, else 0."""
-    return pd.DataFrame({"question_id": scores.claim_id, "label_accuracy": (scores.label == predictions(scores)).astype(float)})
-
-
-def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:
-    """What it gives to answer every claim with the most frequent label of the training side."""
-    ((most, _),) = Counter(claim.label for claim in train).most_common(1)
-    return rankings.verification([claim.label for claim in claims], [most] * len(claims))
 
 
 # ------------------------------------------------------------------ claims and labels

@@ -20,6 +20,7 @@ from asutil.data import answers, claims
 from asutil.data.claims import LABELS, Claim, Claims, Evidence
 from asutil.inputs import slots as claim_slots
 from asutil.io import rundir
+from asutil.metrics import verdicts
 from asutil.models import heads, joint, loading
 from asutil.tasks import rankers, verifying
 from asutil.training import loop, trainer
@@ -199,14 +200,14 @@ def test_verdicts_equal_a_loop_over_claims(tokenizer, asked, head, monkeypatch):
     assert scores.claim_id.tolist() == [claim.id for claim in asked]
     assert scores.label.dtype == np.int8 and scores.label.tolist() == [claim.label for claim in asked]
     columns = scores[["supports", "not_enough_info", "refutes"]]
-    assert (columns.dtypes == np.float32).all() and list(columns) == list(verifying.CLASSES)
+    assert (columns.dtypes == np.float32).all() and list(columns) == list(verdicts.CLASSES)
     np.testing.assert_allclose(columns, expected, rtol=0, atol=2e-5)
     np.testing.assert_allclose(np.exp(columns).sum(axis=1), 1, rtol=1e-5)
-    assert verifying.predictions(scores).tolist() == expected.argmax(1).tolist()
+    assert verdicts.predictions(scores).tolist() == expected.argmax(1).tolist()
     monkeypatch.setattr(verifying, "WINDOW", 5)
     monkeypatch.setattr(verifying, "TOKENS_ON_CPU", 64)
     again = verifying.predict(model, asked, length(head), progress=False)
-    np.testing.assert_allclose(again[list(verifying.CLASSES)], columns, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(again[list(verdicts.CLASSES)], columns, rtol=0, atol=2e-6)
 
 
 @torch.no_grad()
@@ -221,10 +222,10 @@ def test_missing_evidence_changes_nothing(tokenizer, head):
     narrow.backbone.config.joint = shape(head, 2)
     tight = verifying.predict(narrow, short, length(head, 2), progress=False)
     for other in (both, tight):
-        np.testing.assert_allclose(other[list(verifying.CLASSES)], alone[list(verifying.CLASSES)], rtol=0, atol=1e-6)
+        np.testing.assert_allclose(other[list(verdicts.CLASSES)], alone[list(verdicts.CLASSES)], rtol=0, atol=1e-6)
     cut = [Claim(claim.id, claim.text, claim.label, claim.evidence[:1]) for claim in short]
     less = verifying.predict(model, cut, length(head), progress=False)
-    assert np.abs(less[list(verifying.CLASSES)].to_numpy() - alone[list(verifying.CLASSES)].to_numpy()).max() > 1e-3
+    assert np.abs(less[list(verdicts.CLASSES)].to_numpy() - alone[list(verdicts.CLASSES)].to_numpy()).max() > 1e-3
 
 
 @pytest.mark.parametrize("head", HEADS)
@@ -283,7 +284,7 @@ def trained(model, head, folder, train, epochs=4, stopped=None, **options):
 @pytest.mark.parametrize("head", HEADS)
 def test_an_easy_rule_is_learnt(tokenizer, head, tmp_path):
     model, train, dev = new_model(tokenizer, head), learnable(320, 0), learnable(60, 1)
-    evaluate = lambda model: verifying.measured(verifying.predict(model, dev, length(head), progress=False))
+    evaluate = lambda model: verdicts.measured(verifying.predict(model, dev, length(head), progress=False))
     before = evaluate(model)["label_accuracy"]
     stopping = {"evaluate": evaluate, "evaluate_every": 10, "best_metric": "label_accuracy", "patience": 9}
     history = trained(model, head, tmp_path, train, **stopping)
@@ -390,7 +391,7 @@ def test_what_cannot_be_verified_is_refused(tokenizer):
     with pytest.raises(ValueError, match="inputs with `firsts` expected, got none"):
         model({"input_ids": torch.ones(1, 4, dtype=torch.int64)})
     with pytest.raises(ValueError, match="row 0: a label is a class from 0 to 2, got -1"):
-        verifying.measured(verifying.predict(model, made_up(3, blind=True), 80, progress=False))
+        verdicts.measured(verifying.predict(model, made_up(3, blind=True), 80, progress=False))
 
 
 # ------------------------------------------------------------------ what is shown
@@ -400,17 +401,17 @@ def table_of(labels, guesses, best=0.8):
     scores = np.full((len(labels), 3), (1 - best) / 2)
     scores[np.arange(len(labels)), guesses] = best
     rows = {"claim_id": [str(n) for n in range(len(labels))], "label": np.array(labels, np.int8)}
-    return pd.DataFrame(rows | dict(zip(verifying.CLASSES, np.log(scores).astype(np.float32).T)))
+    return pd.DataFrame(rows | dict(zip(verdicts.CLASSES, np.log(scores).astype(np.float32).T)))
 
 
 def test_measures_by_hand():
     scores = table_of([0, 0, 1, 2, 2], [0, 1, 1, 2, 0])
-    found = verifying.measured(scores)
+    found = verdicts.measured(scores)
     assert found["label_accuracy"] == 0.6 and found["f1_supports"] == 0.5 and found["claims"] == 5
-    assert verifying.per_claim(scores).to_dict("list") == {"question_id": list("01234"), "label_accuracy": [1.0, 0.0, 1.0, 1.0, 0.0]}
+    assert verdicts.per_claim(scores).to_dict("list") == {"question_id": list("01234"), "label_accuracy": [1.0, 0.0, 1.0, 1.0, 0.0]}
     train, dev = ([Claim(str(n), "text", label, ()) for n, label in enumerate(labels)] for labels in ([1, 1, 2, 0], [0, 0, 0, 1]))
-    assert verifying.majority(train, dev)["label_accuracy"] == 0.25
-    assert verifying.majority(dev, train)["f1_supports"] == pytest.approx(2 / 5)
+    assert verdicts.majority(train, dev)["label_accuracy"] == 0.25
+    assert verdicts.majority(dev, train)["f1_supports"] == pytest.approx(2 / 5)
 
 
 def test_sides_are_counted():
@@ -496,7 +497,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
     assert list(scores["scores"]) == ["claim_id", "label", "supports", "not_enough_info", "refutes"]
     assert len(scores["scores"]) == (9 if test else 12) and set(scores["scores"].label) <= {-1, 0, 1, 2}
     assert list(record["metrics"]) == (["dev", "test"] if reported == "test" else ["dev"])
-    assert record["metrics"]["dev"] == metrics.verification(scores["scores_dev"].label, verifying.predictions(scores["scores_dev"]))
+    assert record["metrics"]["dev"] == metrics.verification(scores["scores_dev"].label, verdicts.predictions(scores["scores_dev"]))
     mean = scores["per_question"].label_accuracy.mean()
     assert list(scores["per_question"]) == ["question_id", "label_accuracy"]
     assert mean == pytest.approx(record["metrics"][reported]["label_accuracy"])
@@ -508,7 +509,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
     assert (folder / "leaderboard.jsonl").is_file() == (blind and test)
     if blind:
         lines = [json.loads(line) for line in (folder / "leaderboard.jsonl").read_text().splitlines()]
-        expected = [LABELS[label] for label in verifying.predictions(scores["scores"])]
+        expected = [LABELS[label] for label in verdicts.predictions(scores["scores"])]
         assert [line["predicted_label"] for line in lines] == expected and [line["id"] for line in lines] == list(range(9))
     again = loading.load(folder / "model")
     pd.testing.assert_frame_equal(verifying.predict(again, names["sides"]["dev"], 96, progress=False), scores["scores_dev"])
@@ -548,7 +549,7 @@ def opened(tokenizer, saved, tmp_path_factory):
                 "steps": len(names["batches"]),
                 "first step": (first["examples"], first["tokens"]),
                 "micro": micro,
-                "verdicts": names["scores"]["dev"][list(verifying.CLASSES)].round(4).values.tolist(),
+                "verdicts": names["scores"]["dev"][list(verdicts.CLASSES)].round(4).values.tolist(),
                 "claims": {side: len(found) for side, found in names["sides"].items()},
                 "folder": names["run"].folder.name,
             }
@@ -633,4 +634,4 @@ def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
 def test_the_majority_of_climate_fever(mirror):
     sides = claims.load_claims("climate_fever")
     assert verifying.measurable(sides) == ["dev"]
-    assert verifying.majority(sides["train"], sides["dev"])["label_accuracy"] == 107 / 200
+    assert verdicts.majority(sides["train"], sides["dev"])["label_accuracy"] == 107 / 200

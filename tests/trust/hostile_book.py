@@ -151,7 +151,7 @@ def _shown() -> Iterator:
 
     from aslab.show import lists
     from asutil.data.claims import Claim, Evidence
-    from asutil.tasks import verifying
+    from asutil.metrics.verdicts import CLASSES
 
     yield "".join(f"{number} {text}\n" for number, text in enumerate(PAYLOADS))
     yield pd.DataFrame([{"title": text, "evidence": text} for text in PAYLOADS])
@@ -164,7 +164,7 @@ def _shown() -> Iterator:
         yield HTML(examples.side_by_side(text, {PAYLOADS[n - 1]: best, "other": best}, {str(n): text}))
     evidence = tuple(Evidence(text, 0, text) for text in PAYLOADS[:5])
     claims = [Claim(str(n), text, n % 3, evidence) for n, text in enumerate(PAYLOADS[:6])]
-    verdicts = pd.DataFrame([{"claim_id": claim.id, "label": claim.label} | dict.fromkeys(verifying.CLASSES, -1.0) for claim in claims])
+    verdicts = pd.DataFrame([{"claim_id": claim.id, "label": claim.label} | dict.fromkeys(CLASSES, -1.0) for claim in claims])
     yield HTML(lists.verdicts(claims, verdicts, len(claims)))
 
 

@@ -46,9 +46,6 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
     return markup.cell(Html(text), kind=kind)
 
 
-# ------------------------------------------------------------------ where ranks moved
-
-
 # ------------------------------------------------------------------ two rows of a paper
 
 
