@@ -177,7 +177,7 @@ def test_pairs_are_the_same_however_many_texts_are_tokenised_together(bert, monk
     asked = [*questions(9, seed=3), *again, Question("empty", "", (Candidate("nothing", "", 1, None, None),))]
     whole, given, tokenized = inputs.Pairs(bert, asked), [], tokenizing.tokenized
     monkeypatch.setattr(input_pairs, "WINDOW", window)
-    monkeypatch.setattr(tokenizing, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
+    monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     parts = inputs.Pairs(bert, asked)
     assert len(given) > 3 and all(len(texts) == len(set(texts)) for texts in given)
     assert parts.question_ids == whole.question_ids and parts.candidate_ids == whole.candidate_ids

@@ -13,6 +13,7 @@ from asutil import inputs
 from asutil.corpus import tokenizing
 from asutil.data.answers import Candidate, Question
 from asutil.inputs import batches as input_batches
+from asutil.inputs import pairs as input_pairs
 from asutil.models import loading
 from asutil.tasks import rank
 
@@ -92,7 +93,7 @@ def test_texts_without_a_single_token(ranker, plain, tokenizer):
 
 def test_a_text_that_repeats_is_tokenised_once_a_window(ranker, monkeypatch):
     given, tokenized = [], tokenizing.tokenized
-    monkeypatch.setattr(tokenizing, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
+    monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     asked = list(questions(20))
     ranker.score(asked, progress=False)
     windows = list(rank._windows(asked))
