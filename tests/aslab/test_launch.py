@@ -29,7 +29,7 @@ runs_dir: str = "runs"  # where runs are kept
 """
 WORK = """\
 import sys, time
-from asutil import runs
+from aslab import runs
 run = runs.start("demo", globals())
 print("cell printed", objective, steps, peak_lr)
 from tqdm.auto import tqdm

@@ -174,7 +174,7 @@ def test_asnq_is_grouped_by_key_across_row_groups_and_files(tmp_path, monkeypatc
 def test_asnq_protocols_limits_and_positives(tmp_path, monkeypatch):
     rows = [row for number in range(40) for row in candidates_of(number)]
     rows = [(*row[:2], row[2] * (row[3] % 2), row[3]) for row in rows]  # every other question has no right answer
-    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    monkeypatch.setattr("tests.data.test_tables.ROWS", rows)
     asnq(tmp_path, monkeypatch, files=3, group=4, counts=(40, 280))
     assert [len(split) for split in load_answers("asnq").values()] == [40, 40, 40]
     right = load_answers("asnq", train_questions="with_positive")
@@ -260,7 +260,7 @@ def test_asnq_from_the_hub_takes_the_files_of_each_split_alone(tmp_path, monkeyp
 
 def test_texts_are_read_by_row_groups_and_once(tmp_path, monkeypatch):
     rows = [row for number in range(60) for row in candidates_of(number, 10)]
-    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    monkeypatch.setattr("tests.data.test_tables.ROWS", rows)
     reads, read_row_group = [], pq.ParquetFile.read_row_group
     monkeypatch.setattr(pq.ParquetFile, "read_row_group", lambda *given, **more: reads.append(given) or read_row_group(*given, **more))
     for order in (None, np.random.default_rng(0).permutation(600).tolist()):
@@ -275,7 +275,7 @@ def test_memory_of_asnq_is_a_few_numbers_a_row(tmp_path, monkeypatch):
     """Kilobytes of text a row, of which none is held: neither by Arrow nor by Python."""
     draw = random.Random(0)
     rows = [(f"who is {i // 50}?", draw.randbytes(500).hex(), i % 2, i // 50) for i in range(5_000)]
-    monkeypatch.setattr("tests.test_tables.ROWS", rows)
+    monkeypatch.setattr("tests.data.test_tables.ROWS", rows)
     monkeypatch.setattr(tables, "BATCH", 100)
     asnq(tmp_path, monkeypatch, files=2, group=100, counts=(100, 5_000))
     before = pa.total_allocated_bytes()

@@ -64,7 +64,8 @@ PAPERMILL = '''#!{python}
 """Stands in for papermill: no cell runs, the record is there at once, and more epochs are better."""
 import json, sys
 import yaml
-from asutil import disk, runs
+from aslab import runs
+from asutil.io import disk
 
 given = {{sys.argv[i + 1]: yaml.safe_load(sys.argv[i + 2]) for i, word in enumerate(sys.argv) if word == "-p"}}
 folder = runs.folder_for("finetune", given)

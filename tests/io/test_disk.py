@@ -58,7 +58,7 @@ def test_a_number_that_is_none_is_not_written(tmp_path):
 KILLED = """
 import os, sys
 from pathlib import Path
-from asutil import disk
+from asutil.io import disk
 
 Path.replace = lambda *_: os.kill(os.getpid(), 9)
 disk.write_json(Path(sys.argv[1]), {"map": 0.5})
@@ -107,7 +107,7 @@ def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path):
 HOLDER = """
 import sys, time
 from pathlib import Path
-from asutil import disk
+from asutil.io import disk
 held = disk.own(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)

@@ -270,7 +270,7 @@ def test_a_stopped_embedding_goes_on_at_its_unfinished_block(tmp_path, stops_at)
 KILLED = """
 import os, signal, sys
 from types import SimpleNamespace
-from asutil import vectors as v
+from asutil.tasks import vectors as v
 
 encoder = SimpleNamespace(encode=lambda texts: [[len(text), ord(text[-1])] for text in texts], dimensions=2, identity="killed")
 

@@ -197,7 +197,7 @@ def test_the_bar_is_shown_only_when_asked_for(tmp_path, capfd):
 KILLER = """
 import json, os, shutil, signal, sys
 from pathlib import Path
-from tests.test_training import MOMENTS, STOPPING, Batches, run
+from tests.training.test_loop import MOMENTS, STOPPING, Batches, run
 owners = {"fsync": os, "rename": Path, "replace": Path, "__getitem__": Batches, "rmtree": shutil}
 
 def dying(function, calls):

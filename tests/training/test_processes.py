@@ -27,28 +27,29 @@ STEPS = 50
 WORKER = """
     import hashlib, json, os, sys
     from pathlib import Path
-    from asutil import disk, ranks, training
-    from tests.test_training import USUAL, Batches, new_model
+    from asutil.io import disk
+    from asutil.training import loop, processes
+    from tests.training.test_loop import USUAL, Batches, new_model
 
     folder, stop = Path(sys.argv[1]), int(sys.argv[2])
     folder.mkdir(exist_ok=True)
     seen = folder / f"seen-{os.environ.get('RANK', 0)}.jsonl"
     model = new_model(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).double()
 
-    class Seen(training.StepTrainer):
+    class Seen(loop.StepTrainer):
         def _gradients(self, batch):
             step = self.state.global_step
             if stop and step == stop:
                 os.kill(os.getpid(), 9)
-            mine = ranks.assigned(batch["micro"], self.args.world_size)[self.args.process_index]
+            mine = processes.assigned(batch["micro"], self.args.world_size)[self.args.process_index]
             names = [hashlib.sha256(row.numpy().tobytes()).hexdigest()[:12] for n in mine for row in batch["micro"][n]["input_ids"]]
             with seen.open("a") as stream:
                 stream.write(json.dumps([step, names]) + "\\n")
             return super()._gradients(batch)
 
-    training.StepTrainer = Seen
+    loop.StepTrainer = Seen
     evaluate = lambda model: {"map": float(next(model.parameters()).sum())}
-    training.train(model, Batches(STEPS, micro=4), folder, **USUAL | {"save_every": 10}, evaluate=evaluate, evaluate_every=20)
+    loop.train(model, Batches(STEPS, micro=4), folder, **USUAL | {"save_every": 10}, evaluate=evaluate, evaluate_every=20)
     if os.environ.get("RANK", "0") == "0":
         from safetensors.torch import save_file
         save_file({name: value.contiguous() for name, value in model.named_parameters()}, folder / "final.safetensors")
@@ -263,7 +264,7 @@ def test_processes_are_started_for_the_run_of_a_notebook_alone(tmp_path, monkeyp
 TRAINS = """
 from pathlib import Path
 from asutil import training
-from tests.test_training import USUAL, Batches, new_model
+from tests.training.test_loop import USUAL, Batches, new_model
 print("steps", steps)
 training.train(new_model(), Batches(steps), Path(folder), **USUAL | {"progress": True})
 """

@@ -19,7 +19,7 @@ TRIED = """
 import json, random, sys, tempfile
 from pathlib import Path
 from tests.trust import saves, storage
-from asutil import disk
+from asutil.io import disk
 faults = storage.Faults()
 for writer in (disk.atomically, lambda path, write: write(path) or path):  # ours, and a careless one
     disk.atomically = writer
