@@ -265,7 +265,7 @@ def test_what_was_not_run_says_how(page):
 @pytest.mark.parametrize("name", ["papers/asbert.md", "reproduce.md"])
 def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys):
     text = (ROOT / "book" / name).read_text("utf-8")
-    commands = re.findall(r"^\$ python -m asutil\.vectors (.*)$", text, re.MULTILINE)
+    commands = re.findall(r"^\$ python -m asutil\.tasks\.vectors (.*)$", text, re.MULTILINE)
     assert [command.split()[0] for command in commands] == ["embed", "search"]
     monkeypatch.chdir(tmp_path)
     for command in commands:

@@ -216,7 +216,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
 def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
     (tmp_path / long_questions.HUB["hotpotqa"]).mkdir(parents=True)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setattr(page.evidence, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
+    monkeypatch.setattr(page.long_questions, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
     html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
     table = shown(html)
     assert table[1][1:] == [f"✗ Second {PAYLOAD}. score 0.800", "✓ First. score 0.900"]
