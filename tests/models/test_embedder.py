@@ -1,7 +1,6 @@
 """Embedding: vectors against transformers' own output, pooling by hand, any length and order, files, learning."""
 
 import json
-from importlib import import_module
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
+from aslab import runs
 from asutil import metrics
 from asutil.corpus import tokenizers
 from asutil.data import answers
@@ -281,10 +281,10 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     for name in ("train", "dev"):
         (tmp_path / f"{name}.jsonl").write_bytes((tmp_path / "test.jsonl").read_bytes())
     splits = answers.load_answers(str(tmp_path))
-    measured, modules = {}, ("embedding", "metrics", "nearest", "questions", "runs")
+    measured, modules = {}, {"answers": answers, "embedder": embedder, "metrics": metrics, "nearest": nearest, "runs": runs}
     for model in (str(run), str(folder), "tiny"):
         known = {"s": SimpleNamespace(model=model, runs_dir=str(tmp_path), max_tokens=32, seed=0), "splits": splits, "pd": pd}
-        exec(cell, known | {name: import_module(f"asutil.{name}") for name in modules}, known)
+        exec(cell, known | modules, known)
         measured[model] = known["baselines"]
     frame = splits["test"].frame().assign(score=np.float32(by_cosine(folder, splits["test"])))
     assert measured[str(run)]["zero_shot"] == measured[str(folder)]["zero_shot"] == metrics.of(frame).record()
