@@ -232,8 +232,8 @@ def test_the_padded_form_is_that_of_the_formula_and_gives_the_same_scores(slow, 
 def test_base_has_the_shape_of_roberta_base(slow, rankers, monkeypatch):
     _, pairs, _ = rankers
     built, tokenizer = [], pairs.model.tokenizer
-    small = [slow.encoders.tiny(tokenizer) for _ in range(2)]  # in its place: nothing of its size is needed
-    monkeypatch.setattr(slow.encoders, "from_config", lambda config, *_, **__: built.append(config) or small.pop())
+    small = [slow.loading.tiny(tokenizer) for _ in range(2)]  # in its place: nothing of its size is needed
+    monkeypatch.setattr(slow.loading, "from_config", lambda config, *_, **__: built.append(config) or small.pop())
     for k, length in ((None, 128), (7, 512)):
         ranker = slow.ranker_of("base", tokenizer, k)
         assert (ranker.joint_k, ranker.max_tokens, ranker.model.training) == (k, length, False)

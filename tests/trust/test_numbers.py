@@ -10,6 +10,7 @@ from asutil.corpus import index as corpus_index
 from asutil.metrics import rankings as ranking_metrics
 from asutil.models.heads import AggregatedEvidence1
 from asutil.sampling import Sampler, objectives
+from asutil.sampling import sampler as samplers
 from asutil.training import loop
 from tests.trust import Broken, gradients, laws, lengths, processes, rankings
 
@@ -144,7 +145,7 @@ def one_group_again(numbers, size, key):
         (Sampler, "_clashes", clash_free, "a negative repeats|c repeats"),
         (Sampler, "_foreign", same_document, "easy|another paragraph|stands before A|of two"),
         (objectives, "_two", not_disjoint, "disjoint"),
-        (laws.sampling, "permuted", one_group_again, "every anchor once"),
+        (samplers, "permuted", one_group_again, "every anchor once"),
     ],
 )
 def test_samplers_that_break_a_law_are_noticed(three, monkeypatch, target, name, wrong, message):
