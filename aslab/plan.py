@@ -1,4 +1,4 @@
-"""From the rows of a paper's YAML to runs, and back: the notebook runs that a rung of budget needs, and the records that a row has."""
+"""From the rows of a paper's YAML to jobs: the notebook runs that a rung of budget needs, and what their settings say of them."""
 
 import hashlib
 import itertools
@@ -9,15 +9,10 @@ from pathlib import Path
 
 from asutil.data.long_questions import KINDS
 from asutil.io import rundir
-from asutil.io.rundir import RUNGS as RUNGS
 
 from . import runs
-from .papers import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of
-from .papers import PAPERS as PAPERS
-from .papers import papers as papers
-from .papers import read as read
+from .papers import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
-from .papers import stages as stages
 
 # settings that a comparison does not ask for
 FREE = ("seed", "workers", "micro_tokens", "precision", "gradient_checkpointing", "validation_examples", "runs_dir")

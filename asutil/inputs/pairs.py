@@ -10,9 +10,7 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from ..corpus.shards import taken
-from ..corpus.tokenizing import gathered as gathered
 from ..corpus.tokenizing import last_first, longest_first, tokenized
-from .ragged import Batch as Batch
 from .ragged import Ragged
 from .template import Template
 

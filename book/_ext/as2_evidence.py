@@ -6,11 +6,11 @@ from as2_pages import Shown, boxed, note
 from as2_vectors import arrow, box, panel, text
 from docutils import nodes
 from pages import comparisons, examples, report
-from pages.comparisons import HERE
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import records
 from aslab.papers import one_of
+from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import NAMES
 from asutil import draws

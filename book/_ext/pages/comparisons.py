@@ -8,10 +8,6 @@ import pandas as pd
 from aslab import papers, records
 from aslab.papers import claims, claims_asked
 from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
-from aslab.records import columns as columns
-from aslab.records import figures as figures
-from aslab.records import reported as reported
-from aslab.records import side as side
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
 from asutil.data import answers
