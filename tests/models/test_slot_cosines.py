@@ -141,6 +141,6 @@ def test_a_joint_run_is_measured_as_it_was_made(tokenizer, tmp_path):
 def test_notebooks_look_before_they_train_and_record_it(name):
     notebook = json.loads((rundir.root() / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
-    steps = ("slots.measured(model,", "training.train(", "**slots.figures(model, cosines)")
+    steps = ("slot_cosines.measured(model,", "training.train(", "**slot_cosines.figures(model, cosines)")
     places = [next(n for n, cell in enumerate(code) if step in cell) for step in steps]
     assert places == sorted(places) and "run.finish(" in code[places[2]]

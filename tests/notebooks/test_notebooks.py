@@ -148,7 +148,7 @@ def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_fil
     assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
     assert rundir.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
     (found,) = own_tasks.measured(
-        [(str(control), "psd")], runs.pretrained_with, str(corpus_file), folder / "control" / "shared", 40, 512
+        [(str(control), "psd")], runs.pretrained_with, str(corpus_file), folder / "control" / "shared", 40, 1024
     ).values()
     assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone
     logs = [[json.loads(row) for row in (run / "log.jsonl").read_text().splitlines()] for run in (pretrained, control)]

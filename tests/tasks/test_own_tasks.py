@@ -263,8 +263,8 @@ def pretrained(folder, source, objective, **given):
 @pytest.mark.parametrize(
     ("objective", "given"),
     [
-        ("ssp", {"same_paragraph_before": True, "hard_negatives": 1, "min_sentence_chars": 60}),
-        ("all", {"negatives": 3, "mlm_weight": 0.0}),
+        ("ssp", {"mlm_weight": 1.0, "same_paragraph_before": True, "hard_negatives": 1, "min_sentence_chars": 60}),
+        ("all", {"negatives": 3}),
         ("dpc", {"max_tokens": 60, "text_column": "body", "paragraph_separator": "\n"}),
         ("mspp", {"positives": 2, "max_sentences": 2, "negatives": 3, "max_tokens": 6 * 20, "slot_pooling": "mean"}),
         ("nsp", {}),
@@ -281,7 +281,7 @@ def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypat
     monkeypatch.setattr(corpus_index, "build", lambda *args, **options: built.append(args) or build(*args, **options))
     (found,) = own_tasks.measured(own_tasks.tasks([run]), runs.pretrained_with, source, tmp_path / "shared", 60, 512).values()
     assert found.pop("examples") <= 60 and found == validation and not built
-    assert ("mlm_loss" in found) == (given.get("mlm_weight") != 0)
+    assert ("mlm_loss" in found) == (given.get("mlm_weight", 0) > 0)
     assert index.info["documents_read"] == 120 - 40 * (objective == "ssp")
 
 

@@ -67,7 +67,11 @@ def project_in(folder: Path) -> Path:
         (folder / f"{name}.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     paper = folder / "experiments" / "sentence_objectives.yml"  # the demonstration's rows are here
     rows = paper.read_text("utf-8")
-    own = {"[pydocs]": "[asked.jsonl]", "rows: [roberta_base, roberta_psd, roberta_ssp]": "rows: [roberta_sp, roberta_psd]"}
+    own = {
+        "[pydocs]": "[asked.jsonl]",
+        "{wikiqa: pydocs}": "{wikiqa: asked.jsonl}",
+        "rows: [roberta_base, roberta_psd, roberta_ssp]": "rows: [roberta_sp, roberta_psd]",
+    }
     for theirs, small in (own | {"{roberta: pydocs_roberta, electra": "{roberta: tiny, electra"}).items():
         must(rows.count(theirs) == 1, f"{paper.name} is expected to have {theirs} once, it has it {rows.count(theirs)} times")
         rows = rows.replace(theirs, small)
