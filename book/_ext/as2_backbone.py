@@ -59,7 +59,7 @@ class BackboneLoss(Shown):
 
     def show(self):
         figure = plots.training_curves({"masked language modelling": hub.EMBEDDED_FOLDER / "log.jsonl"})
-        return drawn(figure, "The loss stays near that of token frequencies, and then falls: attention has found what to copy.")
+        return drawn(figure, "The training loss by step. It stays on a plateau first and falls afterwards.")
 
 
 DIRECTIVES = {"backbone": Backbone, "backbone-command": BackboneCommand, "backbone-loss": BackboneLoss}

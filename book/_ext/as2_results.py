@@ -44,7 +44,7 @@ class Demo(Shown):
     required_arguments = 0
 
     def show(self):
-        return boxed(report.demo_table()) or note("Nothing has run on this machine yet: `make book` fills this table.")
+        return boxed(report.demo_table()) or note("Nothing has run on this machine yet: the command make book fills this table.")
 
 
 class LaptopClaims(Shown):

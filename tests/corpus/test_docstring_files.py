@@ -1,5 +1,6 @@
 """What is kept of parsed packages: the same docstrings without parsing, and nothing that is old, damaged or half-read."""
 
+import gc
 import logging
 
 import pytest
@@ -40,6 +41,14 @@ def kept(tmp_path):
 def test_files_are_parsed_once(package, parsed):
     assert read() == FOUND and len(parsed) == 2
     assert read() == FOUND and len(parsed) == 2
+
+
+@pytest.mark.parametrize("text", ['"""Text."""', "def broken(:"])
+def test_the_garbage_collector_is_on_after_a_file(tmp_path, text):
+    (tmp_path / "a.py").write_text(text)
+    assert gc.isenabled()
+    docstring_files._in_file(tmp_path / "a.py")
+    assert gc.isenabled()
 
 
 def test_a_package_without_docstrings_is_kept_too(package, parsed):
