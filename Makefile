@@ -49,7 +49,7 @@ lint: $(READY)  ## style of code and notebooks
 lab: $(READY)  ## JupyterLab with the notebooks
 	$(BIN)/jupyter lab --notebook-dir=. notebooks/tour.ipynb
 
-results: $(READY)  ## records of finished runs above the laptop rung into results/, numbers only
+results: $(READY)  ## records of finished runs above the laptop budget into results/, numbers only
 	$(BIN)/python -m aslab.publish
 
 clean:  ## the built book and caches; runs and the virtual environment stay

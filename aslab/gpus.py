@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def expected(jobs, searches=()) -> str:
-    """The hours of one GPU that are expected of some runs, by paper, rung and notebook, in words.
+    """The hours of one GPU that are expected of some runs, by paper, budget and notebook, in words.
 
     Args:
         searches: the tries of each search that is not done: the seeds that follow it are no jobs yet.
@@ -79,15 +79,15 @@ def expected(jobs, searches=()) -> str:
 
     counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in plan.after(tries)]
     for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
-        place = (job.paper, job.rung, job.notebook, when)
+        place = (job.paper, job.budget, job.notebook, when)
         counted[place] += 1
         hours[place] += plan.gpu_hours(job)
     lines = [(*place, f"{number:,}", f"{hours[place]:,}") for place, number in counted.items()]
-    lines = [("paper", "rung", "notebook", "", "runs", "GPU-hours"), *lines]
+    lines = [("paper", "budget", "notebook", "", "runs", "GPU-hours"), *lines]
     lines.append(("in all", "", "", "", f"{sum(counted.values()):,}", f"{sum(hours.values()):,}"))
     wide = [max(map(len, column)) for column in zip(*lines)]
     shown = ["  ".join([*map(str.ljust, line[:4], wide), *map(str.rjust, line[4:], wide[4:])]).rstrip() for line in lines]
-    head = "Expected of what would run, in hours of one GPU (gpu_hours in experiments/*.yml; 0 at rungs for CPUs):"
+    head = "Expected of what would run, in hours of one GPU (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
     return "\n".join([head, *shown])
 
 
@@ -102,7 +102,7 @@ def failures(failed, waiting, since: float = 0.0) -> str:
     """
     parts = [f"{len(failed)} run{'s' * (len(failed) != 1)} failed:"]
     for job in sorted(failed, key=lambda job: (job.paper, job.row, job.dataset, job.seed)):
-        parts.append(f"  {job.paper}, row {job.row}, {job.dataset}, seed {job.seed}, rung {job.rung}")
+        parts.append(f"  {job.paper}, row {job.row}, {job.dataset}, seed {job.seed}, budget {job.budget}")
         parts.append(f"    folder: runs/{job.folder.name}")
         parts.append(f"    error:  {last_error(job.folder, since)}")
         parts.append(f"    alone:  {job.command}")

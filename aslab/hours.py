@@ -231,11 +231,11 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
 
 
 def expected(jobs, cores: int | None = None, known: list[Run] | None = None, speed_of=None) -> str:
-    """The hours of some runs on this machine's cores, by paper, rung and notebook with what they are reckoned from, in words.
+    """The hours of some runs on this machine's cores, by paper, budget and notebook with what they are reckoned from, in words.
 
-    Runs of rung `laptop` take minutes, and those with `gpu_hours` are made for GPUs: "" where no others are among the runs.
+    Runs of budget `laptop` take minutes, and those with `gpu_hours` are made for GPUs: "" where no others are among the runs.
     """
-    jobs = [job for job in jobs if job.rung != "laptop" and not plan.gpu_hours(job)]
+    jobs = [job for job in jobs if job.budget != "laptop" and not plan.gpu_hours(job)]
     if not jobs:
         return ""
     cores, by_name = cores or os.cpu_count(), {job.folder.name: job for job in jobs}
@@ -244,8 +244,8 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None, spe
     for job in jobs:
         settings = runs.settings(job.notebook, job.parameters)
         reckoned = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores, speed_of)
-        groups.setdefault((job.paper, job.rung, job.notebook), []).append(reckoned)
-    lines = [("paper", "rung", "notebook", "runs", "hours", "tokens from", "tokens a second from")]
+        groups.setdefault((job.paper, job.budget, job.notebook), []).append(reckoned)
+    lines = [("paper", "budget", "notebook", "runs", "hours", "tokens from", "tokens a second from")]
     lines += [(*group, *_summed(some)) for group, some in groups.items()]
     lines.append(("in all", "", "", *_summed([one for some in groups.values() for one in some])[:2], "", ""))
     wide = [max(map(len, column)) for column in zip(*lines)]

@@ -1,4 +1,4 @@
-"""The YAML of a paper, strictly read: its rows with what was printed and what makes them again, its tables, rungs and claims.
+"""The YAML of a paper, strictly read: its rows with what was printed and what makes them again, its tables, budgets and claims.
 
 An unknown key, row, data set or metric in `experiments/<paper>.yml` is refused with the file and the place.
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 import yaml
 
 from asutil.io import files, rundir, spelling
-from asutil.io.rundir import RUNGS
+from asutil.io.rundir import BUDGETS
 
 from . import runs
 
@@ -18,7 +18,7 @@ FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_
 METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *FOUND)
 ROBERTA = "roberta"  # the kind of backbone of a row that names none
 PAIRED = (*METRICS[:3], "label_accuracy", *FOUND)  # those that have one value a question or claim
-# what a stage is scored on; None: the rung's data sets
+# what a stage is scored on; None: the budget's data sets
 NOTEBOOKS = {
     "pretrain": "pretraining",
     "task_difficulty": "pretraining",
@@ -40,10 +40,10 @@ SIDES = {
 KEYS = {
     "the file": (
         ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "parameters", "private", "rungs", "demo", "settings", "claims", "counts", "questions"),
+        ("venue", "arxiv", "runs", "parameters", "private", "budgets", "demo", "settings", "claims", "counts", "questions"),
     ),
-    "rungs": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of")),
-    "demo": (("rung", "rows", "seeds"), ()),
+    "budgets": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of")),
+    "demo": (("budget", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
     "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable")),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
@@ -57,7 +57,7 @@ def papers() -> tuple[str, ...]:
 
 
 def read(paper: str, folder: str | Path | None = None) -> dict:
-    """The rows, tables, rungs and claims of one paper, checked.
+    """The rows, tables, budgets and claims of one paper, checked.
 
     Args:
         folder: where the YAML files are; the project's experiments/ by default.
@@ -98,7 +98,7 @@ class _Strict(yaml.SafeLoader):
 
 def _check(data, paper: str) -> None:
     _keys(data, "the file", "the file")
-    for key in ("rows", "tables", "rungs"):
+    for key in ("rows", "tables", "budgets"):
         if not isinstance(data.get(key, {}), dict):
             raise ValueError(f"{key}: a mapping is expected, got {data[key]!r}")
     one_of(data["slug"], [paper], "slug")
@@ -120,8 +120,8 @@ def _check(data, paper: str) -> None:
             raise ValueError(f"row {name}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
         reasons = row.get("not_testable", {})
         if not isinstance(reasons, dict) or not all(isinstance(reason, str) and reason.strip() for reason in reasons.values()):
-            raise ValueError(f"row {name}: not_testable says in words for each rung why; got {reasons!r}")
-        all_of(reasons, RUNGS, f"row {name}: not_testable", "rung")
+            raise ValueError(f"row {name}: not_testable says in words for each budget why; got {reasons!r}")
+        all_of(reasons, BUDGETS, f"row {name}: not_testable", "budget")
     for name in rows:
         _reranking(rows, name)
         _embedding(rows, name)
@@ -131,25 +131,25 @@ def _check(data, paper: str) -> None:
         all_of(table["metrics"], METRICS, name)
     all_of(data.get("private", ()), datasets, "private")
     runnable = [name for name, row in rows.items() if row.get("stages")]
-    for name, rung in data.get("rungs", {}).items():
-        one_of(name, RUNGS, "rungs")
-        _keys(rung, "rungs", f"rung {name}")
-        all_of(rung["rows"], runnable, f"rung {name}: rows with stages")
-        all_of([rows[row].get("backbone", ROBERTA) for row in rung["rows"]], rung["backbones"], f"rung {name}: backbones")
-        all_of(rung.get("search", {}).get("datasets", ()), rung["datasets"], f"rung {name}: search")
-        all_of(rung.get("more_seeds", ()), rung["rows"], f"rung {name}: more_seeds")
-        asked_of = rung.get("asked_of", {})
-        all_of(asked_of, datasets, f"rung {name}: asked_of", "data set")
-        all_of(asked_of.values(), (*rung["datasets"], *rung.get("claims", ())), f"rung {name}: asked_of", "data set of the rung")
-        verifying = [row for row in rung["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
-        if verifying and not rung.get("claims"):
-            raise ValueError(f"rung {name}: row {verifying[0]} verifies claims, but the rung has no claims (data sets of claims)")
-        reading = [row for row in rung["rows"] if any(NOTEBOOKS[stage["notebook"]] for stage in rows[row]["stages"])]
-        if reading and "corpus" not in rung:
-            raise ValueError(f"rung {name}: row {reading[0]} reads a corpus, but the rung has none")
+    for name, budget in data.get("budgets", {}).items():
+        one_of(name, BUDGETS, "budgets")
+        _keys(budget, "budgets", f"budget {name}")
+        all_of(budget["rows"], runnable, f"budget {name}: rows with stages")
+        all_of([rows[row].get("backbone", ROBERTA) for row in budget["rows"]], budget["backbones"], f"budget {name}: backbones")
+        all_of(budget.get("search", {}).get("datasets", ()), budget["datasets"], f"budget {name}: search")
+        all_of(budget.get("more_seeds", ()), budget["rows"], f"budget {name}: more_seeds")
+        asked_of = budget.get("asked_of", {})
+        all_of(asked_of, datasets, f"budget {name}: asked_of", "data set")
+        all_of(asked_of.values(), (*budget["datasets"], *budget.get("claims", ())), f"budget {name}: asked_of", "data set of the budget")
+        verifying = [row for row in budget["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
+        if verifying and not budget.get("claims"):
+            raise ValueError(f"budget {name}: row {verifying[0]} verifies claims, but the budget has no claims (data sets of claims)")
+        reading = [row for row in budget["rows"] if any(NOTEBOOKS[stage["notebook"]] for stage in rows[row]["stages"])]
+        if reading and "corpus" not in budget:
+            raise ValueError(f"budget {name}: row {reading[0]} reads a corpus, but the budget has none")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
-        one_of(data["demo"]["rung"], data.get("rungs", {}), "demo")
+        one_of(data["demo"]["budget"], data.get("budgets", {}), "demo")
     for rule in data.get("settings", ()):
         _keys(rule, "settings", "a rule of settings")
         one_of(rule["notebook"], NOTEBOOKS, "a rule of settings")
@@ -183,15 +183,15 @@ def _keys(mapping, kind: str, place: str) -> None:
 
 
 def _stage(stage: dict, place: str) -> None:
-    """A stage: a notebook, what it is given (a value, one a rung, or one a rung and data set), and the rungs that it belongs to."""
+    """A stage: a notebook, what it is given (a value, one a budget, or one a budget and data set), and the budgets that it belongs to."""
     if not isinstance(stage, dict) or "notebook" not in stage:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
     own = ("first",) if stage["notebook"] == "rerank" else ()
-    all_of(stage, ("notebook", "rungs", *own, *runs.parameters(stage["notebook"])), place, "key")
-    all_of(stage.get("rungs", ()), RUNGS, place, "rung")
+    all_of(stage, ("notebook", "budgets", *own, *runs.parameters(stage["notebook"])), place, "key")
+    all_of(stage.get("budgets", ()), BUDGETS, place, "budget")
     for value in stage.values():
-        all_of(value if isinstance(value, dict) else (), RUNGS, place, "rung")
+        all_of(value if isinstance(value, dict) else (), BUDGETS, place, "budget")
 
 
 def _reranking(rows: dict, name: str) -> None:
@@ -236,15 +236,15 @@ def claims(data: dict) -> list[dict]:
     return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
 
 
-def claims_asked(data: dict, rung: str) -> list[dict]:
-    """The claims whose rows a rung runs, each on the data set that it asks them of in place of the paper's (`asked_of`).
+def claims_asked(data: dict, budget: str) -> list[dict]:
+    """The claims whose rows a budget runs, each on the data set that it asks them of in place of the paper's (`asked_of`).
 
     Of claims that differ in the paper's data set alone, the first stands for all.
     """
-    budget, known = data["rungs"][rung], {}
+    entry, known = data["budgets"][budget], {}
     for claim in claims(data):
-        dataset = budget.get("asked_of", {}).get(claim["dataset"])
-        if dataset and {claim["row_a"], claim["row_b"]} <= set(budget["rows"]):
+        dataset = entry.get("asked_of", {}).get(claim["dataset"])
+        if dataset and {claim["row_a"], claim["row_b"]} <= set(entry["rows"]):
             asked = tuple(claim[key] for key in ("row_a", "row_b", "metric", "sign"))
             known.setdefault((*asked, dataset), claim | {"dataset": dataset})
     return list(known.values())
@@ -254,19 +254,19 @@ def _metrics(claim: dict) -> list[str]:
     return claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]]
 
 
-def stages(data: dict, row: str, rung: str) -> list[dict]:
-    """The stages of a row at one rung, each with the values of that rung: a value may still be one a data set."""
+def stages(data: dict, row: str, budget: str) -> list[dict]:
+    """The stages of a row at one budget, each with the values of that budget: a value may still be one a data set."""
     found = []
     for stage in data["rows"][row].get("stages") or ():
-        if rung in stage.get("rungs", RUNGS):
-            values = {key: value.get(rung) if isinstance(value, dict) else value for key, value in stage.items() if key != "rungs"}
+        if budget in stage.get("budgets", BUDGETS):
+            values = {key: value.get(budget) if isinstance(value, dict) else value for key, value in stage.items() if key != "budgets"}
             found.append({key: value for key, value in values.items() if value is not None})
     return found
 
 
-def datasets(data: dict, row: str, rung: str) -> list[str]:
-    """What a row runs on at one rung: the rung's claims where it verifies claims, else its data sets."""
-    return data["rungs"][rung]["claims" if stages(data, row, rung)[-1]["notebook"] == "verify_claims" else "datasets"]
+def datasets(data: dict, row: str, budget: str) -> list[str]:
+    """What a row runs on at one budget: the budget's claims where it verifies claims, else its data sets."""
+    return data["budgets"][budget]["claims" if stages(data, row, budget)[-1]["notebook"] == "verify_claims" else "datasets"]
 
 
 def untrained(data: dict, row: str) -> bool:
@@ -274,8 +274,8 @@ def untrained(data: dict, row: str) -> bool:
     return any(stage.get("architecture") == "untrained" for stage in data["rows"][row].get("stages") or ())
 
 
-def seeds(data: dict, row: str, rung: str, asked: list[int] | None = None) -> list[int]:
-    """The seeds that a row is run with at one rung: all of its own, or those asked for; of an untrained encoder the first."""
-    budget = data["rungs"][rung]
-    known = [*budget["seeds"], *budget.get("more_seeds", {}).get(row, ())]
+def seeds(data: dict, row: str, budget: str, asked: list[int] | None = None) -> list[int]:
+    """The seeds that a row is run with at one budget: all of its own, or those asked for; of an untrained encoder the first."""
+    entry = data["budgets"][budget]
+    known = [*entry["seeds"], *entry.get("more_seeds", {}).get(row, ())]
     return known[:1] if untrained(data, row) else [seed for seed in known if asked is None or seed in asked]

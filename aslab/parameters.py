@@ -1,4 +1,4 @@
-"""What a notebook takes: its parameters, what each may be, and what a rung sets where none is given."""
+"""What a notebook takes: its parameters, what each may be, and what a budget sets where none is given."""
 
 import ast
 import io
@@ -20,7 +20,7 @@ TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 @dataclass(frozen=True)
 class Parameter:
-    """One line of a notebook's parameters cell: `steps: int = None  # optimiser steps; by rung`."""
+    """One line of a notebook's parameters cell: `steps: int = None  # optimiser steps; by budget`."""
 
     name: str
     default: object
@@ -99,14 +99,14 @@ def _short(value) -> str:
 
 
 @cache
-def _rungs() -> dict:
-    return yaml.safe_load((Path(__file__).parent / "rungs.yml").read_text(encoding="utf-8"))
+def _budgets() -> dict:
+    return yaml.safe_load((Path(__file__).parent / "budgets.yml").read_text(encoding="utf-8"))
 
 
 def settings(notebook: str, given: dict) -> dict:
-    """Every effective parameter: what is given, else the notebook's default, else (where that is None) what the rung sets.
+    """Every effective parameter: what is given, else the notebook's default, else (where that is None) what the budget sets.
 
-    A rung's value may depend on another parameter: `max_tokens: {paper: {objective: {ssp: 128, sp: 256}}}`.
+    A budget's value may depend on another parameter: `max_tokens: {paper: {objective: {ssp: 128, sp: 256}}}`.
     """
     check(notebook, given)
     return effective(notebook, given)
@@ -116,10 +116,10 @@ def effective(notebook: str, given: dict) -> dict:
     """`settings` of what has been checked before."""
     values = {name: parameter.default for name, parameter in parameters(notebook).items()}
     values |= {name: value for name, value in given.items() if value is not None}
-    budget = _rungs().get(notebook, {})
+    table = _budgets().get(notebook, {})
     for name in values:
-        if values[name] is None and name in budget:
-            values[name] = _depending(budget[name][values["rung"]], values)
+        if values[name] is None and name in table:
+            values[name] = _depending(table[name][values["budget"]], values)
     return values
 
 

@@ -1,4 +1,4 @@
-"""From the rows of a paper's YAML to jobs: the notebook runs that a rung of budget needs, and what their settings say of them."""
+"""From the rows of a paper's YAML to jobs: the notebook runs that a budget needs, and what their settings say of them."""
 
 import hashlib
 import itertools
@@ -25,7 +25,7 @@ class Job:
 
     paper: str
     row: str
-    rung: str
+    budget: str
     dataset: str
     seed: int
     notebook: str
@@ -40,68 +40,68 @@ class Job:
         return command(self)
 
 
-# ------------------------------------------------------------------ what a rung runs
+# ------------------------------------------------------------------ what a budget runs
 
 
-def stage_parameters(data: dict, row: str, stage: dict, rung: str, dataset: str, seed: int, model=None, first=None, **tried) -> dict:
+def stage_parameters(data: dict, row: str, stage: dict, budget: str, dataset: str, seed: int, model=None, first=None, **tried) -> dict:
     """The parameters that one stage of a row gives to its notebook.
 
     Args:
-        dataset: of the rung; a column that is one side of a data set stands for it.
-        model: the run that the stage starts from; None for the rung's backbone.
+        dataset: of the budget; a column that is one side of a data set stands for it.
+        model: the run that the stage starts from; None for the budget's backbone.
         first: the run whose best candidates are re-ranked.
         tried: settings of a search, for a run that ranks.
     """
-    budget, dataset = data["rungs"][rung], SIDES.get(dataset, (dataset,))[0]
+    entry, dataset = data["budgets"][budget], SIDES.get(dataset, (dataset,))[0]
     chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items()}
-    given = {"rung": rung, **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")}}
+    given = {"budget": budget, **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")}}
     if stage["notebook"] == "rerank":
-        return {"rung": rung, "first_run": first, "joint_run": model, "seed": seed} | given
+        return {"budget": budget, "first_run": first, "joint_run": model, "seed": seed} | given
     if stage["notebook"] == "task_difficulty":
-        return {"corpus": budget["corpus"], **({"models": model} if model else {}), **given, "seed": 0}
-    given.setdefault("model", budget["backbones"][data["rows"][row].get("backbone", ROBERTA)])
+        return {"corpus": entry["corpus"], **({"models": model} if model else {}), **given, "seed": 0}
+    given.setdefault("model", entry["backbones"][data["rows"][row].get("backbone", ROBERTA)])
     if model:
         given["model"] = model
     if stage["notebook"] == "pretrain":
-        return {**given, "corpus": budget["corpus"], "seed": 0}
-    return {"rung": rung, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
+        return {**given, "corpus": entry["corpus"], "seed": 0}
+    return {"budget": budget, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
 
 
-def jobs(paper: str, rung: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
-    """The notebook runs that make a paper's rows at one rung, each once, every run after those that it needs.
+def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
+    """The notebook runs that make a paper's rows at one budget, each once, every run after those that it needs.
 
     Only the last run of a row is made with every seed, and the one that it re-ranks with; those before are made once, with seed 0.
-    An untrained encoder is run once, with the rung's first seed, whichever are asked for. Where the rung searches settings, the tries
+    An untrained encoder is run once, with the budget's first seed, whichever are asked for. Where the budget searches settings, the tries
     come first; the seeds follow once all tries have a record, with the settings that do best on dev.
 
     Args:
-        rows: some of the rung's rows; all by default. seeds: the same for seeds.
+        rows: some of the budget's rows; all by default. seeds: the same for seeds.
         folder_for: (notebook, parameters) -> the run's folder; `runs.folder_for` by default.
         more: parameters for every notebook that has them, beside those of the rows, as `{"precision": "bf16"}`.
-    Raises: ValueError for a rung or row that the paper does not have, with the nearest name.
+    Raises: ValueError for a budget or row that the paper does not have, with the nearest name.
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
         >>> plan = jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1], folder_for=stub)
         >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan][1:]
         [('finetune', 0, 'runs/pretrain-0'), ('finetune', 1, 'runs/pretrain-0')]
         >>> plan[0].command
-        'papermill notebooks/pretrain.ipynb -p rung small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
+        'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
     """
     made = {}
-    for job in _every(paper, rung, rows, seeds, folder_for or _planned, folder, more):
+    for job in _every(paper, budget, rows, seeds, folder_for or _planned, folder, more):
         known = made.get(job.folder)
         if known is None or known.search or known.dataset == TRANSFER:  # a try, or where another row starts, may be a row's own run as well
             made[job.folder] = job
     return list(made.values())
 
 
-def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Job]]:
-    """The tries of a rung by the name of their search, `<paper>-<rung>-<row>-<data set>`; empty where it searches nothing."""
+def searches(paper: str, budget: str, folder=None, more=None) -> dict[str, list[Job]]:
+    """The tries of a budget by the name of their search, `<paper>-<budget>-<row>-<data set>`; empty where it searches nothing."""
     found, data = {}, read(paper, folder)
-    one_of(rung, data.get("rungs", {}), paper, "rung")
-    if not any(place.get("search", {}).get("datasets") for place in (data["rungs"][rung], *data["rows"].values())):
+    one_of(budget, data.get("budgets", {}), paper, "budget")
+    if not any(place.get("search", {}).get("datasets") for place in (data["budgets"][budget], *data["rows"].values())):
         return found  # without planning a single run
-    for job in _every(paper, rung, None, None, _planned, folder, more):
+    for job in _every(paper, budget, None, None, _planned, folder, more):
         if job.search:
             found.setdefault(job.search, []).append(job)
     return found
@@ -110,28 +110,28 @@ def searches(paper: str, rung: str, folder=None, more=None) -> dict[str, list[Jo
 def after(tries: list[Job]) -> list[Job]:
     """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
     first = tries[0]
-    wanted = seeds_of(read(first.paper), first.row, first.rung)
+    wanted = seeds_of(read(first.paper), first.row, first.budget)
     return [replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed]
 
 
-def _every(paper, rung, rows, seeds, folder_for, folder, more):
-    """The jobs of a rung, also those that several rows share."""
+def _every(paper, budget, rows, seeds, folder_for, folder, more):
+    """The jobs of a budget, also those that several rows share."""
     data = read(paper, folder)
-    one_of(rung, data.get("rungs", {}), paper, "rung")
-    budget, tested = data["rungs"][rung], {name for table in data["tables"].values() for name in table["datasets"]}
-    all_of(rows or (), budget["rows"], f"{paper}, {rung}", "row")
-    all_of(seeds or (), {seed for row in budget["rows"] for seed in seeds_of(data, row, rung)}, f"{paper}, {rung}", "seed")
+    one_of(budget, data.get("budgets", {}), paper, "budget")
+    entry, tested = data["budgets"][budget], {name for table in data["tables"].values() for name in table["datasets"]}
+    all_of(rows or (), entry["rows"], f"{paper}, {budget}", "row")
+    all_of(seeds or (), {seed for row in entry["rows"] for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
     all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", start=False, **tried) -> Job:
-        parameters = stage_parameters(data, row, stage, rung, dataset, seed, *map(_named, needs), **tried)
+        parameters = stage_parameters(data, row, stage, budget, dataset, seed, *map(_named, needs), **tried)
         parameters |= {name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])}
         where = folder_for(stage["notebook"], parameters)
         scored = TRANSFER if start else NOTEBOOKS[stage["notebook"]] or scored or dataset
-        return Job(paper, row, rung, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
+        return Job(paper, row, budget, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
 
     def of_row(row, dataset):
-        *before, last = stages(data, row, rung)
+        *before, last = stages(data, row, budget)
         rerank = last if last["notebook"] == "rerank" else None
         if rerank:
             *before, last = before
@@ -146,21 +146,21 @@ def _every(paper, rung, rows, seeds, folder_for, folder, more):
             yield (one := job(row, stage, dataset, 0, needs, TRANSFER, start=measured and stage["notebook"] == "pretrain"))
             if stage["notebook"] != "task_difficulty":  # nothing starts from what it measures
                 needs = (one.folder,)
-        search = budget.get("search", {}) | data["rows"][row].get("search", {})
+        search = entry.get("search", {}) | data["rows"][row].get("search", {})
         if ranks and dataset in search.get("datasets", ()):
-            name = f"{paper}-{rung}-{row}-{dataset}"
+            name = f"{paper}-{budget}-{row}-{dataset}"
             every = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)]
             tries = list({one.folder: one for one in every}.values())  # a row may give some of the searched settings itself
             if len(tries) > 1:
                 yield from tries
                 best = _best(tries, search)
-        for seed in () if best is None else seeds_of(data, row, rung, seeds):
+        for seed in () if best is None else seeds_of(data, row, budget, seeds):
             yield (one := job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best))
             if seed in first:
                 yield job(row, rerank, dataset, seed, (one.folder, first[seed]))
 
-    for row in rows or budget["rows"]:
-        for dataset in datasets(data, row, rung):
+    for row in rows or entry["rows"]:
+        for dataset in datasets(data, row, budget):
             yield from of_row(row, dataset)
 
 
@@ -202,8 +202,8 @@ def dev_figure(job: Job) -> float:
 
 
 def gpu_hours(job: Job) -> int:
-    """Expected hours of one GPU, as the paper's file says; 0 for a rung that is made for CPUs."""
-    return read(job.paper)["rungs"][job.rung].get("gpu_hours", {}).get(job.notebook, 0)
+    """Expected hours of one GPU, as the paper's file says; 0 for a budget that is made for CPUs."""
+    return read(job.paper)["budgets"][job.budget].get("gpu_hours", {}).get(job.notebook, 0)
 
 
 def _planned(notebook: str, parameters: dict) -> Path:
@@ -225,10 +225,10 @@ def command(job: Job) -> str:
 def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -> bool:
     """Whether the runs of a row's chain, first to last, were made with the paper's own settings and data.
 
-    Every setting must be what the row gives to its notebook at rung `paper`, or one that a rule of `settings:` allows (the paper
+    Every setting must be what the row gives to its notebook at budget `paper`, or one that a rule of `settings:` allows (the paper
     prints a grid, not the choice); only what cannot change a result by design is free.
     """
-    if not data.get("settings") or "paper" not in data.get("rungs", {}):
+    if not data.get("settings") or "paper" not in data.get("budgets", {}):
         return False
     chain, model, first = [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])], None, None
     if chain and "first" in chain[-1]:  # before the last of its own runs stand those of the row that ranked first

@@ -1,7 +1,7 @@
 """From runs to `results/`: finished runs of the papers' rows as small records of numbers, without any text.
 
-`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<rung>-seed<k>.json` for every finished run of a
-row above the laptop rung, and with `--laptop` for those of the laptop rung alone.
+`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every finished run of a
+row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
 """
 
 import argparse
@@ -21,11 +21,11 @@ SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the sam
 
 
 def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
-    """Write the records of a paper's finished runs into `results/`, those above the laptop rung or those of it. Returns the files."""
+    """Write the records of a paper's finished runs into `results/`, those above the laptop budget or those of it. Returns the files."""
     written, found, data = [], records.records(paper, results, runs_dir), papers.read(paper)
-    found = found[(found.source == records.HERE) & ((found.rung == "laptop") == laptop)]
+    found = found[(found.source == records.HERE) & ((found.budget == "laptop") == laptop)]
     for line in found.itertuples():
-        place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.rung}-seed{line.seed}.json"
+        place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
         place.parent.mkdir(parents=True, exist_ok=True)
         entries = disk.sealed(_published(data, line, _baseline(data, line, found))).items()
         # One line an entry: a change of a figure is a change of its line.
@@ -40,7 +40,7 @@ def _baseline(data: dict, line, found: pd.DataFrame):
     other = data["rows"][line.row].get("baseline")
     if other is None:
         return None
-    same = found[(found.row == other) & (found.dataset == line.dataset) & (found.rung == line.rung)]
+    same = found[(found.row == other) & (found.dataset == line.dataset) & (found.budget == line.budget)]
     return next(same[(same.seed == line.seed) | untrained(data, other)].itertuples(), None)
 
 
@@ -48,7 +48,7 @@ def _published(data: dict, line, baseline) -> dict:
     record = dict(line.record) | {"paper": data["slug"], "row": line.row, "dataset": line.dataset}
     record["earlier"] = [_earlier(before) for before in line.earlier]
     dev = records.side(line) != records.reported(line)
-    if dev or line.seed != data["rungs"][line.rung]["seeds"][0]:
+    if dev or line.seed != data["budgets"][line.budget]["seeds"][0]:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
@@ -70,7 +70,7 @@ def _published(data: dict, line, baseline) -> dict:
 
 def _earlier(before: dict) -> dict:
     """What is kept of a run that a model came from: what it was, and the cosines between its slots where it has some."""
-    kept = {name: before[name] for name in ("notebook", "name", "rung", "seed", "settings", "inputs")}
+    kept = {name: before[name] for name in ("notebook", "name", "budget", "seed", "settings", "inputs")}
     cosines = before.get("figures", {}).get("slot_cosines")
     return kept | ({"figures": {"slot_cosines": cosines}} if cosines else {})
 
@@ -104,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    parser.add_argument("--laptop", action="store_true", help="the records of the laptop rung, in place of those above it")
+    parser.add_argument("--laptop", action="store_true", help="the records of the laptop budget, in place of those above it")
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in papers.papers()]
     if unknown:

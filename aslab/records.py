@@ -23,9 +23,9 @@ PER_CONTEXT = {name: name for name in FOUND}
 def records(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> pd.DataFrame:
     """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
 
-    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some rung.
+    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some budget.
 
-    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), rung, seed, source ("committed" | "this machine"),
+    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed" | "this machine"),
         name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
         those of the row that ranked first as well). Where sides of a data set are columns of the paper's tables, as FEVER's are, or the
         dev questions of ASBERT, a run is a row for each that has labels.
@@ -33,20 +33,20 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     """
     data = papers.read(paper, folder)
     found = [*_committed_records(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
-    return pd.DataFrame(found, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
+    return pd.DataFrame(found, columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
 
 
 def _committed_records(data: dict, folder: Path):
     for path in sorted(folder.glob("*/*.json")):
         try:
             record = disk.read_json(path)
-            row, dataset, rung, seed = (record[key] for key in ("row", "dataset", "rung", "seed"))
+            row, dataset, budget, seed = (record[key] for key in ("row", "dataset", "budget", "seed"))
         except (ValueError, KeyError) as error:
             raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
-        place = f"{row}/{dataset}-{rung}-seed{seed}.json"
+        place = f"{row}/{dataset}-{budget}-seed{seed}.json"
         if path != folder / place or row not in data["rows"]:
             raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks")
-        yield row, dataset, rung, seed, COMMITTED, record.get("name", path.stem), None, record, record.get("earlier", [])
+        yield row, dataset, budget, seed, COMMITTED, record.get("name", path.stem), None, record, record.get("earlier", [])
 
 
 def _local(data: dict, made: pd.DataFrame, folder):
@@ -59,14 +59,14 @@ def _local(data: dict, made: pd.DataFrame, folder):
         return known[key].folder if key in known else Path("not run") / str(abs(hash(key)))
 
     by_folder = {run.folder: run for run in made.itertuples()}
-    for rung in (name for name in data.get("rungs", {}) if name in set(made["rung"])):
-        plan = {job.folder: job for job in jobs(data["slug"], rung, folder_for=find, folder=folder)}
+    for budget in (name for name in data.get("budgets", {}) if name in set(made["budget"])):
+        plan = {job.folder: job for job in jobs(data["slug"], budget, folder_for=find, folder=folder)}
         for job in plan.values():
             if job.folder in by_folder and not job.search:
                 run = by_folder[job.folder]
                 earlier = [by_folder[need].record for need in _ancestors(job, plan)]
                 for dataset in _columns(data, job.dataset, run.record):
-                    yield job.row, dataset, rung, job.seed, HERE, run.name, run.folder, run.record, earlier
+                    yield job.row, dataset, budget, job.seed, HERE, run.name, run.folder, run.record, earlier
 
 
 def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
@@ -151,14 +151,14 @@ def per_question(one) -> pd.DataFrame:
 def _committed(one, key: str) -> pd.DataFrame:
     names, values = ["question_id", *columns(one.record).values()], one.record[key]
     if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
-        place = f"{one.row}/{one.dataset}-{one.rung}-seed{one.seed}.json"
+        place = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
         raise ValueError(f"{place}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
     return pd.DataFrame(values, columns=names).set_index("question_id")
 
 
 def chosen_on_dev(data: dict, one) -> bool:
     """Whether dev chose anything of a line's runs: the epoch that was kept, or settings."""
-    search = data["rungs"].get(one.rung, {}).get("search", {}) | data["rows"][one.row].get("search", {})
+    search = data["budgets"].get(one.budget, {}).get("search", {}) | data["rows"][one.row].get("search", {})
     stopped = any(record["settings"].get("patience") is not None for record in chain(one))
     return stopped or one.dataset in search.get("datasets", ())
 

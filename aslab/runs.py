@@ -20,7 +20,7 @@ from filelock import FileLock
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
 from asutil.io import disk, files, hub
-from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
+from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder, with_current_names
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
@@ -56,18 +56,18 @@ def shown(values: dict) -> dict:
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
 
 
-def models(names: str, rung: str, runs_dir: str | None = None) -> list[str]:
-    """The models of a list joined by commas; of `all` the finished pre-training runs of the rung that learnt a task.
+def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
+    """The models of a list joined by commas; of `all` the finished pre-training runs of the budget that learnt a task.
 
     Returns: hub ids and folders; a run by its folder.
     """
     if names != "all":
         return [str(find(name.strip(), runs_dir) or name.strip()) for name in names.split(",")]
     made = read_all(runs_dir or "runs")
-    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.rung == rung]
+    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.budget == budget]
     found = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
     if not found:
-        raise ValueError(f"models: no pre-training run of rung {rung} is finished; name runs or hub ids, joined by commas")
+        raise ValueError(f"models: no pre-training run of budget {budget} is finished; name runs or hub ids, joined by commas")
     return found
 
 
@@ -103,13 +103,14 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     for name, fingerprint in _fingerprints(notebook).items():
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
-    for name in models(values["models"], values["rung"], runs_dir) if values.get("models") else ():
+    for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
         inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
     for name in (*STARTS, *STAGES):
         if values.get(name) or (name in STAGES and name in values):
             inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)
     named = shown(values)
     decided = {name: value for name, value in values.items() if value is not None}  # a new optional parameter moves no old run
+    decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
     return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
 
@@ -132,7 +133,7 @@ def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
     """The backbone that a chain of runs began with; a model that is not a run began with itself. None where a run does not say."""
     while model and (folder := find(model, runs_dir)):
         asked = folder / "run.json"
-        run = files.json_object(asked, notebook=str, given=dict) if asked.is_file() else {}
+        run = with_current_names(files.json_object(asked, notebook=str, given=dict)) if asked.is_file() else {}
         model = effective(run["notebook"], run["given"]).get("model") if run else None
     return model
 
@@ -200,7 +201,7 @@ class Run:
             "notebook": self.notebook,
             "name": self.folder.name,
             "hash": self.identity["hash"],
-            "rung": self.settings["rung"],
+            "budget": self.settings["budget"],
             "seed": self.settings["seed"],
             "given": {name: self.settings[name] for name in self.given if name != "runs_dir"},
             "settings": self.settings,
@@ -254,13 +255,13 @@ def folders(folder: str | Path = "runs") -> list[Path]:
 
 
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:
-    """One row a run, finished or not: name, notebook, rung, seed, finished, folder, record, and the test (or validation) metrics."""
+    """One row a run, finished or not: name, notebook, budget, seed, finished, folder, record, and the test (or validation) metrics."""
     rows = []
     for path in folders(folder):
         record = read_record(path) if (path / "record.json").is_file() else {}
         metrics = record.get("metrics", {})
-        row = {key: record.get(key) for key in ("notebook", "rung", "seed")}
+        row = {key: record.get(key) for key in ("notebook", "budget", "seed")}
         row["notebook"] = row["notebook"] or path.name.split("-")[0]
         rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
         rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
-    return pd.DataFrame(rows, columns=None if rows else ["name", "notebook", "rung", "seed", "finished", "folder", "record"])
+    return pd.DataFrame(rows, columns=None if rows else ["name", "notebook", "budget", "seed", "finished", "folder", "record"])

@@ -101,7 +101,7 @@ def ranker_of(model: str, tokenizer, k: int | None = None) -> rank.Ranker:
 # ------------------------------------------------------------------ with and without padding
 
 
-def padded(ragged, members: np.ndarray, pad: int, budget: int) -> list[dict]:
+def padded(ragged, members: np.ndarray, pad: int, micro_tokens: int) -> list[dict]:
     """Micro-batches like those of `inputs.micro_batches`, with every text padded to L tokens, a pair to 2 L; no slot is empty here."""
     if ragged.firsts is None:
         batch, places = ragged.padded(pad, members), np.arange(2 * TOKENS)
@@ -115,7 +115,7 @@ def padded(ragged, members: np.ndarray, pad: int, budget: int) -> list[dict]:
         types = batch.token_type_ids
     arrays |= {"labels": members} | ({} if types is None else {"token_type_ids": types})
     tensors = {name: torch.from_numpy(array.astype(np.int64)) for name, array in arrays.items()}
-    rows = max(1, budget // tensors["input_ids"].shape[1])
+    rows = max(1, micro_tokens // tensors["input_ids"].shape[1])
     found = [{name: tensor[at : at + rows] for name, tensor in tensors.items()} for at in range(0, len(members), rows)]
     for micro in found if ragged.firsts is not None else ():
         micro["firsts"] = torch.arange(0, micro["input_ids"].numel(), TOKENS).view(len(micro["labels"]), -1)

@@ -20,7 +20,7 @@ def values(mean, questions=40, seed=0):
     return [[f"q{i}", float(x), float(0.3 + 0.6 * x), float(0.4 + 0.6 * x)] for i, x in enumerate(p)]
 
 
-def record(row, dataset, rung, seed, mean, settings=None, **more):
+def record(row, dataset, budget, seed, mean, settings=None, **more):
     each = values(mean, seed=seed)
     p, ap, rr = np.array([line[1:] for line in each]).mean(axis=0)
     test = {"p@1": p, "map": ap, "mrr": rr, "questions": len(each), "tied_questions": 0, "empty_questions": 0}
@@ -29,7 +29,7 @@ def record(row, dataset, rung, seed, mean, settings=None, **more):
         "name": f"finetune-{row}-{seed}",
         "row": row,
         "dataset": dataset,
-        "rung": rung,
+        "budget": budget,
         "seed": seed,
         "settings": {"dataset": dataset, "model": BACKBONE, **(settings or {})},
         "metrics": {"test": test},
@@ -41,7 +41,7 @@ def record(row, dataset, rung, seed, mean, settings=None, **more):
 
 def commit(folder, *records):
     for content in records:
-        path = folder / PAPER / content["row"] / f"{content['dataset']}-{content['rung']}-seed{content['seed']}.json"
+        path = folder / PAPER / content["row"] / f"{content['dataset']}-{content['budget']}-seed{content['seed']}.json"
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.write_json(path, content)
     return path

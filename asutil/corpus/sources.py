@@ -3,7 +3,7 @@
 `documents` yields them one after the other, and names the file and row of what it refuses.
 
 `python -m asutil.corpus.sources wikimedia/wikipedia:20231101.en --limit 626 --out $ASUTIL_MIRROR/local/wikipedia_small/train.parquet`
-keeps a slice of a source as a file, for machines without a network and for the rungs `small` and `gpu`.
+keeps a slice of a source as a file, for machines without a network and for the budgets `small` and `gpu`.
 """
 
 import argparse

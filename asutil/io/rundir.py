@@ -10,7 +10,8 @@ import pandas as pd
 from . import disk, files
 
 NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
-RUNGS = ("laptop", "small", "gpu", "paper")  # budgets of a run, the smallest first
+BUDGETS = ("laptop", "small", "gpu", "paper")  # the smallest first
+RENAMED = {"rung": "budget"}  # fields of records and of run.json that had another name in version 0.1
 
 
 def root() -> Path:
@@ -63,7 +64,18 @@ def read_record(folder: str | Path) -> dict:
     if not path.is_file():
         named = folder.name if folder.is_absolute() else folder  # a path of this machine is nothing to pass on
         raise ValueError(f"{named} is not a finished run: {path.name} is missing")
-    return disk.read_json(path)
+    return with_current_names(disk.read_json(path))
+
+
+def with_current_names(content: dict) -> dict:
+    """A record or a run.json with the names of today's fields, so that runs of earlier versions stay readable."""
+    renamed = {RENAMED.get(name, name): value for name, value in content.items()}
+    for name in ("given", "settings"):
+        if name in renamed:
+            renamed[name] = {RENAMED.get(key, key): value for key, value in renamed[name].items()}
+    if "earlier" in renamed:
+        renamed["earlier"] = [with_current_names(record) for record in renamed["earlier"]]
+    return renamed
 
 
 def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:

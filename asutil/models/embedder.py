@@ -147,11 +147,11 @@ class Embedder(nn.Module):
 
     def _padded(self, texts: list[str], device):
         """The texts as padded tables of their own number, ordered by length."""
-        budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
+        micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token there is still something to read from
         joined = pairs.join_texts(tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"])
-        for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, budget):
+        for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens):
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
 
     # -------------------------------------------------------------- on disk

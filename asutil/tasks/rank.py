@@ -98,12 +98,12 @@ class Ranker:
     @torch.no_grad()
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
         device, training = self._device, self.model.training
-        budget = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
+        micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         members, scores = pairs.members(np.arange(len(pairs))), torch.empty(len(pairs.labels), device=device)
         self.model.eval()
         with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # the body's; heads are float32 by themselves
             # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-            for batch in batches.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, budget):
+            for batch in batches.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens):
                 places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]  # of full slots; found here, a GPU would have to be waited for
                 batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
                 rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)

@@ -14,7 +14,7 @@ import pandas as pd
 from ..data import answers
 from ..data.answers import Question
 from ..io import rundir
-from ..io.rundir import RUNGS
+from ..io.rundir import BUDGETS
 from ..metrics import rankings
 
 ROW = ["question_id", "candidate_id", "label"]
@@ -30,12 +30,12 @@ NAMES = {
 # ------------------------------------------------------------------ two runs
 
 
-def records(first_run: str | Path, joint_run: str | Path, rung: str) -> tuple[dict, dict]:
+def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[dict, dict]:
     """The records of both stages, checked: they must have ranked the same questions, the second one with a joint model.
 
     Args:
-        rung: the lower one of the two runs' rungs: what is made of both has no larger budget.
-    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another rung.
+        budget: the lower one of the two runs' budgets.
+    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another budget.
     """
     first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
     if (architecture := joint["settings"].get("architecture")) != "joint":
@@ -46,9 +46,9 @@ def records(first_run: str | Path, joint_run: str | Path, rung: str) -> tuple[di
             raise ValueError(
                 f"both runs must have ranked the same questions: {name} is {value} in {first['name']}, {again[name]} in {joint['name']}"
             )
-    lower = min(first["rung"], joint["rung"], key=RUNGS.index)
-    if rung != lower:
-        raise ValueError(f"rung: {lower} expected, the lower one of {first['rung']} and {joint['rung']} (-p rung {lower}); got {rung}")
+    lower = min(first["budget"], joint["budget"], key=BUDGETS.index)
+    if budget != lower:
+        raise ValueError(f"budget: {lower} expected, the lower one of {first['budget']} and {joint['budget']} (-p budget {lower}); got {budget}")
     return first, joint
 
 

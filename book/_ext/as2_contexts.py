@@ -85,8 +85,8 @@ def overlap_table(found) -> str:
     lines = {}
     for one in found.itertuples():
         if measured := one.record.get("figures", {}).get("context_overlap"):
-            budget = one.rung + (f", {records.HERE}" if one.source == records.HERE else "")
-            lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), budget] = measured
+            where = one.budget + (f", {records.HERE}" if one.source == records.HERE else "")
+            lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), where] = measured
     body = "".join(line(*where, measured) for where, measured in sorted(lines.items()))
     heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context", "Share of DPC's that DSLC's has")
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
@@ -94,8 +94,8 @@ def overlap_table(found) -> str:
     return body and boxed(f'<table class="as2-table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
 
 
-def line(corpus: str, splitter: str, budget: str, measured: dict) -> str:
-    words = "".join(f"<td>{escape(text)}</td>" for text in (splitter, budget))
+def line(corpus: str, splitter: str, where: str, measured: dict) -> str:
+    words = "".join(f"<td>{escape(text)}</td>" for text in (splitter, where))
     shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
     figures = [f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
     numbers = "".join(f'<td class="as2-number">{text}</td>' for text in figures)

@@ -15,7 +15,7 @@ SOURCES["costs"] = lambda _: sorted(
     path
     for where in (
         "experiments/*.yml",
-        "aslab/rungs.yml",
+        "aslab/budgets.yml",
         "book/_ext/pages/costs.py",
         "aslab/hours.py",
         "results/*/*.json",
@@ -43,7 +43,7 @@ YEAR = 365.25 * 24  # hours
 
 
 class Costs(Shown):
-    """One of the page's tables: rungs, full, stated, corpora, examples, measured or assumed."""
+    """One of the page's tables: budgets, full, stated, corpora, examples, measured or assumed."""
 
     kind = "costs"
 
@@ -78,16 +78,16 @@ def hours(value: float) -> str:
 # ------------------------------------------------------------------ the tables
 
 
-def rungs() -> str:
-    """Runs and GPU-hours of each paper at each rung."""
-    known = {(line.paper, line.rung): line for line in costs.rungs().itertuples()}
+def budgets() -> str:
+    """Runs and GPU-hours of each paper at each budget."""
+    known = {(line.paper, line.budget): line for line in costs.budgets().itertuples()}
     body = []
     for paper in costs.papers():
-        lines = [known.get((paper, rung)) for rung in rundir.RUNGS]
+        lines = [known.get((paper, budget)) for budget in rundir.BUDGETS]
         numbers = [f"{line.runs:,}" if line else "–" for line in lines]
         numbers += [f"{line.gpu_hours:,}" if line else "–" for line in lines[2:]]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), *map(markup.number, numbers)]))
-    heads = ["", *(f"Runs: {rung}" for rung in rundir.RUNGS), "GPU-hours: gpu", "GPU-hours: paper"]
+    heads = ["", *(f"Runs: {budget}" for budget in rundir.BUDGETS), "GPU-hours: gpu", "GPU-hours: paper"]
     caption = (
         "Notebook runs of every row with every seed, tries of a search included; GPU-hours as expected in each paper's file, of an H200."
     )
@@ -95,7 +95,7 @@ def rungs() -> str:
 
 
 def full() -> str:
-    """Rung paper: steps, tokens, operations, hours and disk of each paper by notebook, and their sum."""
+    """Budget paper: steps, tokens, operations, hours and disk of each paper by notebook, and their sum."""
     speed, body = measured("training_step"), []
     for paper in costs.papers():
         found = costs.by_notebook(paper)
@@ -110,7 +110,7 @@ def full() -> str:
             body.append(markup.line(cells, "as2-from-baseline" if notebook == "in all" else ""))
     heads = ["", "Notebook", "Runs", "Steps", "Tokens, at most", "Operations", "GPU-hours: expected", "GPU-hours: by operations"]
     heads += ["Years on 2 CPU cores", "Disk", "Models alone"]
-    caption = "Rung paper, every row and seed, tries included. What only scores has no steps; its hours are in the expected ones alone."
+    caption = "Budget paper, every row and seed, tries included. What only scores has no steps; its hours are in the expected ones alone."
     return markup.table(caption, heads, body)
 
 
@@ -118,7 +118,7 @@ def stated() -> str:
     """What the papers say of their own cost, beside what is expected here of one such run."""
     body = []
     for paper, what, said, where, notebook, theirs in STATED:
-        expected = papers.read(paper)["rungs"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
+        expected = papers.read(paper)["budgets"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
         numbers = [f"{theirs:,.0f}" if theirs else "–", f"{expected:,}" if expected else "–"]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), what, said, where, *map(markup.number, numbers)]))
     heads = ["", "What", "As printed", "Where", "GPU-hours a run: theirs", "ours, expected"]
@@ -147,7 +147,7 @@ def corpora() -> str:
 
 
 def examples() -> str:
-    """How long drawing all pre-training examples of rung paper takes one core, at the measured rates."""
+    """How long drawing all pre-training examples of budget paper takes one core, at the measured rates."""
     sampling, body, seen = measured("sampling"), [], set()
     for job in (job for paper in costs.papers() for job in costs.planned(paper) if job.notebook == "pretrain"):
         settings = runs.settings(job.notebook, job.parameters)
@@ -171,7 +171,7 @@ def trained() -> str:
         cells = [markup.cell(line.notebook, "th", scope="row"), line.kind, markup.NAMES.get(line.dataset, line.dataset)]
         body.append(markup.line([*cells, *(markup.number(str(number)) for number in numbers)]))
     heads = ["Notebook", "Learns", "Data", "Runs", "Longest", "Tokens an example", "of the longest", "Tokens a second", "Hours a run"]
-    caption = "Committed runs on two CPU cores, of rung small: the median of each kind. Of joint an example is a candidate, not a group."
+    caption = "Committed runs on two CPU cores, of budget small: the median of each kind. Of joint an example is a candidate, not a group."
     return markup.table(caption, heads, body)
 
 
@@ -203,7 +203,7 @@ def share_reached() -> str:
 
 
 TABLES = {
-    "rungs": rungs,
+    "budgets": budgets,
     "full": full,
     "stated": stated,
     "corpora": corpora,

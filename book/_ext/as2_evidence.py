@@ -117,8 +117,8 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
         measured = [records.figures(one) for one in lines.itertuples()]
         started = [one.record["baselines"][BEFORE]["map_projected"] for one in lines.itertuples()]
         figures = [started, *([one[name] for one in measured] for name in SEEN)]
-        budget = lines.rung.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
-        body.append(markup.line([head, *(markup.number(report.spread(values)) for values in figures), len(lines), budget]))
+        origin = lines.budget.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
+        body.append(markup.line([head, *(markup.number(report.spread(values)) for values in figures), len(lines), origin]))
     heads = ["Row", "Before training, dev", *(f"After: {name}" for name in SEEN.values()), "Seeds", "Budget"]
     return markup.table(
         f"{NAMES.get(dataset, dataset)}. Mean average precision of the evidence, in points, mean ± std over seeds.", heads, body
@@ -126,12 +126,12 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
 
 
 def best(found, row: str, dataset: str):
-    """The records of a row on a data set: of the largest rung, the committed ones first; None where there are none."""
+    """The records of a row on a data set: of the largest budget, the committed ones first; None where there are none."""
     lines = found[(found.row == row) & (found.dataset == dataset)]
     if not len(lines):
         return None
-    order = max(((rundir.RUNGS.index(rung), source != HERE) for rung, source in zip(lines.rung, lines.source)))
-    return lines[(lines.rung == rundir.RUNGS[order[0]]) & ((lines.source != HERE) == order[1])]
+    order = max(((rundir.BUDGETS.index(budget), source != HERE) for budget, source in zip(lines.budget, lines.source)))
+    return lines[(lines.budget == rundir.BUDGETS[order[0]]) & ((lines.source != HERE) == order[1])]
 
 
 # ------------------------------------------------------------------ what was read
@@ -160,8 +160,8 @@ def left_out_table(data: dict, found, row: str, datasets) -> str:
         for side, lost in record["figures"]["left_out"].items():
             name = markup.cell(f"{NAMES.get(dataset, dataset)}, {side}", "th", scope="row")
             counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
-            budget = [markup.number(f"{record['settings']['max_tokens']:,}"), lines.rung.iloc[0]]
-            body.append(markup.line([name, *(markup.number(f"{count:,}") for count in counts), *budget]))
+            cells = [markup.number(f"{record['settings']['max_tokens']:,}"), lines.budget.iloc[0]]
+            body.append(markup.line([name, *(markup.number(f"{count:,}") for count in counts), *cells]))
     heads = ["Side", "Questions", "Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away", "Tokens", "Budget"]
     return markup.table("What an input holds. Evidence that is cut away counts as missed.", heads, body)
 
@@ -190,7 +190,7 @@ def chance_table(data: dict, found, row: str, datasets) -> str:
             continue
         known = lines.iloc[0].record["baselines"]
         figures = (markup.number(report.spread([known[name][metric]])) for name, metric in UNTRAINED.items())
-        body.append(markup.line([head, *figures, lines.rung.iloc[0]]))
+        body.append(markup.line([head, *figures, lines.budget.iloc[0]]))
     heads = ["Data set", *(f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()), "Budget"]
     return markup.table("Without any training, on the contexts that the models read: points.", heads, body)
 
@@ -221,7 +221,7 @@ def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
         if not shared:
             continue
         at_hand = texts(pair.dataset, shared)
-        where = f"{NAMES.get(pair.dataset, pair.dataset)}, rung {pair.budget}, seed {pair.seeds[0]}."
+        where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}."
         parts.append(f"<p><strong>{escape(where)}</strong>{'' if at_hand else ' The texts are not at hand: ids stand for them.'}</p>")
         for name in shared:
             said, of = at_hand.get(name, (name, {}))

@@ -36,20 +36,20 @@ def drawn(figure, caption: str) -> str:
 
 
 class Curves(Shown):
-    """Losses and validation metrics of this machine's runs of the laptop rung: of the rows named, in one figure a stage."""
+    """Losses and validation metrics of this machine's runs of the laptop budget: of the rows named, in one figure a stage."""
 
     optional_arguments = 99
 
     def show(self, paper, *rows):
         data, found = comparisons.given(paper, None, None)
-        found = found[(found.rung == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])]
+        found = found[(found.budget == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])]
         ranked = found.dataset != report.PRETRAINING
         html = ""
         for title, lines in (("Pre-training", found[~ranked]), ("Fine-tuning", found[ranked])):
             logs = report.logs(lines, data)
             if logs:
                 html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
-        return html or note("No run of the laptop rung has finished on this machine; make book makes some.")
+        return html or note("No run of the laptop budget has finished on this machine; make book makes some.")
 
 
 class Examples(Shown):

@@ -171,15 +171,15 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
     """A line a row, data set and budget, mean over seeds in points; and folded away the confusion of the first seed of each local one."""
     names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in claims.LABELS}
     body, folded = [], ""
-    for (dataset, rung, source, row), lines in made.groupby(["dataset", "rung", "source", "row"], sort=False):
+    for (dataset, budget, source, row), lines in made.groupby(["dataset", "budget", "source", "row"], sort=False):
         name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
-        budget = rung + (f", {source}" if source == records.HERE else "")
+        origin = budget + (f", {source}" if source == records.HERE else "")
         found = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
         figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in found]
-        body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), budget]))
+        body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), origin]))
         first = lines.sort_values("seed").iloc[0]
         if first.folder is not None:
-            folded += f"<details><summary>{escape(f'{name}, {where}, {budget}, seed {first.seed}')}</summary>{confusion(first)}</details>"
+            folded += f"<details><summary>{escape(f'{name}, {where}, {origin}, seed {first.seed}')}</summary>{confusion(first)}</details>"
     heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values()), "Majority", "Seeds", "Budget"]
     return markup.table("Verdicts one by one, in points, mean over seeds.", heads, body) + folded
 

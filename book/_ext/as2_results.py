@@ -30,7 +30,7 @@ class Results(Shown):
 
 
 class Laptop(Shown):
-    """The rung laptop of a paper: all its rows, or those of one table."""
+    """The budget laptop of a paper: all its rows, or those of one table."""
 
     optional_arguments = 1
 
@@ -48,7 +48,7 @@ class Demo(Shown):
 
 
 class LaptopClaims(Shown):
-    """The paper's claims, asked of the laptop rung's own questions."""
+    """The paper's claims, asked of the laptop budget's own questions."""
 
     def show(self, paper):
         return boxed(comparisons.laptop_claims_table(paper))
@@ -104,12 +104,12 @@ class Datasets(Shown):
 
 
 class Commands(Shown):
-    """What to type for each row of the laptop rung, with seed 0."""
+    """What to type for each row of the laptop budget, with seed 0."""
 
     def show(self, paper):
         lines = [f"# all rows and seeds, on two cores\nsnakemake -s experiments/Snakefile -c2 {paper}_laptop"]
         data = papers.read(paper)
-        for row in data["rungs"]["laptop"]["rows"]:
+        for row in data["budgets"]["laptop"]["rows"]:
             commands = [job.command for job in plan.jobs(paper, "laptop", rows=[row], seeds=[0])]
             lines.append("\n".join([f"# {data['rows'][row]['name']}", *commands]))
         text = "\n\n".join(lines)
@@ -129,7 +129,7 @@ class Runs(Shown):
             link = f'<a href="{escape(self.links[run.name])}">{name}</a>' if run.name in self.links else name
             values = next(iter(run.record["metrics"].values()), {})
             shown = ", ".join(f"{escape(key)} {value:.3f}" for key, value in values.items() if isinstance(value, float))
-            rows.append(f"<tr><th>{link}</th><td>{escape(str(run.rung))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>")
+            rows.append(f"<tr><th>{link}</th><td>{escape(str(run.budget))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>")
         head = "<thead><tr><th>Run</th><th>Budget</th><th>Seed</th><th>Metrics</th></tr></thead>"
         return boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>') if rows else note("No run has finished yet.")
 

@@ -18,7 +18,7 @@ from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
 from asutil.data import answers
 from asutil.io import hub, rundir
-from asutil.io.rundir import RUNGS
+from asutil.io.rundir import BUDGETS
 from asutil.metrics import changes
 
 MARGIN = 5.0
@@ -192,10 +192,10 @@ def readout_table(data: dict, found) -> str:
 
 def readout_lines(data: dict, found, row: str, dataset: str) -> list[str]:
     head, lines = markup.cell(data["rows"][row]["name"], "th", scope="row"), []
-    for source, rung, of_row in report._groups(found, row, dataset):
+    for source, budget, of_row in report._groups(found, row, dataset):
         cells = [readout_cell(list(of_row.record), name) for name in READOUTS]
-        budget = rung + (f", {source}" if source == HERE else "")
-        lines.append(markup.line([head, *cells, report._seeds(data, row, of_row), budget]))
+        origin = budget + (f", {source}" if source == HERE else "")
+        lines.append(markup.line([head, *cells, report._seeds(data, row, of_row), origin]))
     if not lines and not papers.untrained(data, row):
         lines.append(markup.line([head, markup.word("not run"), *["–"] * (len(READOUTS) + 1)]))
     return lines
@@ -320,7 +320,7 @@ def asked(data: dict, found, before: str, after: str) -> str:
         lists = {name: two for name in wanted if all(two := [ranked(side, name) for side in sides])}
         known = examples.at_hand(sides[1].record, pair.dataset, lists)
         if lists:
-            where = f"{NAMES.get(pair.dataset, pair.dataset)}, rung {pair.budget}, seed {pair.seeds[0]}."
+            where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}."
             parts.append(f"<p><strong>{escape(where)}</strong>{'' if known else ' The texts are not at hand: ids stand for them.'}</p>")
         for name, two in lists.items():
             said, texts = examples._joined(known.get(name), name, two)
@@ -340,7 +340,7 @@ def ranked(side, question_id: str) -> list:
 
 
 class Components(Shown):
-    """Questions with their candidates in two dimensions, of a row on a data set: the committed run first, of the largest rung."""
+    """Questions with their candidates in two dimensions, of a row on a data set: the committed run first, of the largest budget."""
 
     required_arguments = 3
 
@@ -353,18 +353,18 @@ class Components(Shown):
 
 
 def drawable(found, row: str, dataset: str):
-    """The best record with coordinates: a committed one, of the largest rung, of the first seed; None where there is none."""
+    """The best record with coordinates: a committed one, of the largest budget, of the first seed; None where there is none."""
     lines = [one for one in found[(found.row == row) & (found.dataset == dataset)].itertuples() if one.record.get("pca")]
-    return max(lines, key=lambda one: (one.source == COMMITTED, RUNGS.index(one.rung), -one.seed), default=None)
+    return max(lines, key=lambda one: (one.source == COMMITTED, BUDGETS.index(one.budget), -one.seed), default=None)
 
 
 def said_of(one, data: dict) -> str:
     """What the figure shows, in words and from its numbers."""
     shown, where = one.record["pca"], NAMES.get(one.dataset, one.dataset)
     counted = {role: shown["roles"].count(role) for role in pca.ROLES}
-    budget = one.rung + ("" if one.source == COMMITTED else f", {one.source}")
+    origin = one.budget + ("" if one.source == COMMITTED else f", {one.source}")
     said = (
-        f"{data['rows'][one.row]['name']} on {where}, rung {budget}, seed {one.seed}: {counted['question']} questions with "
+        f"{data['rows'][one.row]['name']} on {where}, budget {origin}, seed {one.seed}: {counted['question']} questions with "
         f"{counted['positive']} right and {counted['negative']} wrong candidates, in the two directions in which their vectors differ most."
     )
     panels = [name for name in pca.PANELS if name in shown]
@@ -383,17 +383,17 @@ def said_of(one, data: dict) -> str:
 def not_run(data: dict, row: str, dataset: str) -> str:
     """A line in the place of the figure, with the command of the smallest budget that makes it."""
     said = f"Vectors of {escape(data['rows'][row]['name'])} on {escape(NAMES.get(dataset, dataset))}: not run."
-    commands = (command_of(data, rung, row, dataset) for rung in data.get("rungs", {}))
+    commands = (command_of(data, budget, row, dataset) for budget in data.get("budgets", {}))
     command = next(filter(None, commands), None)
     return f'<p class="as2-note">{said}{f" <code>{escape(command)}</code> makes them." if command else ""}</p>'
 
 
-def command_of(data: dict, rung: str, row: str, dataset: str) -> str | None:
-    """The command of a row's last run at one rung, with its first seed; None where the rung does not have it."""
-    if row not in data["rungs"][rung]["rows"]:
+def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
+    """The command of a row's last run at one budget, with its first seed; None where the budget does not have it."""
+    if row not in data["budgets"][budget]["rows"]:
         return None
     apart = lambda notebook, given: Path(f"{notebook}-{json.dumps(given, sort_keys=True, default=str)}")  # a plan asks for no real folder
-    made = plan.jobs(data["slug"], rung, [row], data["rungs"][rung]["seeds"][:1], folder_for=apart)
+    made = plan.jobs(data["slug"], budget, [row], data["budgets"][budget]["seeds"][:1], folder_for=apart)
     return next((job.command for job in reversed(made) if job.dataset == dataset), None)
 
 

@@ -17,7 +17,7 @@ from asutil.io import rundir
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 GRANITE = "ibm-granite/granite-embedding-30m-english"
-PAIRS = runs.settings("finetune", {"rung": "small", "dataset": "wikiqa"})
+PAIRS = runs.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
 
 
 def run(
@@ -123,8 +123,8 @@ def test_a_dry_run_prints_them(tmp_path):
     (tmp_path / "book").mkdir()
     path = tmp_path / "experiments" / "sentence_objectives.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
-    small = data["rungs"]["small"] | {"rows": ["roberta_base"], "seeds": [0], "datasets": ["wikiqa"]}
-    data["rungs"] = {"laptop": data["rungs"]["laptop"], "small": {key: small[key] for key in small if key != "more_seeds"}}
+    small = data["budgets"]["small"] | {"rows": ["roberta_base"], "seeds": [0], "datasets": ["wikiqa"]}
+    data["budgets"] = {"laptop": data["budgets"]["laptop"], "small": {key: small[key] for key in small if key != "more_seeds"}}
     path.write_text(yaml.safe_dump(data))
     environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path)}
     code = (

@@ -23,7 +23,7 @@ objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
 steps: int = None  # optimiser steps
 peak_lr: float = 1e-4  # highest learning rate
 fail: bool = False  # stop in the last cell
-rung: str = "laptop"  # the budget; one of: laptop, small
+budget: str = "laptop"  # one of: laptop, small
 seed: int = 0  # of everything random
 runs_dir: str = "runs"  # where runs are kept
 """

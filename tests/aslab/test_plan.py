@@ -65,10 +65,10 @@ def test_all_rows_of_the_first_paper():
         "released": 8,
     }
     assert all(row.get("stages") for row in data["rows"].values())
-    assert set(data["rungs"]) == set(rundir.RUNGS)
+    assert set(data["budgets"]) == set(rundir.BUDGETS)
     printed = {name for table in ("table_1", "table_2", "table_3", "table_5") for name in data["tables"][table]["rows"]}
-    for rung in ("laptop", "gpu", "paper"):
-        assert printed <= set(data["rungs"][rung]["rows"])
+    for budget in ("laptop", "gpu", "paper"):
+        assert printed <= set(data["budgets"][budget]["rows"])
     for name in data["tables"]["released"]["rows"]:
         origin = data["rows"][name.removeprefix("released_")]["published"]
         assert all(cells == origin[dataset] for dataset, cells in data["rows"][name]["published"].items())
@@ -80,7 +80,7 @@ def write(folder, change=lambda data: None, text=None):
         "title": "T",
         "authors": ["A"],
         "unit": "percent",
-        "rungs": {"laptop": {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
+        "budgets": {"laptop": {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
         "rows": {
             "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
             "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
@@ -112,12 +112,12 @@ def edit(*path, value=None):
         (edit("sedings", value=1), "the file: unknown key 'sedings'"),
         (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
         (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
-        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]), "a stage of row one: unknown rung 'smal'"),
-        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "rungs": ["smal"]}]), "a stage of row one: unknown rung 'smal'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]), "a stage of row one: unknown budget 'smal'"),
+        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "budgets": ["smal"]}]), "a stage of row one: unknown budget 'smal'"),
         (edit("rows", "one", "stages", value=["finetune"]), "a stage of row one: a mapping with a notebook is expected, got 'finetune'"),
-        (edit("rows", "one", "backbone", value="bert"), "rung laptop: backbones: unknown value 'bert'"),
+        (edit("rows", "one", "backbone", value="bert"), "budget laptop: backbones: unknown value 'bert'"),
         (edit("rows", "one", "baseline", value="tow"), "row one: baseline: unknown value 'tow'; did you mean 'two'"),
-        (edit("rungs", "laptop", "search", value={"epochs": [1], "datasets": ["asnq"]}), "rung laptop: search: unknown value 'asnq'"),
+        (edit("budgets", "laptop", "search", value={"epochs": [1], "datasets": ["asnq"]}), "budget laptop: search: unknown value 'asnq'"),
         (
             edit("rows", "one", "stages", value=[{"notebook": "finetun"}]),
             "a stage of row one: unknown value 'finetun'; did you mean 'finetune'",
@@ -129,9 +129,9 @@ def edit(*path, value=None):
         (edit("rows", "one", "published", value={"wikiqa": {"map": {"relative": "x"}}}), "row one, wikiqa, map: expected"),
         (edit("rows", value=["one"]), "rows: a mapping is expected"),
         (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
-        (edit("rungs", "laptop", "rows", value=["two"]), "rung laptop: rows with stages: unknown value 'two'"),
-        (edit("rungs", "labtop", value={}), "rungs: unknown value 'labtop'; did you mean 'laptop'"),
-        (edit("rungs", "laptop", value={"backbones": {}}), "rung laptop lacks datasets, seeds, rows"),
+        (edit("budgets", "laptop", "rows", value=["two"]), "budget laptop: rows with stages: unknown value 'two'"),
+        (edit("budgets", "labtop", value={}), "budgets: unknown value 'labtop'; did you mean 'laptop'"),
+        (edit("budgets", "laptop", value={"backbones": {}}), "budget laptop lacks datasets, seeds, rows"),
         (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
         (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
         (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
@@ -171,8 +171,8 @@ def test_a_changed_file_is_read_again(tmp_path):
 # ------------------------------------------------------------------ the plan
 
 
-def plan(rung, **given):
-    return plans.jobs("sentence_objectives", rung, folder_for=stub, folder=FOLDER, **given)
+def plan(budget, **given):
+    return plans.jobs("sentence_objectives", budget, folder_for=stub, folder=FOLDER, **given)
 
 
 def test_a_pretraining_run_serves_every_data_set_and_seed():
@@ -193,7 +193,7 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     assert {job.parameters["model"] for job in one[1:]} == {one[0].folder.as_posix()}
     assert one[1].needs == (one[0].folder,)
     assert one[0].parameters == {
-        "rung": "gpu",
+        "budget": "gpu",
         "objective": "psd",
         "model": "ibm-granite/granite-embedding-30m-english",
         "corpus": "local/wikipedia_large",
@@ -213,7 +213,7 @@ def test_transfer_is_two_calls_of_finetune():
     assert not adapted  # the seeds follow the search
     on_asnq = [job for job in plan("paper", rows=["electra_base"]) if job.dataset == "asnq"]
     assert [job.parameters["batch_size"] for job in on_asnq] == [1024] * 5
-    assert "batch_size" not in plan("paper", rows=["roberta_base"])[0].parameters  # 2048 by the rung
+    assert "batch_size" not in plan("paper", rows=["roberta_base"])[0].parameters  # 2048 by the budget
 
 
 def test_mlm_only_runs_start_the_head_anew():
@@ -239,11 +239,11 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
             steps = given["epochs"] * {"wikiqa": 8_672, "trecqa": 5_914}[job.dataset] / given["batch_size"]
             assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
             assert given["protocol"] == {"wikiqa": "clean", "trecqa": "asbert"}[job.dataset]
-    assert runs.settings("pretrain", {"rung": "paper"})["mlm_weight"] == 1
-    assert runs.settings("finetune", {"rung": "paper", "dataset": "trecqa"})["protocol"] == "clean"
+    assert runs.settings("pretrain", {"budget": "paper"})["mlm_weight"] == 1
+    assert runs.settings("finetune", {"budget": "paper", "dataset": "trecqa"})["protocol"] == "clean"
 
 
-def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_rungs():
+def test_own_tasks_of_released_models_are_the_papers_and_trained_ones_the_other_budgets():
     assert [(job.notebook, job.parameters["objective"]) for job in plan("laptop", rows=["bert_nsp"])] == [("pretrain", "nsp")]
     (asked,) = plan("paper", rows=["albert_sop"])
     assert (asked.notebook, asked.dataset, asked.parameters["objectives"]) == ("task_difficulty", "pretraining", "sop")
@@ -264,9 +264,9 @@ def test_table_3_is_measured_on_wikipedia_after_pre_training_on_four_corpora():
     for job in jobs:  # no fine-tuning starts from what only measures
         assert not {one.folder for one in measured} & {*job.needs}
         assert job.notebook != "finetune" or "pretrain" in job.parameters["model"]
-    for rung in ("laptop", "small", "gpu"):  # one corpus, of which pre-training measures what it held out
-        rows = papers.read("sentence_objectives", FOLDER)["rungs"][rung]["rows"]
-        own = [job for job in plan(rung, rows=[row for row in TABLE_3 if row in rows]) if job.dataset == "pretraining"]
+    for budget in ("laptop", "small", "gpu"):  # one corpus, of which pre-training measures what it held out
+        rows = papers.read("sentence_objectives", FOLDER)["budgets"][budget]["rows"]
+        own = [job for job in plan(budget, rows=[row for row in TABLE_3 if row in rows]) if job.dataset == "pretraining"]
         assert {job.notebook for job in own} == {"pretrain"} and "," not in own[0].parameters["corpus"]
 
 
@@ -291,22 +291,22 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
 )
 def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):
     data = papers.read(paper, FOLDER)
-    for rung in ("laptop", "small", "gpu"):
+    for budget in ("laptop", "small", "gpu"):
         made = []
         for name in (row, control):
-            jobs = plans.jobs(paper, rung, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
+            jobs = plans.jobs(paper, budget, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
             made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
         (_, theirs), (_, ours) = made[0][0], made[1][0]
         assert ours == {**theirs, "labels": "shuffled"} and made[0][1:] == made[1][1:] != []
-    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
 
 
 def searching(folder):
-    write(folder, edit("rungs", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
+    write(folder, edit("budgets", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
     path = folder / "asbert.yml"
     data = yaml.safe_load(path.read_text())
-    data["rungs"]["laptop"]["seeds"] = [0, 1, 2]
+    data["budgets"]["laptop"]["seeds"] = [0, 1, 2]
     path.write_text(yaml.safe_dump(data))
 
 
@@ -361,7 +361,7 @@ def test_the_demo():
     ]
 
 
-def test_the_papers_own_rung():
+def test_the_papers_own_budget():
     jobs = plan("paper")
     wanted = {"FacebookAI/roberta-base", "google/electra-base-discriminator"}
     assert {job.parameters["model"] for job in jobs if job.notebook == "pretrain"} == wanted
@@ -372,7 +372,7 @@ def test_the_papers_own_rung():
 def test_commands_survive_a_shell():
     job = plan("small", rows=["roberta_psd"])[1]
     assert shlex.split(job.command) == [
-        *["papermill", "notebooks/finetune.ipynb", "-p", "rung", "small", "-p", "model", job.needs[0].as_posix()],
+        *["papermill", "notebooks/finetune.ipynb", "-p", "budget", "small", "-p", "model", job.needs[0].as_posix()],
         *["-p", "dataset", "wikiqa", "-p", "seed", "0"],
     ]
     odd = plans.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
@@ -380,7 +380,7 @@ def test_commands_survive_a_shell():
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match=r"unknown rung 'labtop'; did you mean 'laptop'"):
+    with pytest.raises(ValueError, match=r"unknown budget 'labtop'; did you mean 'laptop'"):
         plan("labtop")
     with pytest.raises(ValueError, match=r"unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
         plan("laptop", rows=["roberta_pds"])
@@ -401,8 +401,8 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
     for rule in data["settings"]:
         if rule["notebook"] == notebook:
             assert set(rule["are"]) | set(rule.get("when", {})) <= set(known)
-    for rung in rundir.RUNGS:
-        for job in plan(rung):
+    for budget in rundir.BUDGETS:
+        for job in plan(budget):
             if job.notebook == notebook:
                 runs.check(notebook, job.parameters)
 
@@ -410,18 +410,18 @@ def test_plans_and_settings_name_parameters_that_the_notebooks_have(notebook):
 # ------------------------------------------------------------------ the paper's own settings
 
 
-def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, finetune=None):
+def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, finetune=None):
     """Records of the runs behind a row's figures on a data set with what its notebooks would set, and some changes."""
     data, made, model = papers.read("sentence_objectives", FOLDER), [], None
     left_out = "finetune" if dataset == "pretraining" else "task_difficulty"
-    for stage in papers.stages(data, row, rung):
+    for stage in papers.stages(data, row, budget):
         if stage["notebook"] == left_out:
             continue
-        given = plans.stage_parameters(data, row, stage, rung, dataset, 0, model)
+        given = plans.stage_parameters(data, row, stage, budget, dataset, 0, model)
         changes = (pretrain if stage["notebook"] == "pretrain" else finetune) or {}
         model = f"{stage['notebook']}-{len(made):012d}"
         settings = runs.shown(runs.settings(stage["notebook"], given)) | changes
-        made.append({"notebook": stage["notebook"], "name": model, "rung": rung, "seed": 0, "settings": settings})
+        made.append({"notebook": stage["notebook"], "name": model, "budget": budget, "seed": 0, "settings": settings})
     return made
 
 
@@ -450,7 +450,7 @@ def chain(row="roberta_psd", dataset="wikiqa", rung="paper", pretrain=None, fine
         ({"pretrain": {"splitter": "nltk"}}, False),
         ({"pretrain": {"model": "tiny"}}, False),
         ({"pretrain": {"corpus": "vblagoje/cc_news"}}, False),
-        ({"rung": "small"}, False),
+        ({"budget": "small"}, False),
     ],
 )
 def test_at_paper_settings(changes, expected):
@@ -460,7 +460,7 @@ def test_at_paper_settings(changes, expected):
     assert plans.at_paper_settings(data, row, dataset, made) is expected
     assert not plans.at_paper_settings(data, row, dataset, made[1:])  # the run before it is missing
     if row != "roberta_base":
-        own = chain(row, "pretraining", changes.get("rung", "paper"), changes.get("pretrain"))
+        own = chain(row, "pretraining", changes.get("budget", "paper"), changes.get("pretrain"))
         assert plans.at_paper_settings(data, row, "pretraining", own) is (expected or "finetune" in changes)
 
 
@@ -475,7 +475,7 @@ def test_own_tasks_are_the_papers_on_wikipedia_and_not_on_four_corpora(row):
     assert (last["notebook"], last["settings"]["corpus"]) == ("task_difficulty", "wikimedia/wikipedia:20231101.en")
     assert [one["notebook"] for one in before] == ["pretrain"] * (row not in ("bert_nsp", "albert_sop"))
     assert plans.at_paper_settings(data, row, "pretraining", made)
-    four = data["rungs"]["paper"]["corpus"]
+    four = data["budgets"]["paper"]["corpus"]
     for changed in ({"corpus": four}, {"corpus": "wikimedia/wikipedia"}, {"max_tokens": 64}, {"models": "pretrain-ffffffffffff"}):
         other = [*before, last | {"settings": last["settings"] | changed}]
         assert not plans.at_paper_settings(data, row, "pretraining", other), changed
@@ -522,7 +522,7 @@ def test_a_paper_without_settings_has_no_exact_run():
 def local_run(folder, notebook, given, **record):
     name = f"{notebook}-{abs(hash(json.dumps(given))) % 10**12:012d}"
     (folder / name).mkdir(parents=True)
-    record = {"notebook": notebook, "name": name, "rung": given["rung"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
+    record = {"notebook": notebook, "name": name, "budget": given["budget"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
     disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return name
 
@@ -534,16 +534,16 @@ def plain_settings(monkeypatch):
 
 
 def test_local_runs_find_their_rows(tmp_path, plain_settings):
-    start = {"rung": "laptop", "model": "pydocs_roberta", "steps": 10}
+    start = {"budget": "laptop", "model": "pydocs_roberta", "steps": 10}
     pre = local_run(tmp_path, "pretrain", start | {"objective": "psd", "corpus": "pydocs", "seed": 0})
-    fine = {"rung": "laptop", "dataset": "pydocs", "steps": 10}
+    fine = {"budget": "laptop", "dataset": "pydocs", "steps": 10}
     one = local_run(tmp_path, "finetune", fine | {"model": pre, "seed": 0})
     base = local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0})
     local_run(tmp_path, "finetune", fine | {"model": "pydocs_roberta", "seed": 0, "steps": 999})  # not the row's own parameters
     local_run(tmp_path, "finetune", fine | {"model": "pretrain-000000000000", "seed": 0})  # of a model that is no row's
     (tmp_path / "finetune-111111111111").mkdir()  # not finished
     found = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
-    assert found[["row", "dataset", "rung", "seed", "source", "name"]].to_numpy().tolist() == [
+    assert found[["row", "dataset", "budget", "seed", "source", "name"]].to_numpy().tolist() == [
         ["roberta_base", "pydocs", "laptop", 0, "this machine", base],
         ["roberta_psd", "pretraining", "laptop", 0, "this machine", pre],
         ["roberta_psd", "pydocs", "laptop", 0, "this machine", one],
@@ -556,7 +556,7 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
         papers.read("sentence_objectives", FOLDER), "roberta_base", {"notebook": "finetune"}, "small", "wikiqa", 1, None
     )
     settings = runs.shown(runs.settings("finetune", given))
-    for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the rung sets
+    for absent in ("weight_decay", "max_tokens"):  # one with a default of its own, one that the budget sets
         folder = tmp_path / absent
         old = {name: value for name, value in settings.items() if name != absent}
         name = local_run(folder, "finetune", old)
@@ -569,7 +569,7 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
 def test_committed_results(tmp_path):
     place = tmp_path / "results/sentence_objectives/roberta_psd"
     place.mkdir(parents=True)
-    record = {"row": "roberta_psd", "dataset": "wikiqa", "rung": "small", "seed": 2, "name": "finetune-x"}
+    record = {"row": "roberta_psd", "dataset": "wikiqa", "budget": "small", "seed": 2, "name": "finetune-x"}
     disk.write_json(place / "wikiqa-small-seed2.json", record)
 
     def read():
@@ -577,7 +577,7 @@ def test_committed_results(tmp_path):
 
     found = read()
     assert isinstance(found, pd.DataFrame)
-    assert found[["row", "dataset", "rung", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
+    assert found[["row", "dataset", "budget", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
     disk.write_json(place / "trecqa-small-seed2.json", record)
     with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json holds the record of roberta_psd/wikiqa-small-seed2.json"):
         read()
@@ -593,10 +593,10 @@ def test_committed_results(tmp_path):
 )
 def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
     data = papers.read(paper, FOLDER)
-    assert control not in data["rungs"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
-    for rung in ("laptop", "small", "gpu"):
-        theirs, ours = (plans.jobs(paper, rung, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
-        assert len(ours) == 1 + len(data["rungs"][rung]["datasets"])
+    assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
+    for budget in ("laptop", "small", "gpu"):
+        theirs, ours = (plans.jobs(paper, budget, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
+        assert len(ours) == 1 + len(data["budgets"][budget]["datasets"])
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
         for one, other in zip(theirs[1:], ours[1:], strict=True):
             settings = [runs.settings("finetune", job.parameters) for job in (one, other)]

@@ -25,7 +25,7 @@ def finish(job, value):
     """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
     who = runs.identity(job.notebook, job.parameters, must_exist=False)
     job.folder.mkdir(parents=True)
-    record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "rung": job.rung, "seed": job.seed}
+    record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "budget": job.budget, "seed": job.seed}
     record |= {
         "figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {},
         "settings": who["settings"],

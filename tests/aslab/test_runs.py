@@ -1,3 +1,4 @@
+import hashlib
 import json
 import re
 import subprocess
@@ -12,7 +13,7 @@ from asutil.io import disk, rundir
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
-rung: str = "laptop"  # budget; one of: laptop, small
+budget: str = "laptop"  # one of: laptop, small
 model: str = None  # backbone
 steps: int = None  # how long
 peak_lr: float = 0.1  # rate
@@ -32,18 +33,18 @@ def project(tmp_path, monkeypatch):
         (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
     steps = {"laptop": 5, "small": {"objective": {"ssp": 7, "else": 9}}}
-    monkeypatch.setattr(parameters, "_rungs", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
+    monkeypatch.setattr(parameters, "_budgets", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
     return tmp_path
 
 
 def finished(folder, **record):
     folder.mkdir(parents=True, exist_ok=True)
-    disk.write_json(folder / "record.json", {"notebook": "pretrain", "rung": "laptop", "seed": 0, **record} | runs.hashes(folder))
+    disk.write_json(folder / "record.json", {"notebook": "pretrain", "budget": "laptop", "seed": 0, **record} | runs.hashes(folder))
 
 
 def test_parameters_are_read_from_the_cell(project):
     found = runs.parameters("pretrain")
-    assert list(found) == ["objective", "rung", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
+    assert list(found) == ["objective", "budget", "model", "steps", "peak_lr", "keep_head", "seed", "runs_dir"]
     assert found["objective"] == runs.Parameter("objective", "psd", "str", "what is learnt; one of: ssp, sp, psd", ("ssp", "sp", "psd"))
     assert found["steps"].default is None and found["keep_head"].default is True
 
@@ -68,30 +69,41 @@ def test_wrong_parameters_are_refused_with_the_nearest_name(project, given, mess
         runs.folder_for("pretrain", given)
 
 
-def test_an_integer_is_a_float_and_none_is_the_rungs(project):
+def test_an_integer_is_a_float_and_none_is_the_budgets(project):
     assert runs.settings("pretrain", {"peak_lr": 1})["peak_lr"] == 1
     assert runs.settings("pretrain", {"steps": None})["steps"] == 5
 
 
-def test_rungs_fill_what_is_not_given_and_may_depend_on_another_parameter(project):
+def test_budgets_fill_what_is_not_given_and_may_depend_on_another_parameter(project):
     assert runs.settings("pretrain", {})["steps"] == 5
-    assert runs.settings("pretrain", {"rung": "small"})["steps"] == 9
-    assert runs.settings("pretrain", {"rung": "small", "objective": "ssp"})["steps"] == 7
-    assert runs.settings("pretrain", {"rung": "small", "steps": 1})["steps"] == 1
+    assert runs.settings("pretrain", {"budget": "small"})["steps"] == 9
+    assert runs.settings("pretrain", {"budget": "small", "objective": "ssp"})["steps"] == 7
+    assert runs.settings("pretrain", {"budget": "small", "steps": 1})["steps"] == 1
 
 
 def test_the_same_run_has_the_same_folder_however_it_is_asked_for(project):
     plain = runs.folder_for("pretrain", {})
-    assert plain == runs.folder_for("pretrain", {"objective": "psd", "seed": 0, "steps": 5, "model": "tiny", "rung": "laptop"})
+    assert plain == runs.folder_for("pretrain", {"objective": "psd", "seed": 0, "steps": 5, "model": "tiny", "budget": "laptop"})
     assert plain.parent == project / "runs" and re.fullmatch(r"pretrain-psd-[0-9a-f]{12}", plain.name)
     assert runs.folder_for("pretrain", {"runs_dir": "other"}) == project / "other" / plain.name
 
 
 @pytest.mark.parametrize(
-    "change", [{"seed": 1}, {"steps": 6}, {"objective": "sp"}, {"peak_lr": 0.2}, {"keep_head": False}, {"rung": "small"}]
+    "change", [{"seed": 1}, {"steps": 6}, {"objective": "sp"}, {"peak_lr": 0.2}, {"keep_head": False}, {"budget": "small"}]
 )
 def test_every_parameter_is_in_the_hash(project, change):
     assert runs.folder_for("pretrain", change).name[-12:] != runs.folder_for("pretrain", {}).name[-12:]
+
+
+def test_runs_of_version_0_1_keep_their_hash_and_are_read(project):
+    run = runs.start("pretrain", {"seed": 3})
+    settings = {name: value for name, value in run.settings.items() if name not in ("budget", "runs_dir") and value is not None}
+    content = json.dumps(["pretrain", settings | {"rung": "laptop"} | run.identity["inputs"]], sort_keys=True)
+    assert hashlib.sha256(content.encode()).hexdigest()[:12] == run.identity["hash"]
+    old = {"rung": "small", "given": {"rung": "small"}, "settings": {"rung": "small", "seed": 3}, "earlier": [{"rung": "small"}]}
+    disk.write_json(run.folder / "record.json", old)
+    new = {"budget": "small", "given": {"budget": "small"}, "settings": {"budget": "small", "seed": 3}, "earlier": [{"budget": "small"}]}
+    assert rundir.read_record(run.folder) == new
 
 
 def test_inputs_are_in_the_hash_by_content_not_by_place(project):

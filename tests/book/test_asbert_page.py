@@ -147,10 +147,10 @@ def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
 # ------------------------------------------------------------------ orderings
 
 
-def records_of(means: dict, dataset="wikiqa", rung="small", **more):
+def records_of(means: dict, dataset="wikiqa", budget="small", **more):
     """Made-up committed lines of some rows, as `experiments.records` gives them."""
-    made = [made_up.record(row, dataset, rung, 0, mean, **more) for row, mean in means.items()]
-    columns = {"row": list(means), "dataset": dataset, "rung": rung, "seed": 0, "source": records.COMMITTED}
+    made = [made_up.record(row, dataset, budget, 0, mean, **more) for row, mean in means.items()]
+    columns = {"row": list(means), "dataset": dataset, "budget": budget, "seed": 0, "source": records.COMMITTED}
     return pd.DataFrame({**columns, "name": "run", "folder": None, "record": made, "earlier": [[] for _ in made]})
 
 
@@ -216,14 +216,14 @@ def shown(near, far=2.0, trained=True):
 
 
 def test_the_committed_run_of_the_largest_budget_is_drawn(page):
-    lines = [records_of({"triplet_bert": 0.5}, rung=rung, pca=shown(near)) for rung, near in (("small", 0.5), ("gpu", 0.25))]
+    lines = [records_of({"triplet_bert": 0.5}, budget=budget, pca=shown(near)) for budget, near in (("small", 0.5), ("gpu", 0.25))]
     lines += [
         lines[1].assign(seed=1),
-        lines[1].assign(rung="paper", source=records.HERE),
-        records_of({"triplet_bert": 0.5}, rung="paper"),
+        lines[1].assign(budget="paper", source=records.HERE),
+        records_of({"triplet_bert": 0.5}, budget="paper"),
     ]
     one = page.drawable(pd.concat(lines[::-1]), "triplet_bert", "wikiqa")
-    assert (one.rung, one.seed, one.source) == ("gpu", 0, records.COMMITTED)  # the last one has no coordinates
+    assert (one.budget, one.seed, one.source) == ("gpu", 0, records.COMMITTED)  # the last one has no coordinates
     assert page.drawable(lines[3], "triplet_bert", "wikiqa").source == records.HERE
     assert page.drawable(lines[0], "triplet_bert", "trecqa") is None
 
@@ -232,7 +232,7 @@ def test_the_caption_is_computed_from_the_numbers(page):
     data = papers.read("asbert")
     one = page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.5)), "triplet_bert", "wikiqa")
     said = page.said_of(one, data)
-    assert said.startswith("Triplet-BERT on WikiQA, rung small, seed 0: 2 questions with 2 right and 2 wrong candidates")
+    assert said.startswith("Triplet-BERT on WikiQA, budget small, seed 0: 2 questions with 2 right and 2 wrong candidates")
     assert (
         "Before training, a question is 1.00 from its right candidates on average and 1.50 from its wrong ones, 1.50 times as far" in said
     )
@@ -251,9 +251,9 @@ def test_what_was_not_run_says_how(page):
     command = shlex.split(re.search("<code>(.*?)</code>", said)[1])
     given = dict(zip(command[3::3], command[4::3]))
     assert "Triplet-BERT on TREC-QA: not run." in said and command[:2] == ["papermill", "notebooks/embed.ipynb"]
-    assert (given["rung"], given["dataset"], given["architecture"], given["seed"]) == ("small", "trecqa", "triplet", "0")
+    assert (given["budget"], given["dataset"], given["architecture"], given["seed"]) == ("small", "trecqa", "triplet", "0")
     assert set(given) <= set(runs.parameters("embed"))
-    assert "rung laptop" in page.not_run(data, "triplet_roberta", "pydocs") and "rung paper" in page.not_run(
+    assert "budget laptop" in page.not_run(data, "triplet_roberta", "pydocs") and "budget paper" in page.not_run(
         data, "triplet_xlnet", "wikiqa"
     )
     assert "<code>" not in page.not_run(data, "triplet_bert", "asnq")

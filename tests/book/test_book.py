@@ -79,7 +79,7 @@ def with_result(book, fresh):
     folder = book.root / "runs" / RUN
     folder.mkdir(parents=True)
     shutil.copy(next((book.root / "notebooks").glob("*.ipynb")), folder / "notebook.ipynb")
-    record = {"notebook": "pretrain", "name": RUN, "rung": "laptop", "seed": f"0 {PAYLOAD}", "settings": {}}
+    record = {"notebook": "pretrain", "name": RUN, "budget": "laptop", "seed": f"0 {PAYLOAD}", "settings": {}}
     disk.write_json(folder / "record.json", record | {"metrics": {"validation": {"accuracy": 0.75}}} | runs.hashes(folder))
     shutil.copytree(folder, book.root / "runs" / MARKUP)
     (book.root / "runs" / RUN.replace("0123", "eeee")).symlink_to(folder)
@@ -93,7 +93,7 @@ def with_result(book, fresh):
 def write_result(root: Path, accuracy: float) -> None:
     values = {"p@1": accuracy, "map": accuracy, "mrr": accuracy, "questions": 237, "tied_questions": 0, "empty_questions": 0}
     record = {
-        **{"paper": "sentence_objectives", "row": "roberta_base", "dataset": "wikiqa", "rung": "small", "seed": 0},
+        **{"paper": "sentence_objectives", "row": "roberta_base", "dataset": "wikiqa", "budget": "small", "seed": 0},
         **{"notebook": "finetune", "name": "finetune-wikiqa-ba9876543210", "settings": {"dataset": "wikiqa"}, "metrics": {"test": values}},
         "baselines": {"random": {"p@1": 0.1234, "map": 0.2, "mrr": 0.2}},
         "per_question": [[f"Q1 {PAYLOAD}", accuracy, accuracy, accuracy]],
@@ -382,7 +382,7 @@ def test_verdicts_one_by_one(extension, tmp_path):
     disk.write_json(tmp_path / "record.json", runs.hashes(tmp_path))
     found = metrics.verification(scores["label"], scores[names].to_numpy().argmax(1))
     record = {"notebook": "verify_claims", "metrics": {"dev": found}}
-    made = {"row": "a", "dataset": "climate_fever", "rung": "small", "seed": [0, 1], "source": ["this machine"] * 2, "record": [record] * 2}
+    made = {"row": "a", "dataset": "climate_fever", "budget": "small", "seed": [0, 1], "source": ["this machine"] * 2, "record": [record] * 2}
     html = as2_joint.verdict_table({"rows": {"a": {"name": f"A {PAYLOAD}"}}}, pd.DataFrame(made | {"folder": [tmp_path] * 2}))
     assert "<script" not in html
     cells = re.findall(r"<t[hd][^>]*>([^<]*)<", html)
@@ -396,7 +396,7 @@ def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(extension):
 
     figures = {"context_overlap": {"examples": 1000, "identical": 0.25, "overlap": 0.625, "paragraph_sentences": 4.04}}
     records = [{"settings": {"corpus": "<local>", "splitter": "nltk"}, "figures": figures}, {"settings": {}, "figures": {}}]
-    found = pd.DataFrame({"record": records, "rung": ["small", "gpu"], "source": "this machine"})
+    found = pd.DataFrame({"record": records, "budget": ["small", "gpu"], "source": "this machine"})
     cells = re.findall(r"<t[hd][^>]*>([^<]*)<", as2_contexts.overlap_table(found))
     assert cells[-7:] == ["&lt;local&gt;", "nltk", "small, this machine", "1,000", "4.0", "25.0%", "62.5%"]
     assert as2_contexts.overlap_table(found[1:]) == ""

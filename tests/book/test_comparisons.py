@@ -75,7 +75,7 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     commit(tmp_path, *[record("roberta_base", "pydocs", "laptop", seed, 0.4) for seed in (0, 1)])
     commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
     lines = found(tmp_path)
-    local = lines[(lines.rung == "laptop") & (lines.seed == 0)]
+    local = lines[(lines.budget == "laptop") & (lines.seed == 0)]
     local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
     table = cells(comparisons.laptop_claims_table(PAPER, pd.concat([lines, local]), draws=500, folder=FOLDER))
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
@@ -94,7 +94,7 @@ def test_claims_that_differ_in_the_papers_data_set_alone_are_asked_once():
     assert "joint_alone_ie_k_wikiqa" in asked and "mspp_joint_fever_dev" in asked
     assert not [name for name in asked if name.endswith(("_trecqa", "_asnq", "_fever_test", "climate_fever"))]
     data = {"claims": [{"id": name, "dataset": name, "row_a": "a", "row_b": "b", "metric": "map", "sign": "+"} for name in ("x", "y", "z")]}
-    data["rungs"] = {"laptop": {"rows": ["a", "b"], "asked_of": {"x": "own", "y": "own", "z": "other"}}}
+    data["budgets"] = {"laptop": {"rows": ["a", "b"], "asked_of": {"x": "own", "y": "own", "z": "other"}}}
     assert [(claim["id"], claim["dataset"]) for claim in papers.claims_asked(data, "laptop")] == [("x", "own"), ("z", "other")]
 
 

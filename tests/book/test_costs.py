@@ -107,7 +107,7 @@ def test_hours_and_batches_of_another_file_are_followed(tmp_path):
     shutil.copytree(ROOT / "experiments", tmp_path / "experiments")
     path = tmp_path / "experiments" / "asbert.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
-    data["rungs"]["paper"] |= {"rows": ["siamese_bert"], "seeds": [0], "datasets": ["wikiqa"], "gpu_hours": {"embed": 7}}
+    data["budgets"]["paper"] |= {"rows": ["siamese_bert"], "seeds": [0], "datasets": ["wikiqa"], "gpu_hours": {"embed": 7}}
     data["rows"]["siamese_bert"]["stages"][0]["epochs"] = 3
     path.write_text(yaml.safe_dump(data))
     (line,) = costs.table("asbert", folder=path.parent).itertuples()
@@ -138,7 +138,7 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
     for name, table in page.TABLES.items():
         shown = table()
         assert shown.startswith("<table") and "nan" not in shown, name
-        if name in ("rungs", "full", "stated"):
+        if name in ("budgets", "full", "stated"):
             assert all(f">{paper}" in shown for paper in papers.papers()), name
     text = (ROOT / "book" / "costs.md").read_text("utf-8")
     assert all(f"```{{as2-costs}} {name}\n" in text for name in page.TABLES)

@@ -98,9 +98,9 @@ def a_record(seed, near, **more):
     return record | {"settings": {"max_tokens": 4_096}, **more}
 
 
-def lines_of(row, nears, dataset="hotpotqa", rung="small", source=records.COMMITTED, **more):
+def lines_of(row, nears, dataset="hotpotqa", budget="small", source=records.COMMITTED, **more):
     """Records of a row, a seed each, as `experiments.records` gives them."""
-    keys = {"row": row, "dataset": dataset, "rung": rung, "seed": range(len(nears)), "source": source, "name": "run", "folder": None}
+    keys = {"row": row, "dataset": dataset, "budget": budget, "seed": range(len(nears)), "source": source, "name": "run", "folder": None}
     return pd.DataFrame({**keys, "record": [a_record(n, near, **more) for n, near in enumerate(nears)], "earlier": [()] * len(nears)})
 
 
@@ -129,10 +129,10 @@ def test_nearness_before_and_after_by_hand(page):
 
 def test_the_largest_budget_is_shown_and_committed_records_first(page):
     here = {"source": records.HERE}
-    parts = [lines_of("led_base", [0.1], rung="laptop"), lines_of("led_base", [0.2] * 2), lines_of("led_base", [0.3], **here)]
+    parts = [lines_of("led_base", [0.1], budget="laptop"), lines_of("led_base", [0.2] * 2), lines_of("led_base", [0.3], **here)]
     shown = page.best(pd.concat(parts), "led_base", "hotpotqa")
     assert records.values(shown, "map_raw") == [0.2, 0.2]
-    parts.append(lines_of("led_base", [0.4], rung="gpu", **here))
+    parts.append(lines_of("led_base", [0.4], budget="gpu", **here))
     line = made_up.cells(page.near_table(DATA, pd.concat(parts), "hotpotqa", ["led_base"]))[1]
     assert line[2] == "40.0" and line[-2:] == ["1", "gpu, this machine"]
     assert page.best(pd.concat(parts), "led_base", "qasper") is None
@@ -208,7 +208,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
     assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
     assert "<script" not in html and escape(f"1-0{PAYLOAD}") in html and "ids stand for them" in html
     assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
-    assert "HotpotQA, rung small, seed 0." in html
+    assert "HotpotQA, budget small, seed 0." in html
     assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""
     assert page.nearest(DATA, two_rows().iloc[:1], "longformer_base", "longformer_base_contrast") == ""
 
@@ -245,7 +245,7 @@ def test_every_directive_is_known_and_names_what_is_there(page):
     known = {name: one for module in modules for name, one in getattr(module, "DIRECTIVES", {}).items()}
     asked = re.findall(r"^```\{as2-([\w-]+)\} ?(.*)$", TEXT, re.MULTILINE)
     find = importlib.import_module("as2_code").find_definition
-    datasets = {name for rung in DATA["rungs"].values() for name in rung["datasets"]}
+    datasets = {name for budget in DATA["budgets"].values() for name in budget["datasets"]}
     for name, given in asked:
         arguments, directive = given.split(), known[name]
         assert directive.required_arguments <= len(arguments) <= directive.required_arguments + directive.optional_arguments, name
@@ -257,11 +257,11 @@ def test_every_directive_is_known_and_names_what_is_there(page):
     assert {name for name, _ in asked if name.startswith("evidence-")} == set(page.DIRECTIVES)
     given = {name: [line.split()[1:] for one, line in asked if one == name] for name, _ in asked}
     assert [table for (table,) in given["results"]] == list(DATA["tables"])
-    laptop = set(DATA["rungs"]["laptop"]["rows"])
+    laptop = set(DATA["budgets"]["laptop"]["rows"])
     assert set.union(*(laptop & {*DATA["tables"][table]["rows"]} for (table,) in given["laptop"])) == laptop
     assert set(given["curves"][0]) <= laptop
     ran = {(row, dataset) for row in DATA["rows"] for dataset in DATA["rows"][row]["published"]}
-    ran |= {(row, dataset) for row in laptop for dataset in DATA["rungs"]["laptop"]["datasets"]}
+    ran |= {(row, dataset) for row in laptop for dataset in DATA["budgets"]["laptop"]["datasets"]}
     assert {(row, dataset) for dataset, *of in given["evidence-near"] for row in of} <= ran
     asked = {(row, dataset) for row, *of in [*given["evidence-left-out"], *given["evidence-chance"]] for dataset in of}
     assert asked | {tuple(one) for one in given["pca"]} <= ran
@@ -278,7 +278,7 @@ def prose(text):
 
 def test_no_figure_of_the_paper_is_in_a_sentence():
     """What is left are settings, the paper's level of significance, a weight that its formula allows, and counts of our data."""
-    small = runs.settings("find_evidence", {"rung": "small"})
+    small = runs.settings("find_evidence", {"budget": "small"})
     millions = re.search(r"(\d+)m-", small["model"])[1]
     settings = {str(small["max_tokens"]), millions, "0.01", "1"}
     counts = {"300", "100", "5", "9", "3", "4"}
@@ -292,7 +292,7 @@ def test_counts_in_the_sentences_are_those_of_the_data(mirror):
     train, dev = (Counter(question.answers[0].kind for question in sides[side]) for side in ("train", "dev"))
     said = f"{len(sides['train'])} questions of HotpotQA train, {train['yes']} of them answered by yes and {train['no']} by no; "
     assert said + f"{len(sides['dev'])} are ranked, {dev['yes']} by yes and {dev['no']} by no." in TEXT
-    limit = runs.settings("find_evidence", {"rung": "small", "dataset": "qasper"})["question_limit"]
+    limit = runs.settings("find_evidence", {"budget": "small", "dataset": "qasper"})["question_limit"]
     asked = long_questions.load_evidence("qasper", limit)["dev"]
     assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}
 

@@ -176,7 +176,7 @@ def test_side_by_side():
 # ------------------------------------------------------------------ two rows of a paper
 
 
-def local(tmp_path, rung="laptop", dataset="pydocs"):
+def local(tmp_path, budget="laptop", dataset="pydocs"):
     """Records of finished runs on this machine, as `experiments.records` gives them."""
     lines = []
     for row, scores in (("roberta_base", BEFORE), ("roberta_psd", AFTER)):
@@ -186,8 +186,8 @@ def local(tmp_path, rung="laptop", dataset="pydocs"):
         metrics.of(scores).per_question.to_parquet(folder / "per_question.parquet")
         disk.write_json(folder / "record.json", runs.hashes(folder))
         content = {"notebook": "finetune", "settings": {}, "given": {"dataset": dataset, "model": f"own & {row}"}}
-        lines.append((row, dataset, rung, 0, records.HERE, row, folder, content, []))
-    return pd.DataFrame(lines, columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
+        lines.append((row, dataset, budget, 0, records.HERE, row, folder, content, []))
+    return pd.DataFrame(lines, columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
 
 
 class Asked(list):
@@ -223,7 +223,7 @@ def test_examples_of_two_rows(tmp_path, monkeypatch):
     asked_ = re.findall(r"<caption>(\w+): asked (q\d+)\?", html)
     assert asked_ == [("Rescued", ids[0]), ("Rescued", ids[1]), ("Lost", lost[0])]
     assert f"Of 50 questions: {counts['rescued']} rescued, {counts['lost']} lost" in html
-    assert "rung laptop, this machine, seed 0" in html
+    assert "budget laptop, this machine, seed 0" in html
     first = [line for line in cells(html) if line[0] == "1"]
     assert [(line[1][0], line[2][0]) for line in first] == [("✗", "✓"), ("✗", "✓"), ("✓", "✗")]
     top = AFTER[AFTER.question_id == ids[0]].sort_values("score").candidate_id.iloc[-1]
@@ -260,7 +260,7 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
     commit(tmp_path, base, psd)
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
     assert re.findall(r"<caption>[^<]*: (q\d+)</caption>", html) == ["q0"]  # what both hold
-    assert "committed" not in html and "rung small, seed 0" in html
+    assert "committed" not in html and "budget small, seed 0" in html
     beside = {"row": "roberta_base", "candidates": [[f"{won}-9", 0, 0.7, 1]]}
     psd["chosen"].append({"question_id": won, "candidates": [[f"{won}-1", 1, 0.9, 1]], "baseline": beside})
     commit(tmp_path, psd)
@@ -276,7 +276,7 @@ def test_examples_from_committed_records(tmp_path, monkeypatch):
 def test_moves_of_two_rows(tmp_path):
     for seed in (0, 1):
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5), record("roberta_psd", "wikiqa", "small", seed, 0.7))
-    commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its rung
+    commit(tmp_path, record("roberta_psd", "wikiqa", "gpu", 0, 0.9))  # without the other row at its budget
     ((dataset, said, figure),) = examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", found(tmp_path), FOLDER)
     pairs = []
     for seed in (0, 1):
@@ -284,7 +284,7 @@ def test_moves_of_two_rows(tmp_path):
         pairs += [(both[0][name], both[1][name]) for name in both[0]]
     higher, lower = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
     assert dataset == "wikiqa"
-    assert "WikiQA, rung small, 2 seeds put together: of 40 questions times 2 seeds" in said
+    assert "WikiQA, budget small, 2 seeds put together: of 40 questions times 2 seeds" in said
     assert f"for {higher}, as before for {80 - higher - lower}, lower for {lower}." in said
     assert len(figure.axes) == 2
 

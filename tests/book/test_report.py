@@ -16,7 +16,7 @@ from ..made_up import BACKBONE, FOLDER, PAPER, cells, commit, found, line, recor
 
 def exact(notebook, **given):
     """The settings of a run at the paper's own, where the paper leaves the batch size to a grid."""
-    return runs.settings(notebook, {"rung": "paper", "model": BACKBONE, **given}) | ({"batch_size": 16} if notebook == "finetune" else {})
+    return runs.settings(notebook, {"budget": "paper", "model": BACKBONE, **given}) | ({"batch_size": 16} if notebook == "finetune" else {})
 
 
 RUN = "pretrain-ssp-0123456789ab"
@@ -91,7 +91,7 @@ def test_results_table(results):
     assert table[2] == ["BM25", "no training", "45.6", "50.0", "–", "–", "–", "–"]  # document order means nothing here
     assert table[3] == ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3", "5", "paper", ""]
     assert table[4] == ["ours", "50.0 ± 0.0", "60.0 ± 0.0", "70.0 ± 0.0", "3", "small", "reduced budget"]
-    assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu", "reduced budget"]  # the largest rung, one seed: no spread
+    assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu", "reduced budget"]  # the largest budget, one seed: no spread
     assert table[7][:3] + table[7][-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
     assert len(table) == 3 + 12 + 2  # every printed row stays, run or not
 
@@ -105,7 +105,7 @@ def test_laptop_runs_never_stand_beside_the_paper(results):
 
 def test_a_zero_shot_line_for_each_backbone(results):
     """The backbone is that of a chain's first run; a second one has a line of its own, the same one has not."""
-    pre = {"notebook": "pretrain", "name": RUN, "rung": "small", "seed": 0, "settings": {"model": "own:<b>"}}
+    pre = {"notebook": "pretrain", "name": RUN, "budget": "small", "seed": 0, "settings": {"model": "own:<b>"}}
     for row, seed, model, reached in (("roberta_base", 0, BACKBONE, 0.61), ("roberta_ssp", 0, RUN, 0.71), ("roberta_ssp", 1, RUN, 0.71)):
         one = record(row, "wikiqa", "small", seed, 0.5, {"model": model}, earlier=[pre] if model == RUN else [])
         one["baselines"]["zero_shot"] = {"p@1": 0.5, "map": reached, "mrr": 0.65}
@@ -149,9 +149,9 @@ def test_verdicts_at_the_papers_settings(tmp_path):
 
 def test_a_chain_is_exact_only_as_a_whole(tmp_path):
     """A fine-tuning run at the paper's settings counts only with the record of a pre-training run at the paper's settings."""
-    pre = exact("pretrain", objective="ssp", corpus=papers.read(PAPER, FOLDER)["rungs"]["paper"]["corpus"])
+    pre = exact("pretrain", objective="ssp", corpus=papers.read(PAPER, FOLDER)["budgets"]["paper"]["corpus"])
     for changed, expected in (({}, "matches"), ({"steps": 4000}, "reduced budget"), (None, "reduced budget")):
-        earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "rung": "paper", "seed": 0, "settings": pre | changed}]
+        earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "budget": "paper", "seed": 0, "settings": pre | changed}]
         own = EXACT | {"model": RUN}
         for seed in range(3):
             commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))
@@ -227,11 +227,11 @@ def test_the_papers_gains_by_hand(results):
 
 
 def test_marks_of_our_runs_equal_scipy(tmp_path):
-    """Our lines: a t test over seeds and a bootstrap over questions, each against the baseline's runs of the same rung."""
+    """Our lines: a t test over seeds and a bootstrap over questions, each against the baseline's runs of the same budget."""
     ours, base = [0.7, 0.8, 0.75], [0.5, 0.55, 0.525]
     for seed, (mean, other) in enumerate(zip(ours, base)):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, mean), record("roberta_base", "wikiqa", "small", seed, other))
-        commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its rung
+        commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its budget
     assert stats.ttest_ind(ours, base).pvalue < 0.01
     html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
     assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0†‡", "100.0 ± 0.0"]
@@ -292,7 +292,7 @@ def machine(tmp_path, monkeypatch):
     def make(name, notebook, settings, mean=None):
         folder = tmp_path / name
         folder.mkdir()
-        content = {"notebook": notebook, "name": name, "rung": "laptop", "seed": settings["seed"], "settings": settings}
+        content = {"notebook": notebook, "name": name, "budget": "laptop", "seed": settings["seed"], "settings": settings}
         if mean is None:
             content["metrics"] = {"validation": {"accuracy": 0.81, "f1": 0.2}}
         else:
@@ -342,7 +342,7 @@ def test_laptop_table(machine):
         papers.read(PAPER, FOLDER)["rows"][name]["name"] for name in papers.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
     ]
     empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
-    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(papers.read(PAPER, FOLDER)["rungs"]["laptop"]["rows"])
+    assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(papers.read(PAPER, FOLDER)["budgets"]["laptop"]["rows"])
 
 
 def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_path):
@@ -372,10 +372,10 @@ def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path)
 
 
 @pytest.mark.parametrize("paper", papers.papers()[1:])
-def test_a_paper_without_a_laptop_rung_shows_its_rows_as_not_run(paper, results):
+def test_a_paper_without_a_laptop_budget_shows_its_rows_as_not_run(paper, results):
     table = cells(report.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
     names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
-    if "laptop" not in papers.read(paper, FOLDER).get("rungs", {}):
+    if "laptop" not in papers.read(paper, FOLDER).get("budgets", {}):
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
 
 
@@ -396,7 +396,7 @@ def test_accuracy_bars_show_each_model_beside_its_majority_class():
 
 def test_local_runs_are_marked_and_are_sources(machine):
     local = records.records(PAPER, machine / "none", machine, FOLDER)
-    local["rung"] = "small"
+    local["budget"] = "small"
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
@@ -414,7 +414,7 @@ def test_local_runs_are_marked_and_are_sources(machine):
 def test_markup_in_the_rows_of_a_paper_is_inert(tmp_path):
     text = (FOLDER / "asbert.yml").read_text().replace("name: GloVe", "name: '<b>GloVe</b>'").replace("title: '", "title: '<i>")
     (tmp_path / "asbert.yml").write_text(text)
-    empty = pd.DataFrame(columns=["row", "dataset", "rung", "seed", "source", "name", "folder", "record", "earlier"])
+    empty = pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
     html = report.results_table("asbert", "table_3", empty, folder=tmp_path)
     assert "<b>" not in html
     assert "&lt;b&gt;GloVe" in html

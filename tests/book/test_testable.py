@@ -21,10 +21,10 @@ CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
 ROW = "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"
 
 
-def made(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), rung="small", **more):
+def made(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", **more):
     """Records of SSP and of its baseline; `more` is in those of SSP."""
     for seed in seeds:
-        commit(folder, record("roberta_base", "wikiqa", rung, seed, base), record("roberta_ssp", "wikiqa", rung, seed, ours, **more))
+        commit(folder, record("roberta_base", "wikiqa", budget, seed, base), record("roberta_ssp", "wikiqa", budget, seed, ours, **more))
     return found(folder)
 
 
@@ -81,7 +81,7 @@ def test_a_model_is_above_chance_where_the_exact_interval_is(tmp_path):
 
 
 def test_at_the_papers_own_budget_chance_is_a_result(tmp_path):
-    assert verdicts(made(tmp_path, ours=0.1, base=0.9, rung="paper"))[0] == "opposite"
+    assert verdicts(made(tmp_path, ours=0.1, base=0.9, budget="paper"))[0] == "opposite"
 
 
 def test_the_chance_of_evidence_and_of_claims_is_their_own(tmp_path):
@@ -117,7 +117,7 @@ def test_an_own_task_at_chance():
 def found_on_its_own_task():
     validation = {"accuracy": 0.8, "majority": 0.8, "examples": 500}
     one = record("roberta_ssp", "pretraining", "small", 0, 0.5) | {"notebook": "pretrain", "metrics": {"validation": validation}}
-    columns = {"row": "roberta_ssp", "dataset": "pretraining", "rung": "small", "seed": 0, "source": "committed", "name": "run"}
+    columns = {"row": "roberta_ssp", "dataset": "pretraining", "budget": "small", "seed": 0, "source": "committed", "name": "run"}
     return pd.DataFrame([{**columns, "folder": None, "record": one, "earlier": []}])
 
 
@@ -135,7 +135,7 @@ def found_on_its_own_task():
 )
 def test_collapsed_slots_anywhere_in_the_chain(tmp_path, first, mean, pooling, expected):
     figures = {"slot_cosines": {"first": first, "mean": mean, "pooling": pooling}}
-    before = {"notebook": "pretrain", "name": "p", "rung": "small", "seed": 0, "settings": {}, "figures": figures}
+    before = {"notebook": "pretrain", "name": "p", "budget": "small", "seed": 0, "settings": {}, "figures": figures}
     for n, more in enumerate(({"figures": figures}, {"earlier": [before]})):
         lines = made(tmp_path / str(n), **more)
         said = "not testable hereRoBERTa + SSP: the slots of its joint model are one vector"
@@ -169,7 +169,7 @@ def test_a_declared_reason_stands_in_claims_and_tables(declaring, tmp_path):
     assert report.line_verdicts(papers.read(PAPER, declaring), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
     assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=declaring)  # this budget never has it
     assert verdicts(made(tmp_path / "results"), declaring)[0] == said
-    assert verdicts(made(tmp_path / "results", rung="gpu"), declaring)[0] == "shows"  # another budget
+    assert verdicts(made(tmp_path / "results", budget="gpu"), declaring)[0] == "shows"  # another budget
 
 
 def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_small():
@@ -177,7 +177,7 @@ def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_smal
     data = papers.read(PAPER, FOLDER)
     declared = {name for name, row in data["rows"].items() if "small" in row.get("not_testable", {})}
     assert declared == {f"roberta_mlm_only_{name}_data" for name in ("ssp", "sp", "psd")}
-    assert not declared & set(data["rungs"]["small"]["rows"])
+    assert not declared & set(data["budgets"]["small"]["rows"])
 
 
 @pytest.mark.parametrize("reasons", [{"smal": "x"}, {"small": ""}, "x"])
@@ -231,7 +231,7 @@ def test_pooled_is_a_column_of_its_own_over_the_questions_of_both(tmp_path):
 @pytest.mark.parametrize("place", ["its own", "earlier"])
 def test_nothing_is_pooled_where_dev_chose_an_epoch(tmp_path, place):
     patient = {"dataset": "wikiqa", "patience": 5}
-    before = {"notebook": "finetune", "name": "p", "rung": "small", "seed": 0, "settings": patient}
+    before = {"notebook": "finetune", "name": "p", "budget": "small", "seed": 0, "settings": patient}
     lines = with_dev(tmp_path, **({"settings": patient} if place == "its own" else {"earlier": [before]}))
     assert all(records.pooled(papers.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
     assert "pooled" not in comparisons.claims_table(PAPER, lines, draws=100, folder=FOLDER)
@@ -240,7 +240,7 @@ def test_nothing_is_pooled_where_dev_chose_an_epoch(tmp_path, place):
 def test_nothing_is_pooled_where_dev_chose_settings(tmp_path):
     lines, data = with_dev(tmp_path), json.loads(json.dumps(papers.read(PAPER, FOLDER)))
     assert all(len(records.pooled(data, one)) == 64 for one in lines.itertuples())
-    data["rungs"]["small"]["search"] = {"epochs": [1, 2], "datasets": ["wikiqa"]}
+    data["budgets"]["small"]["search"] = {"epochs": [1, 2], "datasets": ["wikiqa"]}
     assert all(records.pooled(data, one) is None for one in lines.itertuples())
 
 

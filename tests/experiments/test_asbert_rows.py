@@ -30,8 +30,8 @@ def stub(notebook, given, folder=Path("runs")):
     return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def plan(rung, names=None, seeds=None):
-    return plans.jobs(PAPER, rung, names, seeds, folder_for=stub)
+def plan(budget, names=None, seeds=None):
+    return plans.jobs(PAPER, budget, names, seeds, folder_for=stub)
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -86,7 +86,7 @@ def test_claims_have_the_printed_sign():
 
 
 def chain(row, dataset="wikiqa", seed=0):
-    """The record of a row's run at rung paper."""
+    """The record of a row's run at budget paper."""
     (job,) = [job for job in plan("paper", [row], [seed]) if job.dataset == dataset]
     return [{"notebook": "embed", "name": job.folder.name, "seed": job.seed, "settings": runs.settings("embed", job.parameters)}]
 
@@ -134,19 +134,19 @@ def test_encoders_follow_the_names_of_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", rundir.RUNGS)
-def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(rung):
-    budget, jobs = DATA["rungs"][rung], plan(rung)
-    for row in budget["rows"]:
-        seeds = budget["seeds"] if row in TRAINED else [0]
-        wanted = [(dataset, seed) for dataset in budget["datasets"] for seed in seeds]
+@pytest.mark.parametrize("budget", rundir.BUDGETS)
+def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(budget):
+    entry, jobs = DATA["budgets"][budget], plan(budget)
+    for row in entry["rows"]:
+        seeds = entry["seeds"] if row in TRAINED else [0]
+        wanted = [(dataset, seed) for dataset in entry["datasets"] for seed in seeds]
         assert [(job.dataset, job.seed) for job in jobs if job.row == row] == wanted
-        assert papers.untrained(DATA, row) == (row not in TRAINED) and papers.seeds(DATA, row, rung) == seeds
+        assert papers.untrained(DATA, row) == (row not in TRAINED) and papers.seeds(DATA, row, budget) == seeds
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "embed" and not job.needs
         runs.check("embed", job.parameters)
-        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(rung, 0)
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 4}.get(budget, 0)
 
 
 def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
@@ -154,7 +154,7 @@ def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
     assert papers.seeds(DATA, "siamese_bert", "small", [2]) == [2] and papers.seeds(DATA, "use", "small", [2]) == [0]
 
 
-def test_the_rungs_below_the_papers():
+def test_the_budgets_below_the_papers():
     laptop = plan("laptop")
     assert {job.dataset for job in laptop} == {"pydocs"} and {job.parameters["model"] for job in laptop} == {"pydocs_roberta"}
     assert {runs.settings("embed", job.parameters)["protocol"] for job in laptop} == {"clean"}
@@ -171,7 +171,7 @@ def test_committed_runs_are_those_of_todays_plan():
     """A record whose settings its row no longer has says nothing about the row."""
     planned = {(job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in plan("small")}
     committed = records.records(PAPER, runs_dir="no runs")
-    assert len(committed) and set(committed.rung) == {"small"}
+    assert len(committed) and set(committed.budget) == {"small"}
     for one in committed.itertuples():
         wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
         settings = plans.completed("embed", one.record["settings"])
@@ -191,8 +191,8 @@ def test_the_hours_of_the_small_budget_are_those_of_its_settings():
         each = tokens[job.row.split("_")[0], job.dataset]
         total += runs.settings("embed", job.parameters)["epochs"] * each[job.row.endswith("roberta")]
     assert round(total / 1e6, 1) == 17.2 and round(total / 1300 / 3600, 1) == 3.7
-    for rung in ("small", "gpu"):
-        assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(rung)}
+    for budget in ("small", "gpu"):
+        assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(budget)}
 
 
 # ------------------------------------------------------------------ what is refused
@@ -203,9 +203,9 @@ EMBED = {"notebook": "embed"}
 
 def write(folder, **changes):
     row = {"name": "One", "stages": [EMBED], "published": {"wikiqa": {"map": 0.5}}} | changes.pop("row", {})
-    rung = {"backbones": {"roberta": "tiny"}, "datasets": ["own"], "seeds": [0, 1], "rows": ["one"]} | changes.pop("rung", {})
+    budget = {"backbones": {"roberta": "tiny"}, "datasets": ["own"], "seeds": [0, 1], "rows": ["one"]} | changes.pop("budget", {})
     table = {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one"]}
-    data = {"slug": PAPER, "title": "T", "authors": ["A"], "unit": "fraction", "rungs": {"small": rung}, "tables": {"t": table}}
+    data = {"slug": PAPER, "title": "T", "authors": ["A"], "unit": "fraction", "budgets": {"small": budget}, "tables": {"t": table}}
     (folder / f"{PAPER}.yml").write_text(yaml.safe_dump(data | {"rows": {"one": row}} | changes))
 
 
@@ -215,8 +215,8 @@ def write(folder, **changes):
         ({"row": {"stages": [{"notebook": "pretrain"}, EMBED]}}, "row one: embed is a row's only stage; got pretrain, embed"),
         ({"row": {"stages": [EMBED, {"notebook": "finetune"}]}}, "row one: embed is a row's only stage; got embed, finetune"),
         ({"row": {"stages": [EMBED | {"k": 5}]}}, "a stage of row one: unknown key 'k'"),
-        ({"row": {"stages": [{"notebook": "pretrain"}]}}, "rung small: row one reads a corpus, but the rung has none"),
-        ({"row": {"backbone": "glove"}}, "rung small: backbones: unknown value 'glove'"),
+        ({"row": {"stages": [{"notebook": "pretrain"}]}}, "budget small: row one reads a corpus, but the budget has none"),
+        ({"row": {"backbone": "glove"}}, "budget small: backbones: unknown value 'glove'"),
         ({"row": {"doubtful": ""}}, "row one: doubtful says in words why its printed figures are; got ''"),
         ({"row": {"doubtful": True}}, "row one: doubtful says in words why its printed figures are; got True"),
         ({"counts": {"wikqa": {"train": [1, 2]}}}, "counts: unknown value 'wikqa'; did you mean 'wikiqa'"),
@@ -256,11 +256,11 @@ def ranked(level, seed, side):
     return scores
 
 
-def made(tmp_path, rung, reached, seeds=None):
+def made(tmp_path, budget, reached, seeds=None):
     """Finished runs of rows with a P@1 each on the test side."""
     vectors = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3)
     for row, level in reached.items():
-        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             job.folder.mkdir(parents=True)
             measured = {}
             for side, suffix in (("dev", "_dev"), ("test", "")):
@@ -268,7 +268,7 @@ def made(tmp_path, rung, reached, seeds=None):
                 scores.to_parquet(job.folder / f"scores{suffix}.parquet")
                 measured[side] = metrics.of(scores)
                 measured[side].per_question.to_parquet(job.folder / f"per_question{suffix}.parquet")
-            record = {"notebook": "embed", "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "pca": vectors}
+            record = {"notebook": "embed", "name": job.folder.name, "budget": budget, "seed": job.seed, "inputs": {}, "pca": vectors}
             record |= {"metrics": {side: one.record() for side, one in measured.items()}, "baselines": {"bm25": {"map": 0.123, "mrr": 0.1}}}
             record["settings"] = runs.shown(runs.settings("embed", job.parameters))
             disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
@@ -345,7 +345,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "use": 0.5, "triplet_bert": 0.7, "siamese_bert": 0.6})
     lines = found(tmp_path)
     (pair,) = comparisons.pairs(lines, "triplet_bert", "use", "wikiqa")
-    assert pair.seeds == [0, 1, 2] and pair.budget == "small, this machine"
+    assert pair.seeds == [0, 1, 2] and pair.shown_budget == "small, this machine"
     test = comparisons.over_questions(pair, "triplet_bert", "use", "map", draws=2000)
     ours, theirs = ([metrics.of(ranked(level, s, "test")).per_question.average_precision for s in range(3)] for level in (0.7, 0.5))
     gain = np.mean(ours, axis=0) - theirs[0]

@@ -13,7 +13,7 @@ TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
 
 
 def chain(row, dataset, seed=0):
-    """The records of a row's runs at rung paper."""
+    """The records of a row's runs at budget paper."""
     made = [job for job in plan.jobs(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
     return [
         {
@@ -26,7 +26,7 @@ def chain(row, dataset, seed=0):
     ]
 
 
-@pytest.mark.parametrize("row", DATA["rungs"]["paper"]["rows"])
+@pytest.mark.parametrize("row", DATA["budgets"]["paper"]["rows"])
 def test_every_row_has_the_printed_settings_of_its_data_sets(row):
     backbone, other = ("electra", "roberta") if row.startswith("electra") else ("roberta", "electra")
     for dataset, printed in TABLE_3[backbone].items():
@@ -48,11 +48,11 @@ def test_every_row_has_the_printed_settings_of_its_data_sets(row):
 
 
 def test_runs_come_baselines_first_and_private_data_never():
-    for rung in ("small", "gpu"):
-        rows = list(dict.fromkeys(job.row for job in plan.jobs(PAPER, rung)))
+    for budget in ("small", "gpu"):
+        rows = list(dict.fromkeys(job.row for job in plan.jobs(PAPER, budget)))
         assert rows[:5] == ["roberta_base", "roberta_base_context", "roberta_dpc", "roberta_dslc", "roberta_sdc"]
-    for rung in DATA["rungs"]:
-        assert not any(job.dataset.startswith("iqad") for job in plan.jobs(PAPER, rung))
+    for budget in DATA["budgets"]:
+        assert not any(job.dataset.startswith("iqad") for job in plan.jobs(PAPER, budget))
     assert set(DATA["private"]) == {"iqad_bench_1", "iqad_bench_2"}
 
 

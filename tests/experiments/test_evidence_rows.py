@@ -38,8 +38,8 @@ def stub(notebook, given, folder=Path("runs")):
 
 
 @cache
-def plan(rung, row=None):
-    return plans.jobs(PAPER, rung, row and [row], folder_for=stub)
+def plan(budget, row=None):
+    return plans.jobs(PAPER, budget, row and [row], folder_for=stub)
 
 
 def dataset_of(row):
@@ -91,30 +91,30 @@ def test_claims_follow_from_the_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", rundir.RUNGS)
-def test_what_a_rung_runs(rung):
-    budget, jobs = DATA["rungs"][rung], plan(rung)
-    runs_now = [row for row in budget["rows"] if rung != "paper" or row in ALONE]  # the others search first
-    column = (lambda row: "pydocs_evidence") if rung == "laptop" else dataset_of
-    wanted = [(row, column(row), seed) for row in runs_now for seed in budget["seeds"]]
+@pytest.mark.parametrize("budget", rundir.BUDGETS)
+def test_what_a_budget_runs(budget):
+    entry, jobs = DATA["budgets"][budget], plan(budget)
+    runs_now = [row for row in entry["rows"] if budget != "paper" or row in ALONE]  # the others search first
+    column = (lambda row: "pydocs_evidence") if budget == "laptop" else dataset_of
+    wanted = [(row, column(row), seed) for row in runs_now for seed in entry["seeds"]]
     assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
-    assert len(budget["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[rung]
-    assert set(budget["rows"]) == set(RUNNABLE) if rung == "paper" else set(budget["rows"]) < set(RUNNABLE)
+    assert len(entry["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[budget]
+    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < set(RUNNABLE)
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
-        assert job.parameters["model"] == budget["backbones"][ROWS[job.row]["backbone"]]
-        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(rung, 0)
+        assert job.parameters["model"] == entry["backbones"][ROWS[job.row]["backbone"]]
+        assert plans.gpu_hours(job) == {"gpu": 1, "paper": 20}.get(budget, 0)
         runs.check("find_evidence", job.parameters)
         names = ("projection", "similarity", "loss_weight", "temperatures", "projection_size", "projection_dropout")
         made = contrast_of(*(settings_of(job)[name] for name in names[:4]), KINDS[job.dataset], *(settings_of(job)[n] for n in names[4:]))
         assert len(made["temperatures"]) == len(KINDS[job.dataset])
 
 
-@pytest.mark.parametrize("rung", rundir.RUNGS)
-def test_a_row_differs_from_the_full_method_where_its_name_says(rung):
-    made = {job.row: settings_of(job) for job in reversed(plan(rung))}
-    searched = {"loss_weight", "temperatures"} if rung == "paper" else set()
+@pytest.mark.parametrize("budget", rundir.BUDGETS)
+def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
+    made = {job.row: settings_of(job) for job in reversed(plan(budget))}
+    searched = {"loss_weight", "temperatures"} if budget == "paper" else set()
     found = {}
     for row in made:
         full = f"{ROWS[row]['backbone']}_contrast"
@@ -156,7 +156,7 @@ def test_a_search_has_twenty_points_of_the_grid_for_each_row():
     assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 12  # each row draws for itself
     again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
     assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
-    assert not any(job.search for rung in ("laptop", "small", "gpu") for job in plan(rung))
+    assert not any(job.search for budget in ("laptop", "small", "gpu") for job in plan(budget))
     # a keyed hash picks with no regard to the values
     weights = [weight for of in points.values() for weight, _ in of]
     assert all(weights.count(value) > len(weights) / 10 for value in GRID)
@@ -222,7 +222,7 @@ def test_settings_of_the_paper(row):
     refused += [{"reduction": "log_sum"}, {"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
     refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
     refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
-    refused += [{"dataset": "pydocs_evidence"}, {"rung": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
+    refused += [{"dataset": "pydocs_evidence"}, {"budget": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]
     for change in refused:
         assert not at(**change), change
     assert not plans.at_paper_settings(DATA, row, dataset, [])
@@ -252,7 +252,7 @@ def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
         return plans.at_paper_settings(DATA, "led_base", "qasper", [record])
 
     assert at() and not at(warmup_steps=100, warmup_share=None)
-    completed = plans.completed("find_evidence", {"rung": "paper", "dataset": "qasper", "warmup_steps": 100})
+    completed = plans.completed("find_evidence", {"budget": "paper", "dataset": "qasper", "warmup_steps": 100})
     assert completed["warmup_share"] is None and completed["warmup_steps"] == 100
 
 
@@ -300,16 +300,16 @@ def ended(job, level):
     tables[1].to_parquet(job.folder / "answers.parquet")
     measured[side].per_question.to_parquet(job.folder / "per_question.parquet")
     lost = {"questions": 1, "evidence": 2, "distractors": 3_456}
-    record = {"notebook": "find_evidence", "name": job.folder.name, "rung": job.rung, "seed": job.seed, "inputs": {}, "baselines": BEFORE}
+    record = {"notebook": "find_evidence", "name": job.folder.name, "budget": job.budget, "seed": job.seed, "inputs": {}, "baselines": BEFORE}
     record |= {"metrics": {name: one.record() for name, one in measured.items()}, "settings": runs.shown(settings_of(job))}
     record["figures"] = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
     record["pca"] = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)
     disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
 
 
-def made(tmp_path, rung, levels, seeds):
+def made(tmp_path, budget, levels, seeds):
     for row, level in levels.items():
-        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             ended(job, level)
 
 
@@ -334,9 +334,9 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
     lines = found(tmp_path)
     keys = [[row, dataset_of(row), "small", seed] for row in (*levels, "led_base_contrast") for seed in (0, 2)]
     keys.append(["led_base_contrast", "pydocs_evidence", "laptop", 0])
-    assert sorted(lines[["row", "dataset", "rung", "seed"]].to_numpy().tolist()) == sorted(keys)
-    for (row, rung), own in lines.groupby(["row", "rung"]):
-        side, level = "test" if rung == "laptop" else "dev", levels.get(row, 0.5)
+    assert sorted(lines[["row", "dataset", "budget", "seed"]].to_numpy().tolist()) == sorted(keys)
+    for (row, budget), own in lines.groupby(["row", "budget"]):
+        side, level = "test" if budget == "laptop" else "dev", levels.get(row, 0.5)
         assert records.values(own, "answer_f1") == pytest.approx(answered(level, own.seed, side))
         expected = [precision(level, seed, side).mean() for seed in own.seed]
         assert records.values(own, "map_projected") == records.values(own, "map_predicted_type") == pytest.approx(expected)
@@ -384,7 +384,7 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
 def test_questions_without_evidence_are_left_out_of_nearness_alone(tmp_path):
     made(tmp_path, "gpu", {"longformer_base_shared": 0.75, "longformer_base": 0.25}, [0, 1])
     (pair,) = comparisons.pairs(found(tmp_path), "longformer_base_shared", "longformer_base", "hotpotqa")
-    assert pair.seeds == [0, 1] and pair.budget == "gpu, this machine"
+    assert pair.seeds == [0, 1] and pair.shown_budget == "gpu, this machine"
     rows = ("longformer_base_shared", "longformer_base")
     test = comparisons.over_questions(pair, *rows, "map_projected", draws=999)
     ours, theirs = (np.mean([precision(level, seed) for seed in (0, 1)], axis=0) for level in (0.75, 0.25))
@@ -421,7 +421,7 @@ def test_published_runs_are_read_back(tmp_path):
             assert entry["candidates"] == [[unit, label, pytest.approx(score), rank] for unit, label, score, rank in expected]
     after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
     assert set(after.source) == {records.COMMITTED} and len(after) == 6
-    key, small = ["row", "seed"], before[before.rung == "small"]
+    key, small = ["row", "seed"], before[before.budget == "small"]
     for one, other in zip(small.sort_values(key).itertuples(), after.sort_values(key).itertuples(), strict=True):
         left, right = records.per_question(one)[list(records.PER_CONTEXT)], records.per_question(other)
         pd.testing.assert_frame_equal(left, right, check_dtype=False, atol=1e-5)

@@ -34,12 +34,12 @@ def stub(notebook, given, folder=Path("runs")):
     return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
 
 
-def plan(rung, rows=None, seeds=None):
-    return plans.jobs(PAPER, rung, rows, seeds, folder_for=stub)
+def plan(budget, rows=None, seeds=None):
+    return plans.jobs(PAPER, budget, rows, seeds, folder_for=stub)
 
 
 def chain(row, dataset, seed=0):
-    """The records of a row's runs at rung paper: what each needs before it."""
+    """The records of a row's runs at budget paper: what each needs before it."""
     known = {job.folder: job for job in plan("paper", [row], [seed])}
 
     def back(job):
@@ -137,21 +137,21 @@ def test_heads_follow_the_names_of_rows():
 # ------------------------------------------------------------------ the plan
 
 
-@pytest.mark.parametrize("rung", rundir.RUNGS)
-def test_every_run_comes_after_those_that_it_needs(rung):
-    jobs = plan(rung)
+@pytest.mark.parametrize("budget", rundir.BUDGETS)
+def test_every_run_comes_after_those_that_it_needs(budget):
+    jobs = plan(budget)
     made = [job.folder for job in jobs]
     assert len(set(made)) == len(made)
     for place, job in enumerate(jobs):
         assert all(need in made[:place] for need in job.needs)
-    budget = DATA["rungs"][rung]
+    entry = DATA["budgets"][budget]
     assert [job.notebook for job in jobs].count("pretrain") == 2
-    seeds, datasets = len(budget["seeds"]), len(budget["datasets"])
+    seeds, datasets = len(entry["seeds"]), len(entry["datasets"])
     assert [job.notebook for job in jobs].count("finetune") == 6 * seeds * datasets  # the pairwise ones twice, joint ones four times
     assert [job.notebook for job in jobs].count("rerank") == 4 * seeds * datasets
     assert [job.notebook for job in jobs].count("verify_claims") == 7 * seeds
     assert not any(job.dataset == plans.TRANSFER for job in jobs)  # what re-ranks is the run of its own row
-    assert list(dict.fromkeys(job.row for job in jobs))[:5] == budget["rows"][:5]
+    assert list(dict.fromkeys(job.row for job in jobs))[:5] == entry["rows"][:5]
 
 
 def test_re_ranking_pairs_runs_of_one_seed_and_data_set():
@@ -162,7 +162,7 @@ def test_re_ranking_pairs_runs_of_one_seed_and_data_set():
         joint, first = (jobs[need] for need in job.needs)
         assert (joint.row, first.row) == ("joint_mspp_ae_k", "pairwise_roberta_base")
         assert {(one.dataset, one.seed) for one in (joint, first)} == {(job.dataset, job.seed)}
-        assert job.parameters == {"rung": "gpu", "first_run": str(first.folder), "joint_run": str(joint.folder), "k": 5, "seed": job.seed}
+        assert job.parameters == {"budget": "gpu", "first_run": str(first.folder), "joint_run": str(joint.folder), "k": 5, "seed": job.seed}
         assert jobs[joint.needs[0]].parameters["objective"] == "mspp"
 
 
@@ -177,10 +177,10 @@ def test_a_re_ranking_row_alone_brings_what_it_needs():
     assert [(job.row, job.dataset) for job in both][1] == ("joint_roberta_base_ie_k", "wikiqa")  # one run, and its own row's
 
 
-def test_claims_run_on_the_rungs_claims_alone():
+def test_claims_run_on_the_budgets_claims_alone():
     wanted = {"laptop": "pydocs_claims", "small": "climate_fever", "gpu": "climate_fever", "paper": "fever"}
-    for rung, name in wanted.items():
-        jobs = plan(rung)
+    for budget, name in wanted.items():
+        jobs = plan(budget)
         asked = [job for job in jobs if job.notebook == "verify_claims"]
         assert {job.row for job in asked} == set(VERIFYING)
         assert {(job.dataset, job.parameters["dataset"]) for job in asked} == {(name, name)}
@@ -193,11 +193,11 @@ def test_claims_run_on_the_rungs_claims_alone():
 RERANK = {"notebook": "rerank", "first": "pair"}
 
 
-def write(folder, last, **rung):
+def write(folder, last, **budget):
     stages = {"pair": [{"notebook": "finetune"}], "again": last}
     rows = {name: {"name": name, "stages": made, "published": {}} for name, made in stages.items()}
-    small = {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": list(rows), **rung}
-    data = {"slug": "asbert", "title": "T", "authors": ["A"], "unit": "percent", "rungs": {"small": small}, "rows": rows, "tables": {}}
+    small = {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": list(rows), **budget}
+    data = {"slug": "asbert", "title": "T", "authors": ["A"], "unit": "percent", "budgets": {"small": small}, "rows": rows, "tables": {}}
     (folder / "asbert.yml").write_text(yaml.safe_dump(data))
 
 
@@ -211,7 +211,7 @@ def write(folder, last, **rung):
         ([{"notebook": "finetune"}, RERANK | {"first": "pairr"}], r"row again: first: unknown row .* 'pairr'; did you mean 'pair'\?"),
         ([{"notebook": "finetune"}, RERANK | {"first": "again"}], "row again: first: unknown row that ends with finetune 'again'"),
         ([{"notebook": "finetune", "first": "pair"}], "a stage of row again: unknown key 'first'"),
-        ([{"notebook": "verify_claims"}], r"rung small: row again verifies claims, but the rung has no claims"),
+        ([{"notebook": "verify_claims"}], r"budget small: row again verifies claims, but the budget has no claims"),
     ],
 )
 def test_what_is_refused(tmp_path, last, said):
@@ -260,10 +260,10 @@ def ranked(folder, p, seed):
     return {"p@1": float(right.mean()), "map": float(figures.average_precision.mean()), "mrr": 0.9, "questions": QUESTIONS}
 
 
-def made(tmp_path, rung, reached, seeds):
+def made(tmp_path, budget, reached, seeds):
     """Finished runs of rows with a P@1 or a label accuracy each."""
     for row, level in reached.items():
-        for job in plans.jobs(PAPER, rung, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
             if (job.folder / "record.json").is_file():
                 continue
             job.folder.mkdir(parents=True)
@@ -275,7 +275,7 @@ def made(tmp_path, rung, reached, seeds):
             elif job.notebook != "pretrain":
                 metrics = {"dev": {"map": 0.5}, "test": ranked(job.folder, level, job.seed)}
                 metrics |= {"top_k": metrics["test"] | {"map": 0.99}} if job.notebook == "rerank" else {}
-            record = {"notebook": job.notebook, "name": job.folder.name, "rung": rung, "seed": job.seed, "inputs": {}, "metrics": metrics}
+            record = {"notebook": job.notebook, "name": job.folder.name, "budget": budget, "seed": job.seed, "inputs": {}, "metrics": metrics}
             record |= {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}} if job.notebook == "verify_claims" else {}
             record["settings"] = runs.shown(runs.settings(job.notebook, job.parameters))
             disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
@@ -305,11 +305,11 @@ def test_records_of_re_ranking(tmp_path):
 
 def test_records_of_claims(tmp_path):
     """FEVER's dev claims are a column, its blind test claims none, and Climate-FEVER stands apart."""
-    for rung, row in (("paper", "joint_roberta_base_ie_1"), ("small", "joint_roberta_base_ie_1"), ("laptop", "joint_mspp_ie_k_ft_ie_1")):
-        made(tmp_path, rung, {row: 0.8}, [0])
+    for budget, row in (("paper", "joint_roberta_base_ie_1"), ("small", "joint_roberta_base_ie_1"), ("laptop", "joint_mspp_ie_k_ft_ie_1")):
+        made(tmp_path, budget, {row: 0.8}, [0])
     lines = found(tmp_path)
     columns = [["climate_fever", "small"], ["fever_dev", "paper"], ["pretraining", "laptop"], ["pydocs_claims", "laptop"]]
-    assert sorted(lines[["dataset", "rung"]].to_numpy().tolist()) == columns
+    assert sorted(lines[["dataset", "budget"]].to_numpy().tolist()) == columns
     values = {line.dataset: measured.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
     assert values == {"fever_dev": [0.8], "climate_fever": [0.8], "pydocs_claims": [0.4], "pretraining": []}
     fever = report.results_table(PAPER, "table_3", lines)

@@ -43,17 +43,17 @@ if broken:
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
-    """One paper at rung laptop, with two rows that pre-train and fine-tune, and papermill's stand-in."""
+    """One paper at budget laptop, with two rows that pre-train and fine-tune, and papermill's stand-in."""
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
     for name in ("notebooks", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".*"))
     (tmp_path / "book").mkdir()
     for path in (tmp_path / "experiments").glob("*.yml"):
         data = yaml.safe_load(path.read_text("utf-8"))
-        data["rungs"] = {name: rung for name, rung in data["rungs"].items() if (path.stem, name) == ("sentence_objectives", "laptop")}
-        if data["rungs"]:
-            data["rungs"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
-            data["demo"] = {"rung": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
+        data["budgets"] = {name: budget for name, budget in data["budgets"].items() if (path.stem, name) == ("sentence_objectives", "laptop")}
+        if data["budgets"]:
+            data["budgets"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
+            data["demo"] = {"budget": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
         path.write_text(yaml.safe_dump(data))
     plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in plans.jobs("sentence_objectives", "laptop")}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
@@ -87,7 +87,7 @@ def test_a_failed_row_is_named_and_the_next_call_runs_it_alone(project):
     assert code != 0 and sorted(name.split("-")[0] for name, *_ in made) == ["finetune", "pretrain", "pretrain"]  # the other row is done
     assert {device for _, device, *_ in made} == {"5,7,9"}  # without the profile of GPUs a run sees those that you see
     (failed,) = (name for name, *_ in made if name.startswith("pretrain-psd"))
-    assert "1 run failed:" in said and "sentence_objectives, row roberta_psd, pretraining, seed 0, rung laptop" in said
+    assert "1 run failed:" in said and "sentence_objectives, row roberta_psd, pretraining, seed 0, budget laptop" in said
     assert f"folder: runs/{failed}\n" in said and "error:  ValueError: this row was made to fail\n" in said
     (alone,) = re.findall(r"alone: +(papermill .*)", said)
     assert alone.startswith("papermill notebooks/pretrain.ipynb") and "-p objective psd" in alone
@@ -115,7 +115,7 @@ def test_slurm_is_planned_without_slurm_and_asks_for_twice_the_expected_hours(pr
     pytest.importorskip("snakemake_executor_plugin_slurm", reason="the Slurm executor is not installed (extra: cluster)")
     path = project / "experiments" / "sentence_objectives.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
-    data["rungs"]["gpu"] = data["rungs"]["laptop"] | {"gpu_hours": {"pretrain": 12, "finetune": 1}}
+    data["budgets"]["gpu"] = data["budgets"]["laptop"] | {"gpu_hours": {"pretrain": 12, "finetune": 1}}
     path.write_text(yaml.safe_dump(data))
     code, said = call(project, "slurm", "-n", "--cores", "8", target="sentence_objectives_gpu")
     assert code == 0, said

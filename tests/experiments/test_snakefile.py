@@ -30,16 +30,16 @@ def dry_run(target, *file):
     ("target", "chosen"),
     [
         ("demo", rows.read("sentence_objectives")["demo"]),
-        ("sentence_objectives_laptop", {"rung": "laptop"}),
-        ("laptop", {"rung": "laptop"}),
+        ("sentence_objectives_laptop", {"budget": "laptop"}),
+        ("laptop", {"budget": "laptop"}),
     ],
 )
 def test_targets_run_the_planned_jobs_in_order(target, chosen):
     code, text = dry_run(target, *(("-s", "experiments/Snakefile") if target == "laptop" else ()))
     assert code == 0 and f"rule {target}" in text, text
     papers = rows.papers() if target == "laptop" else ["sentence_objectives"]
-    with_rung = [paper for paper in papers if "laptop" in rows.read(paper).get("rungs", {})]
-    jobs = [job for paper in with_rung for job in plan.jobs(paper, **chosen)]
+    with_budget = [paper for paper in papers if "laptop" in rows.read(paper).get("budgets", {})]
+    jobs = [job for paper in with_budget for job in plan.jobs(paper, **chosen)]
     outputs = set(re.findall(r"output: runs/(\S+)/record.json", text))
     assert outputs == {job.folder.name for job in jobs}
     for job in jobs:
@@ -83,8 +83,8 @@ def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
     path = tmp_path / "experiments" / "sentence_objectives.yml"
     data = yaml.safe_load(path.read_text("utf-8"))
     laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
-    data["rungs"] = {"laptop": data["rungs"]["laptop"] | laptop}
-    data["demo"] = {"rung": "laptop", "rows": ["roberta_base"], "seeds": [0]}
+    data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop}
+    data["demo"] = {"budget": "laptop", "rows": ["roberta_base"], "seeds": [0]}
     path.write_text(yaml.safe_dump(data))
     (tmp_path / "bin").mkdir()
     stand_in = tmp_path / "bin" / "papermill"

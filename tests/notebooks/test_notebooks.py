@@ -38,20 +38,20 @@ def test_stored_without_outputs_in_short_cells(path):
 
 
 @pytest.mark.parametrize("name", ["pretrain", "finetune", "task_difficulty", "verify_claims", "embed", "find_evidence"])
-def test_every_parameter_is_explained_used_and_set_by_its_rung(name):
+def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
     notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
     taken = runs.parameters(name)
-    assert {"seed", "rung", "runs_dir"} <= set(taken)
+    assert {"seed", "budget", "runs_dir"} <= set(taken)
     for parameter in taken.values():
         assert len(parameter.help) >= 8 and parameter.type in parameters.TYPES
-        assert parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
-    budget = parameters._rungs()[name]
-    assert set(budget) <= set(taken)
-    for key, table in budget.items():
-        assert set(table) == set(taken["rung"].choices) and taken[key].default is None, key
-    for rung in taken["rung"].choices:
-        runs.check(name, runs.settings(name, {"rung": rung}))
+        assert parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
+    table = parameters._budgets()[name]
+    assert set(table) <= set(taken)
+    for key, table in table.items():
+        assert set(table) == set(taken["budget"].choices) and taken[key].default is None, key
+    for budget in taken["budget"].choices:
+        runs.check(name, runs.settings(name, {"budget": budget}))
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # the same number of threads, the same bytes

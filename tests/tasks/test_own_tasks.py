@@ -65,7 +65,7 @@ def test_weights_without_the_head_are_refused(released):
 def run_of(folder, objective):
     name = f"pretrain-{objective}-{abs(hash(objective)) % 16**12:012x}"
     (folder / name).mkdir(parents=True)
-    record = {"notebook": "pretrain", "rung": "laptop", "seed": 0, "settings": {"objective": objective, "max_tokens": 32}, "metrics": {}}
+    record = {"notebook": "pretrain", "budget": "laptop", "seed": 0, "settings": {"objective": objective, "max_tokens": 32}, "metrics": {}}
     disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return str(folder / name)
 
@@ -93,12 +93,12 @@ def test_what_cannot_be_asked(tmp_path, objective, asked, message):
         own_tasks.tasks([run_of(tmp_path, objective) if objective else "a/bert"], asked)
 
 
-def test_all_means_the_finished_runs_of_the_rung_that_learnt_a_task(tmp_path):
+def test_all_means_the_finished_runs_of_the_budget_that_learnt_a_task(tmp_path):
     ssp, _ = run_of(tmp_path, "ssp"), run_of(tmp_path, "mlm")
     (tmp_path / "pretrain-psd-000000000000").mkdir()  # not finished
     assert runs.models("all", "laptop", str(tmp_path)) == [ssp]
     assert runs.models(f"a/b, {ssp.split('/')[-1]}", "laptop", str(tmp_path)) == ["a/b", ssp]
-    with pytest.raises(ValueError, match="no pre-training run of rung small is finished"):
+    with pytest.raises(ValueError, match="no pre-training run of budget small is finished"):
         runs.models("all", "small", str(tmp_path))
 
 
@@ -254,7 +254,7 @@ def pretrained(folder, source, objective, **given):
     inputs = {"corpus": sources.fingerprint(source)}
     if settings["exclude_titles"]:
         inputs["exclude_titles"] = hub.sha256(Path(settings["exclude_titles"]))
-    record = {"notebook": "pretrain", "rung": "laptop", "seed": 0, "settings": runs.shown(settings), "inputs": inputs}
+    record = {"notebook": "pretrain", "budget": "laptop", "seed": 0, "settings": runs.shown(settings), "inputs": inputs}
     disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": objective, **given}})
     disk.write_json(run / "record.json", record | {"metrics": {"validation": validation}} | runs.hashes(run))
     return str(run), validation, index

@@ -262,7 +262,7 @@ def finished(folder, name, scores=None, **settings):
     (folder / name).mkdir(parents=True, exist_ok=True)
     inputs = {"dataset": answers.fingerprint(settings["path"])}
     known = {"architecture": "pair", "dataset": f"own:{settings.pop('path').name}", "protocol": "clean", "question_limit": None, **settings}
-    record = {"notebook": "finetune", "name": name, "rung": known.pop("rung", "laptop"), "seed": 0, "settings": known, "inputs": inputs}
+    record = {"notebook": "finetune", "name": name, "budget": known.pop("budget", "laptop"), "seed": 0, "settings": known, "inputs": inputs}
     record["baselines"] = {"random": {"p@1": 0.25, "map": 0.5, "mrr": 0.5}}
     if scores is not None:
         scores.to_parquet(folder / name / "scores.parquet", index=False)
@@ -306,14 +306,14 @@ def test_two_runs_on_the_same_questions(two):
         ),
         ({"question_limit": 7}, "the same questions: question_limit is None in .*, 7 in"),
         ({"dataset": "wikiqa"}, "the same questions: dataset is own:mine in .*, wikiqa in"),
-        ({"rung": "gpu"}, None),
+        ({"budget": "gpu"}, None),
     ],
 )
 def test_other_runs_are_refused(two, changed, message):
     finished(two.folder, two.joint.name, path=two.data, **{"architecture": "joint", "k": 5, **changed})
-    if message is None:  # the lower rung of the two
+    if message is None:  # the lower budget of the two
         reranking.records(two.first, two.joint, "laptop")
-        changed, message = {}, "rung: laptop expected, the lower one of laptop and gpu .*; got small"
+        changed, message = {}, "budget: laptop expected, the lower one of laptop and gpu .*; got small"
     with pytest.raises(ValueError, match=message):
         reranking.records(two.first, two.joint, "small")
 

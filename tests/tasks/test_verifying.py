@@ -582,7 +582,7 @@ CHANGES = {
     "micro_tokens": ({"micro_tokens": 100}, {"micro"}),
     "claim_limit": ({"claim_limit": 5}, {"claims", "verdicts"}),
     "seed": ({"seed": 1}, {"train", "first step"}),
-    "rung": ({"rung": "small"}, {"train"}),
+    "budget": ({"budget": "small"}, {"train"}),
 }
 
 
@@ -597,22 +597,22 @@ def test_every_option_changes_what_it_should(opened, option):
     assert not (set(after["train"]) ^ set(before["train"]))
 
 
-def test_every_parameter_is_explained_used_and_set_by_its_rung():
+def test_every_parameter_is_explained_used_and_set_by_its_budget():
     notebook = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
     code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
-    given, budget = runs.parameters("verify_claims"), parameters._rungs()["verify_claims"]
+    given, table = runs.parameters("verify_claims"), parameters._budgets()["verify_claims"]
     for parameter in given.values():
-        assert len(parameter.help) >= 8 and (parameter.name in ("rung", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
+        assert len(parameter.help) >= 8 and (parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
         assert parameter.name in {option.split(",")[0] for option in CHANGES} | {"runs_dir"}
-    assert set(budget) <= set(given) and all(given[name].default is None for name in budget)
-    for rung in given["rung"].choices:
+    assert set(table) <= set(given) and all(given[name].default is None for name in table)
+    for budget in given["budget"].choices:
         for head in HEADS:
-            chosen = runs.settings("verify_claims", {"rung": rung, "head": head})
+            chosen = runs.settings("verify_claims", {"budget": budget, "head": head})
             runs.check("verify_claims", chosen)
             slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"]}
             made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
             assert made["head"] == head
-    paper = runs.settings("verify_claims", {"rung": "paper"})
+    paper = runs.settings("verify_claims", {"budget": "paper"})
     printed = {"dataset": "fever", "k": 5, "max_tokens": 384, "batch_size": 64, "peak_lr": 1e-5, "warmup_steps": 1000}  # appendix B.1
     assert {name: paper[name] for name in printed} == printed
 

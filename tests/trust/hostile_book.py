@@ -116,7 +116,7 @@ def _committed(root: Path, dataset: str, row: str, asked: list, slots: Iterator[
         entries = [[one, int(one == candidates[0][0]), 0.9 - 0.1 * place, place + 1] for place, (one, _) in enumerate(ranked)]
         chosen.append({"question_id": name, "candidates": entries})
     values = dict.fromkeys(("p@1", "map", "mrr"), 0.5) | {"questions": len(asked), "tied_questions": 0, "empty_questions": 0}
-    record = {"paper": PAPER, "row": row, "dataset": dataset, "rung": "small", "seed": 0, "notebook": "finetune", "name": next(slots)}
+    record = {"paper": PAPER, "row": row, "dataset": dataset, "budget": "small", "seed": 0, "notebook": "finetune", "name": next(slots)}
     record |= {"settings": {"dataset": dataset, "corpus": next(slots)}, "given": {"dataset": next(slots)}, "metrics": {"test": values}}
     record |= {"per_question": [[name, *[1.0 if right[name] else 0.2] * 3] for name, *_ in asked], "chosen": chosen}
     path = root / "results" / PAPER / row / f"{dataset}-small-seed0.json"
@@ -139,7 +139,7 @@ def _run(folder: Path) -> None:
             output = nbformat.v4.new_output("execute_result", data, metadata=metadata, execution_count=1)
         cells.append(nbformat.v4.new_code_cell("shown", outputs=[output]))
     nbformat.write(nbformat.v4.new_notebook(cells=cells), folder / "notebook.ipynb")
-    record = {"notebook": "finetune", "name": folder.name, "rung": PAYLOADS[0], "seed": PAYLOADS[4], "settings": {}}
+    record = {"notebook": "finetune", "name": folder.name, "budget": PAYLOADS[0], "seed": PAYLOADS[4], "settings": {}}
     disk.write_json(folder / "record.json", record | {"metrics": {"test": {PAYLOADS[5]: 0.5, "map": 0.5}}} | runs.hashes(folder))
 
 

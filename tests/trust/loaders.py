@@ -3,7 +3,7 @@
 `load(path)` reads the file at `path`; where it is accepted, every row of the file must be kept, or be counted as left out, and the texts
 that are kept must be those that the file holds. Names of files, runs and data sets are inputs as well.
 
-Not here: files that the project brings itself (its notebooks, `rungs.yml`, installed packages' docstrings, its own sources).
+Not here: files that the project brings itself (its notebooks, `budgets.yml`, installed packages' docstrings, its own sources).
 """
 
 import json

@@ -31,7 +31,7 @@ SCORES = [
 ]
 VALUES = [{"question_id": f"q{n}", "p_at_1": 1.0, "average_precision": 0.5, "reciprocal_rank": 0.5} for n in range(6)]
 RECORD = disk.sealed({
-    "notebook": "finetune", "name": Path(RUN).name, "hash": "0123456789ab", "rung": "small", "seed": 0, "given": {"dataset": "wikiqa"},
+    "notebook": "finetune", "name": Path(RUN).name, "hash": "0123456789ab", "budget": "small", "seed": 0, "given": {"dataset": "wikiqa"},
     "settings": {"dataset": "wikiqa", "model": "tiny", "protocol": "clean", "max_tokens": 32},
     "inputs": {"dataset": "0" * 64}, "metrics": {"test": {"p@1": 0.5, "map": 0.6, "mrr": 0.6, "questions": 6}},
     "baselines": {"random": {"p@1": 0.1}}, "seconds": 2.0, "created": "2026-01-01T00:00:00+00:00",

@@ -30,7 +30,7 @@ BY_QUESTION = {
     "verify_claims": ("label_accuracy",),
     "find_evidence": ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"),
 }
-RUNGS = ("small", "gpu", "paper")
+BUDGETS = ("small", "gpu", "paper")
 UNTESTABLE = "not testable here"
 WORDS = ("reduced budget", UNTESTABLE, "private data", "not run")  # the worst first
 NONE = "–"
@@ -48,16 +48,16 @@ class Paper:
     def title(self, row: str) -> str:
         return self.rows[row]["name"]
 
-    def of(self, row: str, dataset: str, rungs=RUNGS) -> list[dict]:
-        """The records of a row on a data set at its largest rung, by seed."""
-        known = [one for one in self.records if (one["row"], one["dataset"]) == (row, dataset) and one["rung"] in rungs]
-        largest = max((RUNGS.index(one["rung"]) for one in known), default=None)
-        return sorted((one for one in known if RUNGS.index(one["rung"]) == largest), key=lambda one: one["seed"])
+    def of(self, row: str, dataset: str, budgets=BUDGETS) -> list[dict]:
+        """The records of a row on a data set at its largest budget, by seed."""
+        known = [one for one in self.records if (one["row"], one["dataset"]) == (row, dataset) and one["budget"] in budgets]
+        largest = max((BUDGETS.index(one["budget"]) for one in known), default=None)
+        return sorted((one for one in known if BUDGETS.index(one["budget"]) == largest), key=lambda one: one["seed"])
 
-    def pair(self, row: str, other: str, dataset: str, rungs=RUNGS) -> tuple[list[dict], list[dict], int]:
-        """Records of two rows at the largest rung that both have, of the seeds that both have, and how many those are."""
-        for rung in reversed(rungs):
-            sides = [self.of(name, dataset, (rung,)) for name in (row, other)]
+    def pair(self, row: str, other: str, dataset: str, budgets=BUDGETS) -> tuple[list[dict], list[dict], int]:
+        """Records of two rows at the largest budget that both have, of the seeds that both have, and how many those are."""
+        for budget in reversed(budgets):
+            sides = [self.of(name, dataset, (budget,)) for name in (row, other)]
             trained = [{one["seed"] for one in side} for side in sides if not untrained(side)]
             seeds = set.intersection(*(trained or [{one["seed"] for one in side} for side in sides]))
             if all(sides) and seeds:
@@ -182,11 +182,11 @@ def points(test) -> str:
 def verdict(paper: Paper, row: str, dataset: str, records: list[dict], metric: str) -> tuple[str, str]:
     """A word and, where nothing can be tested, its reason.
 
-    Nothing that is committed was made with a paper's own settings; a record of that rung is not known here, and refused."""
+    Nothing that is committed was made with a paper's own settings; a record of that budget is not known here, and refused."""
     if dataset in paper.data.get("private", ()):
         return "private data", ""
-    if any(one["rung"] == "paper" for one in records):
-        raise ValueError(f"{row} on {dataset}: verdicts at rung paper are not traced")
+    if any(one["budget"] == "paper" for one in records):
+        raise ValueError(f"{row} on {dataset}: verdicts at budget paper are not traced")
     known = bool(values(records, metric, printed=True))
     reason = traced_reasons.of_row(paper, row, records, metric) if known else traced_reasons.declared(paper, row, dataset)
     return (UNTESTABLE if reason else "reduced budget" if known else "not run"), reason
@@ -217,11 +217,11 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
     chance = {"accuracy": "majority", "rank_1": "rank_1_chance"}.get(metric)
     if chance and (level := values(records, chance)):
         return f"{text} {'majority' if metric == 'accuracy' else 'chance'} {100 * level[0]:.1f}"
-    rung = (records[0]["rung"],)
-    ours, other, count = paper.pair(row, baseline, dataset, rung) if baseline else ([], [], 0)
+    budget = (records[0]["budget"],)
+    ours, other, count = paper.pair(row, baseline, dataset, budget) if baseline else ([], [], 0)
     if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
         return text
-    seeds = over_seeds(values(records, metric), values(paper.of(baseline, dataset, rung), metric))
+    seeds = over_seeds(values(records, metric), values(paper.of(baseline, dataset, budget), metric))
     return text + mark(seeds, over_questions(ours, other, metric))
 
 
@@ -276,7 +276,7 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
     if records:
         cells = [our_cell(paper, row, dataset, metric, records) for metric in metrics]
         seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
-        yield [*head, "ours", *cells, seeds, records[0]["rung"], said]
+        yield [*head, "ours", *cells, seeds, records[0]["budget"], said]
 
 
 def compared(paper: Paper, claim: dict) -> str:
@@ -306,7 +306,7 @@ def claims(root: Path, name: str):
     for (claim, (printed, (ours, _, seeds), test, reason)), both in zip(every, together):
         head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
         text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-        cells = [points(test), *([str(seeds), ours[0]["rung"]] if seeds else [NONE, NONE])]
+        cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE])]
         last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
         yield [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if any(together) else [])]
 
@@ -347,11 +347,11 @@ def two_tests(root: Path, name: str):
     for claim in paper.claims():
         _, (ours, _, seeds), asked, reason = claimed(paper, claim)
         if seeds:
-            rung, metric, shown = ours[0]["rung"], claim["metric"], True
-            t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (rung,)), metric) for row in ("row_a", "row_b")))
+            budget, metric, shown = ours[0]["budget"], claim["metric"], True
+            t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (budget,)), metric) for row in ("row_a", "row_b")))
             over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
             seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
-            cells = [over, with_interval(asked, questions=asked), str(seeds), rung]
+            cells = [over, with_interval(asked, questions=asked), str(seeds), budget]
             yield [compared(paper, claim), *cells, f"{UNTESTABLE} {reason}" if reason else seen]
     if not shown:
         yield ["no two rows of a claim", "not run", *[NONE] * 4]

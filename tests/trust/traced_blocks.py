@@ -85,7 +85,7 @@ def nearest(root: Path, name: str, before: str, after: str):
 
 
 def place(dataset: str, record: dict, seeds: list[int]) -> str:
-    return f"{NAMES.get(dataset, dataset)}, rung {record['rung']}, seed {seeds[0]}"
+    return f"{NAMES.get(dataset, dataset)}, budget {record['budget']}, seed {seeds[0]}"
 
 
 def lists(baseline: str, before: dict, after: dict) -> dict[str, list]:
@@ -130,7 +130,7 @@ def rank_moves(root: Path, name: str, before: str, after: str):
         asked = f"{each:,} questions" + (f" times {len(seeds)} seeds" if len(seeds) > 1 else "")
         together = f"{len(seeds)} seeds put together" if len(seeds) > 1 else f"seed {seeds[0]}"
         yield (
-            f"{NAMES.get(dataset, dataset)}, rung {sides[1][0]['rung']}, {together}: of {asked} the first right candidate stands higher "
+            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate stands higher "
             f"after {paper.title(after)} than after {paper.title(before)} for {up:,}, as before for {same:,}, lower for {down:,}."
         )
         cells = Counter((binned(a), binned(b)) for a, b in moved)
@@ -148,7 +148,7 @@ def components(root: Path, name: str, row: str, dataset: str):
     for record in [one for one in paper.of(row, dataset) if one.get("pca")][:1]:
         shown = record["pca"]
         counted = [f"{shown['roles'].count(role)} {word}" for role, word in ROLES.items()]
-        said = f"{paper.title(row)} on {NAMES.get(dataset, dataset)}, rung {record['rung']}, seed {record['seed']}: "
+        said = f"{paper.title(row)} on {NAMES.get(dataset, dataset)}, budget {record['budget']}, seed {record['seed']}: "
         said += f"{counted[0]}s with {counted[1]} and {counted[2]} candidates, in the two directions in which their vectors differ most."
         panels = [panel for panel in ("before", "after") if panel in shown]
         for panel in panels:
@@ -175,19 +175,19 @@ def readouts(root: Path, name: str):
                 ]
                 cells.append(spread([one["test"]["map"] for one in found if one]))
             if records:
-                yield [content["name"], *cells, f"{len(records)}{', untrained' * untrained(records)}", records[0]["rung"]]
+                yield [content["name"], *cells, f"{len(records)}{', untrained' * untrained(records)}", records[0]["budget"]]
             elif row.split("_")[0] in ("siamese", "triplet"):
                 yield [content["name"], "not run", *[NONE] * 5]
 
 
 def claim_verdicts(root: Path, name: str):
     paper = Paper(root, name)
-    made = sorted({(one["dataset"], one["rung"], one["row"]) for one in paper.records if one["notebook"] == "verify_claims"})
-    for dataset, rung, row in made:
-        records = paper.of(row, dataset, (rung,))
+    made = sorted({(one["dataset"], one["budget"], one["row"]) for one in paper.records if one["notebook"] == "verify_claims"})
+    for dataset, budget, row in made:
+        records = paper.of(row, dataset, (budget,))
         metrics = ("label_accuracy", "f1_supports", "f1_not_enough_info", "f1_refutes", "majority")
         cells = [f"{100 * statistics.fmean(found):.1f}" if (found := values(records, metric)) else NONE for metric in metrics]
-        yield [paper.title(row), NAMES.get(dataset, dataset), *cells, str(len(records)), rung]
+        yield [paper.title(row), NAMES.get(dataset, dataset), *cells, str(len(records)), budget]
 
 
 def evidence_near(root: Path, name: str, dataset: str, *rows: str):
@@ -196,7 +196,7 @@ def evidence_near(root: Path, name: str, dataset: str, *rows: str):
         records = paper.of(row, dataset)
         started = [one["baselines"]["before training"]["map_projected"] for one in records]
         after = [values(records, f"map_{way}") for way in ("raw", "projected", "predicted_type", "evidence_head")]
-        cells = [*map(spread, (started, *after)), str(len(records)), records[0]["rung"]] if records else ["not run", *[NONE] * 6]
+        cells = [*map(spread, (started, *after)), str(len(records)), records[0]["budget"]] if records else ["not run", *[NONE] * 6]
         yield [paper.title(row), *cells]
 
 
@@ -210,7 +210,7 @@ def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
             for side, lost in record["figures"]["left_out"].items():
                 counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
                 counts.append(record["settings"]["max_tokens"])
-                yield [f"{NAMES[dataset]}, {side}", *(f"{count:,}" for count in counts), record["rung"]]
+                yield [f"{NAMES[dataset]}, {side}", *(f"{count:,}" for count in counts), record["budget"]]
 
 
 def evidence_chance(root: Path, name: str, row: str, *datasets: str):
@@ -222,14 +222,14 @@ def evidence_chance(root: Path, name: str, row: str, *datasets: str):
             yield [NAMES[dataset], "not run", *[NONE] * 4]
         for record in records:
             cells = [f"{100 * record['baselines'][order][metric]:.1f}" for order, metric in metrics.items()]
-            yield [NAMES[dataset], *cells, record["rung"]]
+            yield [NAMES[dataset], *cells, record["budget"]]
 
 
 def overlap(root: Path, name: str):
     found = {}
     for one in Paper(root, name).records:
         if measured := one.get("figures", {}).get("context_overlap"):
-            found[str(one["settings"].get("corpus")), str(one["settings"].get("splitter")), one["rung"]] = measured
+            found[str(one["settings"].get("corpus")), str(one["settings"].get("splitter")), one["budget"]] = measured
     for where, measured in sorted(found.items()):
         shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
         yield [*where, f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]

@@ -71,7 +71,7 @@ def own_gains(root: Path, name: str) -> dict[str, list]:
     for claim in paper.claims():
         _, (ours, _, seeds), asked, reason = claimed(paper, claim)
         if seeds and not reason:
-            sides = [paper.of(claim[row], claim["dataset"], (ours[0]["rung"],)) for row in ("row_a", "row_b")]
+            sides = [paper.of(claim[row], claim["dataset"], (ours[0]["budget"],)) for row in ("row_a", "row_b")]
             tests += filter(None, (over_seeds(*(values(side, claim["metric"]) for side in sides)), asked))
     return plotted(tests) | {"dashed": []}
 

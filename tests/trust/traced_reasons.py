@@ -6,10 +6,10 @@ CHANCE = ("random", "majority", "all_sentences")
 
 
 def of_row(paper, row: str, records: list[dict], metric: str) -> str:
-    """Why a row's records of one rung say nothing about a metric."""
-    rung, content = records[0]["rung"], paper.rows[row].get("not_testable", {})
-    if content.get(rung) or rung == "paper":
-        return content.get(rung, "")
+    """Why a row's records of one budget say nothing about a metric."""
+    budget, content = records[0]["budget"], paper.rows[row].get("not_testable", {})
+    if content.get(budget) or budget == "paper":
+        return content.get(budget, "")
     slots = [one["figures"].get("slot_cosines") for record in records for one in (record, *record.get("earlier", [])) if "figures" in one]
     if any(one[one["pooling"]][-1] > 0.999 for one in slots if one):
         return "the slots of its joint model are one vector"
@@ -20,8 +20,8 @@ def declared(paper, row: str, dataset: str) -> str:
     """What the paper's file says of a row that has not run, at a budget that has the data set."""
     name = dataset.removesuffix("_dev").removesuffix("_test")
     reasons = paper.rows[row].get("not_testable", {})
-    budgets = {rung: [*of["datasets"], *of.get("claims", ())] for rung, of in paper.data["rungs"].items()}
-    return next((reason for rung, reason in reasons.items() if name in budgets[rung]), "")
+    datasets = {budget: [*of["datasets"], *of.get("claims", ())] for budget, of in paper.data["budgets"].items()}
+    return next((reason for budget, reason in reasons.items() if name in datasets[budget]), "")
 
 
 def at_chance(records: list[dict], metric: str) -> str:
@@ -75,7 +75,7 @@ def pooled(paper, claim: dict, ours: list[dict], other: list[dict]):
     """The test over questions of dev and test together; None where dev chose anything."""
     sides = []
     for row, records in ((claim["row_a"], ours), (claim["row_b"], other)):
-        search = paper.data["rungs"][records[0]["rung"]].get("search", {}) | paper.rows[row].get("search", {}) if records else {}
+        search = paper.data["budgets"][records[0]["budget"]].get("search", {}) | paper.rows[row].get("search", {}) if records else {}
         runs = [run for record in records for run in (record, *record.get("earlier", []))]
         chosen = claim["dataset"] in search.get("datasets", ()) or any(run["settings"].get("patience") is not None for run in runs)
         if chosen or not records or not all("per_question_dev" in one and traced.side(one) == "test" for one in records):

@@ -34,20 +34,20 @@ class Outcome(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rows on one data set, from one source at one rung: the seeds that both have, and every record of that data set there.
+    """Two rows on one data set, from one source at one budget: the seeds that both have, and every record of that data set there.
 
     The one run of an untrained encoder stands for every seed: it has no spread.
     """
 
     dataset: str
     source: str
-    rung: str
+    budget: str
     seeds: list[int]
     lines: pd.DataFrame
 
     @property
-    def budget(self) -> str:
-        return self.rung + (f", {HERE}" if self.source == HERE else "")
+    def shown_budget(self) -> str:
+        return self.budget + (f", {HERE}" if self.source == HERE else "")
 
     def of(self, row: str) -> pd.DataFrame:
         """A row's records with the pair's seeds."""
@@ -55,17 +55,17 @@ class Pair(NamedTuple):
         return lines if no_spread(lines) else lines[lines.seed.isin(self.seeds)]
 
 
-def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, rungs=rundir.RUNGS[1:]):
-    """Where two rows can be compared: the committed results first, of each source the largest rung first."""
+def pairs(found: pd.DataFrame, row: str, other: str, dataset: str, budgets=rundir.BUDGETS[1:]):
+    """Where two rows can be compared: the committed results first, of each source the largest budget first."""
     known = found[found.dataset == dataset]
     if not {row, other} <= set(known.row):
         return
     for source in (COMMITTED, HERE):
-        for rung in reversed(rungs):
-            lines = known[(known.source == source) & (known.rung == rung)]
+        for budget in reversed(budgets):
+            lines = known[(known.source == source) & (known.budget == budget)]
             seeds = _common_seeds([lines[lines.row == name] for name in (row, other)])
             if seeds:
-                yield Pair(dataset, source, rung, seeds, lines)
+                yield Pair(dataset, source, budget, seeds, lines)
 
 
 def _common_seeds(sides: list[pd.DataFrame]) -> list[int]:
@@ -192,14 +192,14 @@ def _claim_cells(data: dict, one: Outcome, together: bool) -> list:
         claim["sign"],
         markup.number(f"{theirs[0][0] - theirs[1][0]:+.1f}" if all(theirs) else "–"),
         markup.number(markup.points(one.questions)),
-        *((len(where.seeds), where.budget) if where else "––"),
+        *((len(where.seeds), where.shown_budget) if where else "––"),
         markup.said(one.word, one.reason),
         *([_pooled_cell(one)] if together else []),
     ]
 
 
 def laptop_claims_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """The claims that the laptop rung asks of its own questions as HTML: the committed runs, and under them those of this machine."""
+    """The claims that the laptop budget asks of its own questions as HTML: the committed runs, and under them those of this machine."""
     (data, found), body = given(paper, found, folder), []
     for claim in claims_asked(data, "laptop"):
         where = list(pairs(found, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",))) or [None]
@@ -211,7 +211,7 @@ def laptop_claims_table(paper: str, found: pd.DataFrame | None = None, draws: in
             body.append(markup.line([*head, markup.number(markup.points(one.questions)), *origin, markup.said(one.word, one.reason)]))
             head = []
     heads = ["The paper's claim", "Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Direction"]
-    return markup.table("Rung laptop, our own questions. Differences in points.", heads, body)
+    return markup.table("Budget laptop, our own questions. Differences in points.", heads, body)
 
 
 def _pooled_cell(one: Outcome) -> Html:
@@ -244,7 +244,7 @@ def own_tests(data: dict, found: pd.DataFrame, draws: int = 10_000) -> pd.DataFr
         one = outcome(data, found, claim, draws)
         if where := one.where:
             seeds = over_seeds(where.lines, claim["row_a"], claim["row_b"], claim["metric"])
-            rows.append((_compared(data, claim), where.budget, len(where.seeds), seeds, one.questions, one.reason))
+            rows.append((_compared(data, claim), where.shown_budget, len(where.seeds), seeds, one.questions, one.reason))
     return pd.DataFrame(rows, columns=["name", "budget", "seeds", "over_seeds", "over_questions", "reason"], dtype=object)
 
 

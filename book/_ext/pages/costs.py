@@ -1,4 +1,4 @@
-"""What the papers' rows cost, before anything is run: steps, tokens, operations, hours and disk, from `experiments/` and `rungs.yml`.
+"""What the papers' rows cost, before anything is run: steps, tokens, operations, hours and disk, from `experiments/` and `budgets.yml`.
 
 Tokens are the most there can be: every example as long as it may be, every epoch done. So the papers count, too.
 """
@@ -91,9 +91,9 @@ def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
 # ------------------------------------------------------------------ the runs of a paper
 
 
-def planned(paper: str, rung: str = "paper", folder=None) -> list:
-    """Every run of a paper's rung: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
-    jobs, tried = plan.jobs(paper, rung, folder_for=_place, folder=folder), {}
+def planned(paper: str, budget: str = "paper", folder=None) -> list:
+    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
+    jobs, tried = plan.jobs(paper, budget, folder_for=_place, folder=folder), {}
     for job in jobs:
         if job.search:
             tried.setdefault(job.search, []).append(job)
@@ -106,15 +106,15 @@ def _place(notebook: str, parameters: dict) -> Path:
     return Path("runs") / f"{notebook}-{digest[:12]}"
 
 
-def table(paper: str, rung: str = "paper", folder=None) -> pd.DataFrame:
+def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
     """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk and model (bytes).
 
     Args:
-        rung: one whose models are in `BACKBONES`.
+        budget: one whose models are in `BACKBONES`.
         folder: where the YAML files are; the project's experiments/ by default.
     Raises: ValueError for a model or a data set whose size is not known.
     """
-    jobs = planned(paper, rung, folder)
+    jobs = planned(paper, budget, folder)
     models = {job.folder: job.parameters.get("model", "") for job in jobs}
     lines = []
     for job in jobs:
@@ -125,7 +125,7 @@ def table(paper: str, rung: str = "paper", folder=None) -> pd.DataFrame:
         steps, tokens, length = work(job.notebook, settings)
         backbone = backbone_of(model) if steps else None
         each = operations(backbone, length, MASKED if job.notebook == "pretrain" else 0.0) if steps else 0.0
-        hours = read(paper, folder)["rungs"][rung].get("gpu_hours", {}).get(job.notebook, 0)
+        hours = read(paper, folder)["budgets"][budget].get("gpu_hours", {}).get(job.notebook, 0)
         line = {"paper": paper, "notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed, "steps": steps}
         line |= {"tokens": tokens, "operations": tokens * each, "gpu_hours": hours}
         line["disk"] = disk(backbone, settings.get("patience") is not None) if steps else 0
@@ -146,9 +146,9 @@ def disk(backbone: Backbone, patient: bool) -> int:
     return BYTES * backbone.kept * (KEPT * NUMBERS + patient + 1)
 
 
-def by_notebook(paper: str, rung: str = "paper") -> pd.DataFrame:
+def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
     """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by operations)."""
-    lines = table(paper, rung)
+    lines = table(paper, budget)
     summed = lines.groupby("notebook", sort=False)[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
     summed.insert(0, "runs", lines.groupby("notebook", sort=False).size())
     return summed.assign(reckoned=summed["operations"].map(gpu_hours))
@@ -159,13 +159,13 @@ def gpu_hours(done: float) -> float:
     return done / (PEAK * USED) / 3600
 
 
-def rungs() -> pd.DataFrame:
-    """One line a paper and rung: the number of runs and the GPU-hours that the paper's file expects of them."""
+def budgets() -> pd.DataFrame:
+    """One line a paper and budget: the number of runs and the GPU-hours that the paper's file expects of them."""
     lines = []
     for paper in papers():
-        for rung in read(paper).get("rungs", {}):
-            jobs = planned(paper, rung)
-            lines.append({"paper": paper, "rung": rung, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))})
+        for budget in read(paper).get("budgets", {}):
+            jobs = planned(paper, budget)
+            lines.append({"paper": paper, "budget": budget, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))})
     return pd.DataFrame(lines)
 
 

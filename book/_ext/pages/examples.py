@@ -50,7 +50,7 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
 
 
 def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
-    """Where two rows can be compared best, one pair a data set: the largest rung, there most seeds, this machine's runs among equals.
+    """Where two rows can be compared best, one pair a data set: the largest budget, there most seeds, this machine's runs among equals.
 
     Columns that are one side of a data set are left out: what is shown are test questions.
     """
@@ -61,8 +61,8 @@ def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list
     best = []
     for dataset in dict.fromkeys([*printed, *found.dataset]):
         if dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SIDES):
-            known = list(comparisons.pairs(found, after, before, dataset, rundir.RUNGS))
-            best += sorted(known, key=lambda p: (rundir.RUNGS.index(p.rung), len(p.seeds), p.source == HERE))[-1:]
+            known = list(comparisons.pairs(found, after, before, dataset, rundir.BUDGETS))
+            best += sorted(known, key=lambda p: (rundir.BUDGETS.index(p.budget), len(p.seeds), p.source == HERE))[-1:]
     return best
 
 
@@ -84,7 +84,7 @@ def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | Non
         seeds = f"seed {pair.seeds[0]}" if len(each) == 1 else f"{len(each)} seeds put together"
         asked = f"{len(each[0]):,} questions" + (f" times {len(each)} seeds" if len(each) > 1 else "")
         said = (
-            f"{NAMES.get(pair.dataset, pair.dataset)}, rung {pair.budget}, {seeds}: of {asked} the first right candidate "
+            f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, {seeds}: of {asked} the first right candidate "
             f"stands higher after {names[1]} than after {names[0]} for {counted['higher']:,}, as before for {counted['as before']:,}, "
             f"lower for {counted['lower']:,}."
         )
@@ -110,7 +110,7 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
             text, texts = _joined(known.get(question), question, two)
             shown.append(side_by_side(f"{fate[question].capitalize()}: {text}", dict(zip(names, two)), texts))
         counted = ", ".join(f"{int((fate == one).sum()):,} {one}" for one in FATES)
-        where = f"{NAMES.get(pair.dataset, pair.dataset)}, rung {pair.budget}, seed {pair.seeds[0]}"
+        where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}"
         parts.append(f"<p><strong>{escape(where)}.</strong> Of {len(fate):,} questions: {counted}, by first place.</p>" + "".join(shown))
         if not shown:
             parts.append("<p>The committed records of these two rows share no question.</p>")

@@ -42,13 +42,13 @@ def logs(found: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
     return {(data["rows"][run.row]["name"], run.seed): run.folder / "log.jsonl" for run in logged}
 
 
-def _groups(found: pd.DataFrame, row: str, dataset: str, rungs=rundir.RUNGS[1:]):
-    """(source, rung, records) of a row on a data set: of each source its largest rung."""
+def _groups(found: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[1:]):
+    """(source, budget, records) of a row on a data set: of each source its largest budget."""
     for source in (COMMITTED, HERE):
         lines = found[(found.row == row) & (found.dataset == dataset) & (found.source == source)]
-        for rung in reversed(rungs):
-            if (lines.rung == rung).any():
-                yield source, rung, lines[lines.rung == rung]
+        for budget in reversed(budgets):
+            if (lines.budget == budget).any():
+                yield source, budget, lines[lines.budget == budget]
                 break
 
 
@@ -119,14 +119,14 @@ def line_verdicts(data: dict, found: pd.DataFrame) -> dict[tuple[str, str], str]
 
 
 def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None) -> str:
-    """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with rung and verdict.
+    """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with budget and verdict.
 
     A row whose `published` names the data set without figures (`{}`) is ours alone there, and has no printed line.
     Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is printed, ours by
-    a t over seeds and a bootstrap over questions, against runs of the same rung.
+    a t over seeds and a bootstrap over questions, against runs of the same budget.
 
     Args:
-        found: what `records` gave; read anew by default. Runs of rung laptop never stand in this table.
+        found: what `records` gave; read anew by default. Runs of budget laptop never stand in this table.
         dataset: one of the table's data sets; all by default.
         links: name of a run -> address of its page.
     Raises: ValueError for a table or data set that the paper lacks, with the nearest name.
@@ -146,7 +146,7 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
     cells = [row["published"][dataset] for row in rows.values()]
     lost = any(None in one.values() for one in cells)  # then every column is shown: nobody knows which were printed
     metrics = [m for m in table["metrics"] if lost or any(m in one for one in cells)] or table["metrics"]
-    body = _baselines(found[(found.dataset == dataset) & (found.rung != "laptop")], metrics, 3)
+    body = _baselines(found[(found.dataset == dataset) & (found.budget != "laptop")], metrics, 3)
     single = dataset == PRETRAINING  # one model a row, pre-trained once
     for row, content in rows.items():
         groups, shown = list(_groups(found, row, dataset)), []
@@ -159,11 +159,11 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
             budget = [seeds or "–", "paper"] if printed else ["–", "–"]
             origin = "paper" if printed else "ours"
             shown.append(([origin, *theirs, *budget, _said(metrics, words)], f"as2-from-{origin}"))
-        for source, rung, lines in groups:
+        for source, budget, lines in groups:
             origin = Html("ours" if source == COMMITTED else "ours, this machine" + _linked(lines, links))
-            ours = [_ours(data, row, found, source, rung, lines, metric, as_printed=True) for metric in metrics]
+            ours = [_ours(data, row, found, source, budget, lines, metric, as_printed=True) for metric in metrics]
             words = _judged(data, row, dataset, metrics, lines)
-            shown.append(([origin, *ours, _seeds(data, row, lines), rung, _said(metrics, words)], "as2-from-ours"))
+            shown.append(([origin, *ours, _seeds(data, row, lines), budget, _said(metrics, words)], "as2-from-ours"))
         notes = [content.get("system_of"), "printed figures doubtful" if "doubtful" in content else None]
         name = Html(escape(content["name"]) + "".join(f"<small>{escape(note)}</small>" for note in notes if note))
         head = markup.cell(name, "th", scope="row", rowspan=str(len(shown)))
@@ -181,12 +181,12 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
     return markup.table(title, heads, body)
 
 
-def _ours(data: dict, row: str, found: pd.DataFrame, source: str, rung: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
-    """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same rung."""
+def _ours(data: dict, row: str, found: pd.DataFrame, source: str, budget: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
+    """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same budget."""
     text, baseline, dataset = spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
     if beside := {name: known for name, key in UNTRAINED.get(metric, {}).items() if (known := values(lines, key))}:
         return markup.number(Html(text + "".join(f"<small>{name} {spread(known[:1])}</small>" for name, known in beside.items())))
-    where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.rung) == (source, rung)]
+    where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.budget) == (source, budget)]
     if not where or testable.of_pair(data, where[0].of(row), where[0].of(baseline), metric):
         return markup.number(text)
     tests = comparisons.over_seeds(where[0].lines, row, baseline, metric), comparisons.over_questions(where[0], row, baseline, metric)
@@ -219,22 +219,22 @@ def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
 def laptop_table(
     paper: str, found: pd.DataFrame | None = None, dataset: str = "pydocs", links=None, folder=None, table: str | None = None
 ) -> str:
-    """Rung laptop as HTML: our own data and the embedded corpus, models beside orders that no training made. Not the paper's numbers.
+    """Budget laptop as HTML: our own data and the embedded corpus, models beside orders that no training made. Not the paper's numbers.
 
     The difference in MAP (in evidence F1 where the table is about evidence) is that to the row's baseline, paired by question, with its
-    95 % bootstrap interval. A paper that has no laptop rung yet shows all its rows as not run.
+    95 % bootstrap interval. A paper that has no laptop budget yet shows all its rows as not run.
 
     Args:
         table: the rows of this table of the paper alone; where it is about pre-training tasks, the table's own figures, where it is about
-            claims, label accuracy on the rung's own, and where it is about evidence in long contexts, the table's own figures.
+            claims, label accuracy on the budget's own, and where it is about evidence in long contexts, the table's own figures.
     """
     data, found = given(paper, found, folder)
-    rung = data.get("rungs", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
-    shown = data["tables"][table] if table else {"datasets": [], "metrics": [], "rows": rung["rows"]}
-    rows, tasks = [row for row in shown["rows"] if row in rung["rows"]], shown["datasets"] == [PRETRAINING]
+    budget = data.get("budgets", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
+    shown = data["tables"][table] if table else {"datasets": [], "metrics": [], "rows": budget["rows"]}
+    rows, tasks = [row for row in shown["rows"] if row in budget["rows"]], shown["datasets"] == [PRETRAINING]
     claims, evidence = shown["metrics"] == [*PER_CLAIM], set(shown["metrics"]) & set(PER_CONTEXT)
-    dataset = PRETRAINING if tasks else rung["claims"][0] if claims else rung["datasets"][0] if evidence else dataset
-    lines = found[(found.rung == "laptop") & (found.dataset == dataset)]
+    dataset = PRETRAINING if tasks else budget["claims"][0] if claims else budget["datasets"][0] if evidence else dataset
+    lines = found[(found.budget == "laptop") & (found.dataset == dataset)]
     metrics = shown["metrics"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
     gained, kind = ("label_accuracy", "claims") if claims else ("evidence_f1" if evidence else "map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
@@ -253,13 +253,13 @@ def laptop_table(
             head = []
     size = f" {_questions(lines):,} test {kind}." if not tasks and _questions(lines) else ""
     task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"
-    title = f"{where}Rung laptop: {task}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
+    title = f"{where}Budget laptop: {task}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
     gain = [] if tasks else [f"{NAMES[gained]} against its baseline [95 %]"]
     return markup.table(title, ["Row", "From", *(NAMES[m] for m in metrics), "Seeds", "Budget", *gain, "Verdict"], body)
 
 
 def _gain(data: dict, row: str, lines: pd.DataFrame, source: str, metric: str) -> Html:
-    """The difference of a row of the laptop rung to its baseline, question by question, both from one source."""
+    """The difference of a row of the laptop budget to its baseline, question by question, both from one source."""
     other, dataset = data["rows"][row].get("baseline"), lines.dataset.iloc[0]
     same = comparisons.pairs(lines[lines.source == source], row, other, dataset, ("laptop",)) if other else iter(())
     pair = next(same, None)
@@ -285,8 +285,8 @@ def demo_table(paper: str = "sentence_objectives", found: pd.DataFrame | None = 
     """
     data, found = given(paper, found, folder)
     demo = data["demo"]
-    here = found[(found.source == HERE) & (found.rung == demo["rung"])]
-    ranked = here[here.dataset.isin(data["rungs"][demo["rung"]]["datasets"]) & here.row.isin(demo["rows"])]
+    here = found[(found.source == HERE) & (found.budget == demo["budget"])]
+    ranked = here[here.dataset.isin(data["budgets"][demo["budget"]]["datasets"]) & here.row.isin(demo["rows"])]
     if ranked.empty:
         return ""
     body = _baselines(ranked, ["map"], 1)
@@ -294,7 +294,7 @@ def demo_table(paper: str = "sentence_objectives", found: pd.DataFrame | None = 
         own, task = ranked[ranked.row == row], here[(here.dataset == PRETRAINING) & (here.row == row)]
         name = markup.cell(data["rows"][row]["name"], "th", scope="row")
         figures = [
-            _ours(data, row, here, HERE, demo["rung"], of, metric) if len(of) else markup.number("–")
+            _ours(data, row, here, HERE, demo["budget"], of, metric) if len(of) else markup.number("–")
             for of, metric in ((task, "auc"), (own, "map"))
         ]
         body.append(markup.line([name, *figures, _gain(data, row, ranked, HERE, "map")], "as2-from-ours"))

@@ -19,22 +19,22 @@ LEVEL = 1.96  # standard errors above one half from which on an AUC is more than
 
 
 def declared(data: dict, row: str, dataset: str) -> str:
-    """The reason that the file of a paper gives for a row without runs, at a rung that has the data set; "" where it gives none."""
-    for rung, reason in data["rows"][row].get("not_testable", {}).items():
-        budget = data["rungs"].get(rung, {"datasets": ()})
-        if SIDES.get(dataset, (dataset,))[0] in (*budget["datasets"], *budget.get("claims", ())):
+    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; "" where it gives none."""
+    for budget, reason in data["rows"][row].get("not_testable", {}).items():
+        entry = data["budgets"].get(budget, {"datasets": ()})
+        if SIDES.get(dataset, (dataset,))[0] in (*entry["datasets"], *entry.get("claims", ())):
             return reason
     return ""
 
 
 def of_row(data: dict, lines: pd.DataFrame, metric: str) -> str:
-    """Why the records of one row, all of one rung, say nothing about a metric; "" where they do.
+    """Why the records of one row, all of one budget, say nothing about a metric; "" where they do.
 
-    At rung `paper` a model at chance or with collapsed slots is a result: the paper's own settings lead there.
+    At budget `paper` a model at chance or with collapsed slots is a result: the paper's own settings lead there.
     """
-    row, rung = lines.row.iloc[0], lines.rung.iloc[0]
-    reason = data["rows"][row].get("not_testable", {}).get(rung, "")
-    if reason or rung == "paper":
+    row, budget = lines.row.iloc[0], lines.budget.iloc[0]
+    reason = data["rows"][row].get("not_testable", {}).get(budget, "")
+    if reason or budget == "paper":
         return reason
     if any(collapsed(record) for one in lines.itertuples() for record in chain(one)):
         return "the slots of its joint model are one vector"
@@ -50,7 +50,7 @@ def of_pair(data: dict, lines: pd.DataFrame, other: pd.DataFrame, metric: str) -
 
 
 def of_rows(data: dict, rows, dataset: str) -> str:
-    """Why two rows that have no runs of one rung cannot be compared: what the paper's file declares of either."""
+    """Why two rows that have no runs of one budget cannot be compared: what the paper's file declares of either."""
     reasons = [(row, declared(data, row, dataset)) for row in rows]
     return next((of_name(data, row, reason) for row, reason in reasons if reason), "")
 
