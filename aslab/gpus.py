@@ -26,7 +26,9 @@ def gpus(count: int, visible: str | None = None) -> list[str]:
         >>> gpus(2), gpus(2, visible="3,5,6")
         (['0', '1'], ['3', '5'])
     """
-    found = [str(number) for number in range(count)] if visible is None else [name for name in visible.split(",") if name]
+    found = (
+        [str(number) for number in range(count)] if visible is None else [name for name in visible.split(",") if name]
+    )
     if not 0 < count <= len(found):
         raise ValueError(f"gpu={count}: expected 1 to {len(found)} of the GPUs in CUDA_VISIBLE_DEVICES={visible}")
     return found[:count]
@@ -51,7 +53,9 @@ def hold(devices: list[str]) -> tuple[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.gpus", description="Run a command on a GPU that no other one holds.")
+    parser = argparse.ArgumentParser(
+        prog="python -m aslab.gpus", description="Run a command on a GPU that no other one holds."
+    )
     parser.add_argument("gpus", type=int, help="how many GPUs there are to choose from")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run; NAME=value before it as in `env`")
     given = parser.parse_args()
@@ -62,7 +66,9 @@ def main() -> None:
     if not given.command:
         parser.error("a command is expected after the number of GPUs")
     device, lock = hold(devices)
-    os.set_inheritable(lock, True)  # the command takes this process's place and its lock: the GPU is held as long as the command lives
+    os.set_inheritable(
+        lock, True
+    )  # the command takes this process's place and its lock: the GPU is held as long as the command lives
     os.execvp("env", ["env", f"CUDA_VISIBLE_DEVICES={device}", *given.command])
 
 
@@ -86,7 +92,9 @@ def expected(jobs, searches=()) -> str:
     lines = [("paper", "budget", "notebook", "", "runs", "GPU-hours"), *lines]
     lines.append(("in all", "", "", "", f"{sum(counted.values()):,}", f"{sum(hours.values()):,}"))
     wide = [max(map(len, column)) for column in zip(*lines)]
-    shown = ["  ".join([*map(str.ljust, line[:4], wide), *map(str.rjust, line[4:], wide[4:])]).rstrip() for line in lines]
+    shown = [
+        "  ".join([*map(str.ljust, line[:4], wide), *map(str.rjust, line[4:], wide[4:])]).rstrip() for line in lines
+    ]
     head = "Expected of what would run, in hours of one GPU (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
     return "\n".join([head, *shown])
 
@@ -115,7 +123,9 @@ def failures(failed, waiting, since: float = 0.0) -> str:
 def last_error(folder: Path, since: float = 0.0) -> str:
     """The last error in a run's executed notebook, in one line; words where there is none."""
     path = Path(folder) / "notebook.ipynb"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):  # a notebook that is half written
+    with contextlib.suppress(
+        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
+    ):  # a notebook that is half written
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.stat().st_mtime >= since else []
         errors = [one for cell in cells for one in cell.get("outputs", ()) if one.get("output_type") == "error"]
         if errors:

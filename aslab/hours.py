@@ -22,7 +22,13 @@ from . import plan, records, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
-COUNTED = ("protocol", "train_questions", "question_limit", "triplet_limit", "claim_limit")  # and those that their number follows from
+COUNTED = (
+    "protocol",
+    "train_questions",
+    "question_limit",
+    "triplet_limit",
+    "claim_limit",
+)  # and those that their number follows from
 TEXTS, LENGTH = 32, 64  # what one measured step reads
 SECONDS = 3.0  # that a measurement takes, after a first step
 READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
@@ -68,18 +74,26 @@ def _run(record: dict, backbone, here: bool) -> Run | None:
     if hardware.get("gpu") or "seconds" not in record:
         return None
     figures = record.get("figures", {})
-    return Run(record["notebook"], record["settings"], figures, record["seconds"], backbone, here, hardware.get("cpu_cores"))
+    return Run(
+        record["notebook"], record["settings"], figures, record["seconds"], backbone, here, hardware.get("cpu_cores")
+    )
 
 
 def _like(known: list[Run], notebook: str, settings: dict, names) -> list[Run]:
     """The finished runs of a notebook that have the same settings of these names."""
-    return [one for one in known if one.notebook == notebook and all(one.settings.get(name) == settings.get(name) for name in names)]
+    return [
+        one
+        for one in known
+        if one.notebook == notebook and all(one.settings.get(name) == settings.get(name) for name in names)
+    ]
 
 
 # ------------------------------------------------------------------ an estimate
 
 
-def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int, speed_of=None) -> Estimate:
+def of_run(
+    notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int, speed_of=None
+) -> Estimate:
     """The hours of one run: tokens / (tokens a second), times what such runs take besides training.
 
     Args:
@@ -87,13 +101,19 @@ def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run]
     """
     if notebook in ("rerank", "task_difficulty") or settings.get("architecture") == "untrained":
         took = [one.seconds for one in _like(known, notebook, settings, ("dataset", "architecture"))]
-        return Estimate(statistics.median(took) / 3600 if took else None, "", "runs that trained nothing" if took else "")
+        return Estimate(
+            statistics.median(took) / 3600 if took else None, "", "runs that trained nothing" if took else ""
+        )
     tokens, counted = tokens_of(notebook, settings, known)
     if tokens is None:
         return Estimate(None, counted, "")
     trained = [one for one in known if one.notebook == notebook and one.figures.get("training_seconds")]
     # A run that was taken up again has the seconds of its last call alone.
-    besides = statistics.median(max(1.0, one.seconds / one.figures["training_seconds"]) for one in trained) if trained else 1.0
+    besides = (
+        statistics.median(max(1.0, one.seconds / one.figures["training_seconds"]) for one in trained)
+        if trained
+        else 1.0
+    )
     bf16 = settings.get("precision") == "bf16"
     own = [one for one in trained if (one.backbone, one.settings.get("precision") == "bf16") == (backbone, bf16)]
     here = [one for one in own if one.here and one.cores == cores]
@@ -215,7 +235,9 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     def step():
         attention = packing.plain_attention(model) if bf16 else contextlib.nullcontext()  # as in training
         with attention, torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state.float().square().mean().backward()
+            model(
+                input_ids=ids, attention_mask=torch.ones_like(ids)
+            ).last_hidden_state.float().square().mean().backward()
         optimiser.step()
         optimiser.zero_grad()
 
@@ -250,7 +272,9 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None, spe
     lines.append(("in all", "", "", *_summed([one for some in groups.values() for one in some])[:2], "", ""))
     wide = [max(map(len, column)) for column in zip(*lines)]
     shown = [
-        "  ".join([*map(str.ljust, line[:3], wide), *map(str.rjust, line[3:5], wide[3:]), *map(str.ljust, line[5:], wide[5:])])
+        "  ".join(
+            [*map(str.ljust, line[:3], wide), *map(str.rjust, line[3:5], wide[3:]), *map(str.ljust, line[5:], wide[5:])]
+        )
         for line in lines
     ]
     head = f"Expected of what would run, in hours of {cores} free core{'s' * (cores != 1)} of this machine:"
@@ -267,7 +291,10 @@ def _backbone(model: str | None, planned: dict) -> str | None:
 def _summed(some: list[Estimate]) -> tuple[str, ...]:
     hours = [one.hours for one in some if one.hours is not None]
     unknown = f" and {len(some) - len(hours)} not known" if len(hours) < len(some) else ""
-    words = [", ".join(dict.fromkeys(filter(None, column))) for column in ([one.tokens for one in some], [one.speed for one in some])]
+    words = [
+        ", ".join(dict.fromkeys(filter(None, column)))
+        for column in ([one.tokens for one in some], [one.speed for one in some])
+    ]
     return f"{len(some):,}", f"{sum(hours):,.1f}{unknown}", *words
 
 

@@ -108,7 +108,12 @@ def _hook() -> None:
         rest = parse_args(self, ctx, args)
         options = ctx.params
         papermill = getattr(self.callback, "__module__", "") == "papermill.cli"
-        if papermill and options.get("notebook_path") and not options["help_notebook"] and is_ours(options["notebook_path"]):
+        if (
+            papermill
+            and options.get("notebook_path")
+            and not options["help_notebook"]
+            and is_ours(options["notebook_path"])
+        ):
             prepare(options)
         return rest
 
@@ -119,9 +124,7 @@ _hook()
 
 
 # In a kernel tqdm and transformers draw widgets, which no terminal shows: they are told that this one is a console.
-TEXT_BARS = (
-    'import sys, tqdm.std; sys.modules["tqdm.autonotebook"] = tqdm.std; get_ipython().config.pop("IPKernelApp", None); del sys, tqdm'
-)
+TEXT_BARS = 'import sys, tqdm.std; sys.modules["tqdm.autonotebook"] = tqdm.std; get_ipython().config.pop("IPKernelApp", None); del sys, tqdm'  # noqa: E501
 
 
 class Live:
@@ -196,7 +199,12 @@ def __getattr__(name: str):
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):
             kept = {name: options.get(name) for name in ("stdout_file", "stderr_file")}
-            kept |= {"kernel_name": kernel_name, "timeout": execution_timeout, "startup_timeout": start_timeout, "log": logger}
+            kept |= {
+                "kernel_name": kernel_name,
+                "timeout": execution_timeout,
+                "startup_timeout": start_timeout,
+                "log": logger,
+            }
             client = Client(nb_man, coalesce_streams=True, extra_arguments=["--log-level=ERROR"], **kept)
             client.live = Live()
             try:

@@ -40,12 +40,30 @@ SIDES = {
 KEYS = {
     "the file": (
         ("slug", "title", "authors", "unit", "rows", "tables"),
-        ("venue", "arxiv", "runs", "parameters", "private", "budgets", "demo", "settings", "claims", "counts", "questions"),
+        (
+            "venue",
+            "arxiv",
+            "runs",
+            "parameters",
+            "private",
+            "budgets",
+            "demo",
+            "settings",
+            "claims",
+            "counts",
+            "questions",
+        ),
     ),
-    "budgets": (("backbones", "datasets", "seeds", "rows"), ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of")),
+    "budgets": (
+        ("backbones", "datasets", "seeds", "rows"),
+        ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of"),
+    ),
     "demo": (("budget", "rows", "seeds"), ()),
     "settings": (("notebook", "are"), ("when",)),
-    "rows": (("name", "published"), ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable")),
+    "rows": (
+        ("name", "published"),
+        ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable"),
+    ),
     "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
     "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
 }
@@ -119,7 +137,9 @@ def _check(data, paper: str) -> None:
         ):
             raise ValueError(f"row {name}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
         reasons = row.get("not_testable", {})
-        if not isinstance(reasons, dict) or not all(isinstance(reason, str) and reason.strip() for reason in reasons.values()):
+        if not isinstance(reasons, dict) or not all(
+            isinstance(reason, str) and reason.strip() for reason in reasons.values()
+        ):
             raise ValueError(f"row {name}: not_testable says in words for each budget why; got {reasons!r}")
         all_of(reasons, BUDGETS, f"row {name}: not_testable", "budget")
     for name in rows:
@@ -135,15 +155,26 @@ def _check(data, paper: str) -> None:
         one_of(name, BUDGETS, "budgets")
         _keys(budget, "budgets", f"budget {name}")
         all_of(budget["rows"], runnable, f"budget {name}: rows with stages")
-        all_of([rows[row].get("backbone", ROBERTA) for row in budget["rows"]], budget["backbones"], f"budget {name}: backbones")
+        all_of(
+            [rows[row].get("backbone", ROBERTA) for row in budget["rows"]],
+            budget["backbones"],
+            f"budget {name}: backbones",
+        )
         all_of(budget.get("search", {}).get("datasets", ()), budget["datasets"], f"budget {name}: search")
         all_of(budget.get("more_seeds", ()), budget["rows"], f"budget {name}: more_seeds")
         asked_of = budget.get("asked_of", {})
         all_of(asked_of, datasets, f"budget {name}: asked_of", "data set")
-        all_of(asked_of.values(), (*budget["datasets"], *budget.get("claims", ())), f"budget {name}: asked_of", "data set of the budget")
+        all_of(
+            asked_of.values(),
+            (*budget["datasets"], *budget.get("claims", ())),
+            f"budget {name}: asked_of",
+            "data set of the budget",
+        )
         verifying = [row for row in budget["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
         if verifying and not budget.get("claims"):
-            raise ValueError(f"budget {name}: row {verifying[0]} verifies claims, but the budget has no claims (data sets of claims)")
+            raise ValueError(
+                f"budget {name}: row {verifying[0]} verifies claims, but the budget has no claims (data sets of claims)"
+            )
         reading = [row for row in budget["rows"] if any(NOTEBOOKS[stage["notebook"]] for stage in rows[row]["stages"])]
         if reading and "corpus" not in budget:
             raise ValueError(f"budget {name}: row {reading[0]} reads a corpus, but the budget has none")
@@ -200,7 +231,9 @@ def _reranking(rows: dict, name: str) -> None:
     if "rerank" in notebooks:
         last = rows[name]["stages"][-1]
         if notebooks.index("rerank") != len(notebooks) - 1 or notebooks[-2:-1] != ["finetune"] or "first" not in last:
-            raise ValueError(f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {', '.join(notebooks)}")
+            raise ValueError(
+                f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {', '.join(notebooks)}"
+            )
         ranked = [row for row in rows if (rows[row].get("stages") or [{}])[-1].get("notebook") == "finetune"]
         one_of(last["first"], ranked, f"row {name}: first", "row that ends with finetune")
 
@@ -214,7 +247,9 @@ def _embedding(rows: dict, name: str) -> None:
 
 def one_of(value, known, place: str, what: str = "value") -> None:
     if value not in known:
-        raise ValueError(f"{place}: unknown {what} {value!r}{spelling.nearest(value, known)} (expected: {', '.join(map(str, known))})")
+        raise ValueError(
+            f"{place}: unknown {what} {value!r}{spelling.nearest(value, known)} (expected: {', '.join(map(str, known))})"
+        )
 
 
 def all_of(values, known, place: str, what: str = "value") -> None:
@@ -259,14 +294,20 @@ def stages(data: dict, row: str, budget: str) -> list[dict]:
     found = []
     for stage in data["rows"][row].get("stages") or ():
         if budget in stage.get("budgets", BUDGETS):
-            values = {key: value.get(budget) if isinstance(value, dict) else value for key, value in stage.items() if key != "budgets"}
+            values = {
+                key: value.get(budget) if isinstance(value, dict) else value
+                for key, value in stage.items()
+                if key != "budgets"
+            }
             found.append({key: value for key, value in values.items() if value is not None})
     return found
 
 
 def datasets(data: dict, row: str, budget: str) -> list[str]:
     """What a row runs on at one budget: the budget's claims where it verifies claims, else its data sets."""
-    return data["budgets"][budget]["claims" if stages(data, row, budget)[-1]["notebook"] == "verify_claims" else "datasets"]
+    return data["budgets"][budget][
+        "claims" if stages(data, row, budget)[-1]["notebook"] == "verify_claims" else "datasets"
+    ]
 
 
 def untrained(data: dict, row: str) -> bool:

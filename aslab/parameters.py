@@ -61,7 +61,9 @@ def _read_parameters(source: str) -> dict[str, Parameter]:
             bound = re.search(r"at least (\d+)", text)
             at_least = float(bound.group(1)) if bound else None
             name = node.target.id
-            found[name] = Parameter(name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices, at_least)
+            found[name] = Parameter(
+                name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices, at_least
+            )
     return found
 
 
@@ -83,14 +85,18 @@ def check(notebook: str, given: dict) -> None:
         numeric = expected is float and isinstance(value, int) and not isinstance(value, bool)
         if not numeric and type(value) is not expected:
             kind = "True or False" if expected is bool else parameter.type
-            raise ValueError(f"{name} of {notebook} is {kind}, got {_short(value)} ({type(value).__name__}): {parameter.help}")
+            raise ValueError(
+                f"{name} of {notebook} is {kind}, got {_short(value)} ({type(value).__name__}): {parameter.help}"
+            )
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:
             raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
             known = ", ".join(parameter.choices)
-            raise ValueError(f"{name} of {notebook} is one of {known}; got {_short(value)}{nearest(value, parameter.choices)}")
+            raise ValueError(
+                f"{name} of {notebook} is one of {known}; got {_short(value)}{nearest(value, parameter.choices)}"
+            )
 
 
 def _short(value) -> str:

@@ -62,7 +62,9 @@ def _files(source) -> list[tuple[Path, str, str]]:
         hub_id = one.partition(":")[0]
         form, folder = sources.HUB_FORMS.get(hub_id, (None, "text", "\n\n")), hub.mirror(hub_id)
         if folder is None and sources.is_hub_id(one):
-            raise ValueError(f"{one}: not in the mirror, and each task would download it; put it into {hub.MIRROR}, or give a limit")
+            raise ValueError(
+                f"{one}: not in the mirror, and each task would download it; put it into {hub.MIRROR}, or give a limit"
+            )
         held = sorted(folder.glob("train*.parquet")) if folder else sources._files(Path(one)) if one != "pydocs" else []
         if not held:
             return []
@@ -98,7 +100,9 @@ class Index(PipelineStep):
         if folder.is_dir():
             return
         backend = Tokenizer.from_file(str(self.out / TOKENIZER / "tokenizer.json"))
-        backend.encode_special_tokens = True  # as tokenizers.load_tokenizer has it; no task needs transformers and torch
+        backend.encode_special_tokens = (
+            True  # as tokenizers.load_tokenizer has it; no task needs transformers and torch
+        )
         files = partial(shutil.copytree, self.out / TOKENIZER, dirs_exist_ok=True)
         tokenizer = SimpleNamespace(backend_tokenizer=backend, name_or_path=planned["tokenizer"], save_pretrained=files)
         texts, form = _documents(self.source, planned, rank), (planned["splitter"], planned["min_sentence_chars"])
@@ -106,7 +110,10 @@ class Index(PipelineStep):
             try:
                 counts = corpus_index.build(texts, tokenizer, folder, *form, source=planned["source"]).info
             except corpus_index.EmptyCorpus as error:  # of this share: it is left out when all are opened
-                counts, part = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}, folder.with_name(f".{folder.name}.building")
+                counts, part = (
+                    dict.fromkeys(COUNTS, 0) | {"documents_read": error.read},
+                    folder.with_name(f".{folder.name}.building"),
+                )
                 disk.write_json(part / "corpus.json", counts)
                 part.rename(folder)
         self.stat_update("documents", value=counts["documents_read"])
@@ -118,7 +125,9 @@ def join(out: Path, *_) -> None:
     folders = [_shard(out, rank) for rank in range(planned["tasks"])]
     missing = [folder.name for folder in folders if not folder.is_dir()]
     if missing:
-        raise ValueError(f"{out}: {len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}; build it again")
+        raise ValueError(
+            f"{out}: {len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}; build it again"
+        )
     found = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
     for name, info in found.items():
         if lacking := [count for count in COUNTS if count not in info]:
@@ -135,7 +144,18 @@ def _shard(out: Path, rank: int) -> Path:
     return out / f"shard-{rank:05d}"
 
 
-def build(source, tokenizer, out, executor="local", tasks=8, workers=None, partition=None, time="24:00:00", dry_run=False, **options):
+def build(
+    source,
+    tokenizer,
+    out,
+    executor="local",
+    tasks=8,
+    workers=None,
+    partition=None,
+    time="24:00:00",
+    dry_run=False,
+    **options,
+):
     """Build the index of a source by datatrove, or go on where that was stopped: finished shards stay as they are.
 
     Args:
@@ -186,7 +206,9 @@ def _check(out: Path, planned: dict) -> None:
         before = disk.read_json(out / PLAN)
         for name, value in planned.items():
             if before.get(name) != value:
-                raise ValueError(f"{out} holds a build with {name} {before.get(name)}, got {value}: delete it, or take another folder")
+                raise ValueError(
+                    f"{out} holds a build with {name} {before.get(name)}, got {value}: delete it, or take another folder"
+                )
     elif out.exists() and not (out.is_dir() and {path.name for path in out.glob("[!.]*")} <= {LOGS, TOKENIZER}):
         raise FileExistsError(f"{out} exists already and is no such build: take another folder")
 
@@ -207,7 +229,9 @@ def _jobs(source, out, planned, executor, workers, partition, time) -> list:
 def _script(job) -> str:
     """What datatrove gives to sbatch."""
     command = f"launch_pickled_pipeline {job.logging_dir.resolve_paths('executor.pik')}"
-    return job.get_launch_file_contents(job.get_sbatch_args(min(len(job.get_incomplete_ranks()), job.max_array_size)), command)
+    return job.get_launch_file_contents(
+        job.get_sbatch_args(min(len(job.get_incomplete_ranks()), job.max_array_size)), command
+    )
 
 
 def _shown(planned: dict) -> str:
@@ -217,19 +241,31 @@ def _shown(planned: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.pipeline", description=__doc__.splitlines()[0])
-    builds = parser.add_subparsers(required=True, metavar="build").add_parser("build", help="build an index, or go on building it")
-    builds.add_argument("source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl or .txt; several joined by commas")
+    builds = parser.add_subparsers(required=True, metavar="build").add_parser(
+        "build", help="build an index, or go on building it"
+    )
+    builds.add_argument(
+        "source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl or .txt; several joined by commas"
+    )
     builds.add_argument("--tokenizer", required=True, help="a hub id, a folder or a run")
     builds.add_argument("--out", required=True, help="the folder of the index")
     builds.add_argument("--tasks", type=int, default=8, help="how many shards (default: %(default)s)")
     builds.add_argument("--workers", type=int, help="tasks at a time (default: 2, on Slurm all)")
-    builds.add_argument("--splitter", choices=("blingfire", "nltk"), default="blingfire", help="of sentences (default: %(default)s)")
-    builds.add_argument("--min-sentence-chars", type=int, default=0, help="leave shorter sentences out (default: %(default)s)")
+    builds.add_argument(
+        "--splitter", choices=("blingfire", "nltk"), default="blingfire", help="of sentences (default: %(default)s)"
+    )
+    builds.add_argument(
+        "--min-sentence-chars", type=int, default=0, help="leave shorter sentences out (default: %(default)s)"
+    )
     builds.add_argument("--limit", type=int, help="the first documents alone")
-    builds.add_argument("--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)")
+    builds.add_argument(
+        "--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)"
+    )
     builds.add_argument("--partition", help="of Slurm")
     builds.add_argument("--time", default="24:00:00", help="of a task on Slurm, at most (default: %(default)s)")
-    builds.add_argument("--dry-run", action="store_true", help="show the plan, or the scripts that Slurm would be given; start nothing")
+    builds.add_argument(
+        "--dry-run", action="store_true", help="show the plan, or the scripts that Slurm would be given; start nothing"
+    )
     given = parser.parse_args()
     try:
         built = build(**vars(given))

@@ -43,7 +43,9 @@ class Job:
 # ------------------------------------------------------------------ what a budget runs
 
 
-def stage_parameters(data: dict, row: str, stage: dict, budget: str, dataset: str, seed: int, model=None, first=None, **tried) -> dict:
+def stage_parameters(
+    data: dict, row: str, stage: dict, budget: str, dataset: str, seed: int, model=None, first=None, **tried
+) -> dict:
     """The parameters that one stage of a row gives to its notebook.
 
     Args:
@@ -54,7 +56,10 @@ def stage_parameters(data: dict, row: str, stage: dict, budget: str, dataset: st
     """
     entry, dataset = data["budgets"][budget], SIDES.get(dataset, (dataset,))[0]
     chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items()}
-    given = {"budget": budget, **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")}}
+    given = {
+        "budget": budget,
+        **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")},
+    }
     if stage["notebook"] == "rerank":
         return {"budget": budget, "first_run": first, "joint_run": model, "seed": seed} | given
     if stage["notebook"] == "task_difficulty":
@@ -90,7 +95,9 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
     made = {}
     for job in _every(paper, budget, rows, seeds, folder_for or _planned, folder, more):
         known = made.get(job.folder)
-        if known is None or known.search or known.dataset == TRANSFER:  # a try, or where another row starts, may be a row's own run as well
+        if (
+            known is None or known.search or known.dataset == TRANSFER
+        ):  # a try, or where another row starts, may be a row's own run as well
             made[job.folder] = job
     return list(made.values())
 
@@ -111,7 +118,9 @@ def after(tries: list[Job]) -> list[Job]:
     """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
     first = tries[0]
     wanted = seeds_of(read(first.paper), first.row, first.budget)
-    return [replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed]
+    return [
+        replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed
+    ]
 
 
 def _every(paper, budget, rows, seeds, folder_for, folder, more):
@@ -120,12 +129,19 @@ def _every(paper, budget, rows, seeds, folder_for, folder, more):
     one_of(budget, data.get("budgets", {}), paper, "budget")
     entry, tested = data["budgets"][budget], {name for table in data["tables"].values() for name in table["datasets"]}
     all_of(rows or (), entry["rows"], f"{paper}, {budget}", "row")
-    all_of(seeds or (), {seed for row in entry["rows"] for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
+    all_of(
+        seeds or (),
+        {seed for row in entry["rows"] for seed in seeds_of(data, row, budget)},
+        f"{paper}, {budget}",
+        "seed",
+    )
     all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
 
     def job(row, stage, dataset, seed, needs, scored=None, search="", start=False, **tried) -> Job:
         parameters = stage_parameters(data, row, stage, budget, dataset, seed, *map(_named, needs), **tried)
-        parameters |= {name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])}
+        parameters |= {
+            name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])
+        }
         where = folder_for(stage["notebook"], parameters)
         scored = TRANSFER if start else NOTEBOOKS[stage["notebook"]] or scored or dataset
         return Job(paper, row, budget, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
@@ -143,14 +159,18 @@ def _every(paper, budget, rows, seeds, folder_for, folder, more):
             first = {one.seed: one.folder for one in made if one.dataset == dataset and not one.search}
         measured = any(stage["notebook"] == "task_difficulty" for stage in before)
         for stage in before:
-            yield (one := job(row, stage, dataset, 0, needs, TRANSFER, start=measured and stage["notebook"] == "pretrain"))
+            yield (
+                one := job(row, stage, dataset, 0, needs, TRANSFER, start=measured and stage["notebook"] == "pretrain")
+            )
             if stage["notebook"] != "task_difficulty":  # nothing starts from what it measures
                 needs = (one.folder,)
         search = entry.get("search", {}) | data["rows"][row].get("search", {})
         if ranks and dataset in search.get("datasets", ()):
             name = f"{paper}-{budget}-{row}-{dataset}"
             every = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)]
-            tries = list({one.folder: one for one in every}.values())  # a row may give some of the searched settings itself
+            tries = list(
+                {one.folder: one for one in every}.values()
+            )  # a row may give some of the searched settings itself
             if len(tries) > 1:
                 yield from tries
                 best = _best(tries, search)
@@ -173,7 +193,9 @@ def _grid(search: dict, name: str, dataset: str) -> list[dict]:
     for setting in _searched(search):
         values = search[setting]
         if isinstance(values, dict):
-            values = [",".join(map(str, some)) for some in itertools.product(values["each"], repeat=len(KINDS[dataset]))]
+            values = [
+                ",".join(map(str, some)) for some in itertools.product(values["each"], repeat=len(KINDS[dataset]))
+            ]
         tried[setting] = values
     grid = [dict(zip(tried, values)) for values in itertools.product(*tried.values())]
     if len(grid) <= search.get("limit", len(grid)):
@@ -198,7 +220,9 @@ def _best(tries: list[Job], search: dict) -> dict | None:
 
 def dev_figure(job: Job) -> float:
     """What a search goes by: MAP on dev of a finished run, of evidence in a long context its F1."""
-    return rundir.read_record(rundir.root() / job.folder)["metrics"]["dev"]["evidence_f1" if job.notebook == "find_evidence" else "map"]
+    return rundir.read_record(rundir.root() / job.folder)["metrics"]["dev"][
+        "evidence_f1" if job.notebook == "find_evidence" else "map"
+    ]
 
 
 def gpu_hours(job: Job) -> int:
@@ -230,7 +254,11 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     """
     if not data.get("settings") or "paper" not in data.get("budgets", {}):
         return False
-    chain, model, first = [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])], None, None
+    chain, model, first = (
+        [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])],
+        None,
+        None,
+    )
     if chain and "first" in chain[-1]:  # before the last of its own runs stand those of the row that ranked first
         own = len(chain) - 1
         others, records = records[own:-1], [*records[:own], *records[own:][-1:]]
@@ -239,10 +267,18 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         first = others[-1]["name"]
     if not chain or len(chain) != len(records):
         return False
-    searched = {name: of for name, of in data["rows"][row].get("search", {}).items() if name not in ("datasets", "limit")}
+    searched = {
+        name: of for name, of in data["rows"][row].get("search", {}).items() if name not in ("datasets", "limit")
+    }
     for stage, record in zip(chain, records):
-        wanted = runs.settings(stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first))
-        allowed = {name: [value] for name, value in wanted.items()} | _allowed(data["settings"], stage["notebook"], wanted) | searched
+        wanted = runs.settings(
+            stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
+        )
+        allowed = (
+            {name: [value] for name, value in wanted.items()}
+            | _allowed(data["settings"], stage["notebook"], wanted)
+            | searched
+        )
         found = completed(record["notebook"], record["settings"])
         if record["notebook"] != stage["notebook"] or any(
             not _among(found.get(n), of, dataset) for n, of in allowed.items() if n not in FREE
@@ -275,7 +311,9 @@ def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:
     """What the paper prints for a run: the last rule that speaks of it wins."""
     found = {}
     for rule in rules:
-        if rule["notebook"] == notebook and all(wanted.get(key) in values for key, values in rule.get("when", {}).items()):
+        if rule["notebook"] == notebook and all(
+            wanted.get(key) in values for key, values in rule.get("when", {}).items()
+        ):
             found |= {key: values if isinstance(values, list) else [values] for key, values in rule["are"].items()}
     return found
 
@@ -291,5 +329,9 @@ def completed(notebook: str, settings: dict) -> dict:
 
 def settings_key(notebook: str, settings: dict) -> str:
     """The effective settings as a record shows them, without those that cannot change a result."""
-    kept = {name: value for name, value in runs.shown(settings).items() if name not in ("workers", "micro_tokens", "precision")}
+    kept = {
+        name: value
+        for name, value in runs.shown(settings).items()
+        if name not in ("workers", "micro_tokens", "precision")
+    }
     return json.dumps([notebook, kept], sort_keys=True, default=str)

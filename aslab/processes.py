@@ -49,7 +49,15 @@ def run(path: Path, given: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="torchrun ... -m aslab.processes", description=run.__doc__.splitlines()[0])
     parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
-    parser.add_argument("-p", "--parameters", nargs=2, action="append", default=[], metavar=("NAME", "VALUE"), help="as papermill has them")
+    parser.add_argument(
+        "-p",
+        "--parameters",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("NAME", "VALUE"),
+        help="as papermill has them",
+    )
     asked = parser.parse_args()
     path = Path(asked.run)
     if path.suffix == ".ipynb":

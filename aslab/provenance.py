@@ -13,7 +13,17 @@ from pathlib import Path
 import asutil
 from asutil.io import hub
 
-RECORDED_VERSIONS = ("asutil", "torch", "transformers", "datasets", "tokenizers", "numpy", "pandas", "torchmetrics", "papermill")
+RECORDED_VERSIONS = (
+    "asutil",
+    "torch",
+    "transformers",
+    "datasets",
+    "tokenizers",
+    "numpy",
+    "pandas",
+    "torchmetrics",
+    "papermill",
+)
 
 
 def of_project(folder: Path) -> dict:
@@ -60,7 +70,9 @@ def _commit(folder: Path) -> str:
     try:
         git = ["git", "-C", str(folder)]
         commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run([*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True).stdout.strip()
+        changed = subprocess.run(
+            [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True
+        ).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")

@@ -17,10 +17,16 @@ from asutil.metrics import changes, rankings
 from . import papers, records
 from .papers import untrained
 
-SHARED, RESCUED, LOST = 3, 3, 1  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
+SHARED, RESCUED, LOST = (
+    3,
+    3,
+    1,
+)  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
 
 
-def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
+def publish(
+    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False
+) -> list[Path]:
     """Write the records of a paper's finished runs into `results/`, those above the laptop budget or those of it. Returns the files."""
     written, found, data = [], records.records(paper, results, runs_dir), papers.read(paper)
     found = found[(found.source == records.HERE) & ((found.budget == "laptop") == laptop)]
@@ -29,7 +35,11 @@ def publish(paper: str, results: str | Path = "results", runs_dir: str | Path = 
         place.parent.mkdir(parents=True, exist_ok=True)
         entries = disk.sealed(_published(data, line, _baseline(data, line, found))).items()
         # One line an entry: a change of a figure is a change of its line.
-        text = "{\n" + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries) + "\n}\n"
+        text = (
+            "{\n"
+            + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries)
+            + "\n}\n"
+        )
         disk.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         written.append(place)
     return written
@@ -52,19 +62,27 @@ def _published(data: dict, line, baseline) -> dict:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
-        record["per_question"] = [[claim, int(right)] for claim, right in records.per_question(line)["label_accuracy"].items()]
+        record["per_question"] = [
+            [claim, int(right)] for claim, right in records.per_question(line)["label_accuracy"].items()
+        ]
     elif record.get("notebook") == "find_evidence":
         known = records.per_question(line)[list(records.columns(record).values())].round(6)
-        record["per_question"] = [[name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()]
+        record["per_question"] = [
+            [name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()
+        ]
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
         per_question = rankings.of(table).per_question
-        record["per_question"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)]
+        record["per_question"] = [
+            [row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)
+        ]
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
-                record["per_question_dev"] = [[row[0], *(round(value, 6) for value in row[1:])] for row in of_dev.itertuples()]
+                record["per_question_dev"] = [
+                    [row[0], *(round(value, 6) for value in row[1:])] for row in of_dev.itertuples()
+                ]
     return record
 
 
@@ -93,7 +111,9 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
         before = _ranked(baseline.folder)
         fate = changes.fates(before, table)
         for name in [
-            name for one, limit in (("rescued", RESCUED), ("lost", LOST)) for name in draws.choose(fate.index[fate == one], limit)
+            name
+            for one, limit in (("rescued", RESCUED), ("lost", LOST))
+            for name in draws.choose(fate.index[fate == one], limit)
         ]:
             beside = {"row": baseline.row, "candidates": changes.best_of(before, name)}
             chosen.append({"question_id": name, "candidates": changes.best_of(table, name), "baseline": beside})
@@ -104,11 +124,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    parser.add_argument("--laptop", action="store_true", help="the records of the laptop budget, in place of those above it")
+    parser.add_argument(
+        "--laptop", action="store_true", help="the records of the laptop budget, in place of those above it"
+    )
     given = parser.parse_args()
     unknown = [paper for paper in given.papers if paper not in papers.papers()]
     if unknown:
-        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], papers.papers())} ({', '.join(papers.papers())})")
+        parser.error(
+            f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], papers.papers())} ({', '.join(papers.papers())})"
+        )
     for paper in given.papers or papers.papers():
         for path in publish(paper, runs_dir=given.runs_dir, laptop=given.laptop):
             print(path.relative_to(rundir.root()))

@@ -20,7 +20,9 @@ PER_CONTEXT = {name: name for name in FOUND}
 # ------------------------------------------------------------------ what was run
 
 
-def records(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> pd.DataFrame:
+def records(
+    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None
+) -> pd.DataFrame:
     """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
 
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some budget.
@@ -33,7 +35,9 @@ def records(paper: str, results: str | Path = "results", runs_dir: str | Path = 
     """
     data = papers.read(paper, folder)
     found = [*_committed_records(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
-    return pd.DataFrame(found, columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
+    return pd.DataFrame(
+        found, columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]
+    )
 
 
 def _committed_records(data: dict, folder: Path):
@@ -45,13 +49,27 @@ def _committed_records(data: dict, folder: Path):
             raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
         place = f"{row}/{dataset}-{budget}-seed{seed}.json"
         if path != folder / place or row not in data["rows"]:
-            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks")
-        yield row, dataset, budget, seed, COMMITTED, record.get("name", path.stem), None, record, record.get("earlier", [])
+            raise ValueError(
+                f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks"
+            )
+        yield (
+            row,
+            dataset,
+            budget,
+            seed,
+            COMMITTED,
+            record.get("name", path.stem),
+            None,
+            record,
+            record.get("earlier", []),
+        )
 
 
 def _local(data: dict, made: pd.DataFrame, folder):
     made = made[made["finished"].astype(bool)]
-    in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))  # of runs on changed data the newest counts
+    in_time = sorted(
+        made.itertuples(), key=lambda run: run.record.get("created", "")
+    )  # of runs on changed data the newest counts
     known = {settings_key(run.notebook, completed(run.notebook, run.record["settings"])): run for run in in_time}
 
     def find(notebook: str, parameters: dict) -> Path:
@@ -101,7 +119,9 @@ def backbone(one) -> str:
 
 def no_spread(lines: pd.DataFrame) -> bool:
     """Whether records are those of an encoder that was taken as it is."""
-    return len(lines) > 0 and all(record.get("settings", {}).get("architecture") == "untrained" for record in lines.record)
+    return len(lines) > 0 and all(
+        record.get("settings", {}).get("architecture") == "untrained" for record in lines.record
+    )
 
 
 def reported(one) -> str:

@@ -28,7 +28,12 @@ from .parameters import check as check
 from .parameters import effective, parameters, settings
 from .provenance import of_project
 
-NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # what a run's name always says; of one notebook alone by its name
+NAMED_BY = (
+    "objective",
+    "data",
+    "dataset",
+    "embed.architecture",
+)  # what a run's name always says; of one notebook alone by its name
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
@@ -44,7 +49,11 @@ def _fingerprints(notebook: str) -> dict:
 
 def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
-    named = {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))} if values.get("models") else {}
+    named = (
+        {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))}
+        if values.get("models")
+        else {}
+    )
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -67,7 +76,9 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
     learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.budget == budget]
     found = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
     if not found:
-        raise ValueError(f"models: no pre-training run of budget {budget} is finished; name runs or hub ids, joined by commas")
+        raise ValueError(
+            f"models: no pre-training run of budget {budget} is finished; name runs or hub ids, joined by commas"
+        )
     return found
 
 
@@ -75,7 +86,9 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     folder = find(name, runs_dir)
     if folder is not None:
         if must_exist and not (folder / "record.json").is_file():
-            raise ValueError(f"{parameter}: {folder.name} is not a finished run (it has no record.json); finish it first")
+            raise ValueError(
+                f"{parameter}: {folder.name} is not a finished run (it has no record.json); finish it first"
+            )
         return folder.name[-12:]
     if parameter in STAGES:
         raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
@@ -87,7 +100,9 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     if "/" not in name and nearest(name, known, 0.7) and name not in known:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise FileNotFoundError(f"{parameter}: {name} does not exist (expected a folder, a run, or a hub id owner/name)")
+        raise FileNotFoundError(
+            f"{parameter}: {name} does not exist (expected a folder, a run, or a hub id owner/name)"
+        )
     held = hub.mirror(name)
     return hub.sha256(held) if held else name
 
@@ -109,10 +124,18 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
         if values.get(name) or (name in STAGES and name in values):
             inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)
     named = shown(values)
-    decided = {name: value for name, value in values.items() if value is not None}  # a new optional parameter moves no old run
-    decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
+    decided = {
+        name: value for name, value in values.items() if value is not None
+    }  # a new optional parameter moves no old run
+    if "budget" in decided:
+        decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
-    return {"name": f"{notebook}{_slug(notebook, given, named)}-{digest}", "hash": digest, "settings": named, "inputs": inputs}
+    return {
+        "name": f"{notebook}{_slug(notebook, given, named)}-{digest}",
+        "hash": digest,
+        "settings": named,
+        "inputs": inputs,
+    }
 
 
 def _slug(notebook: str, given: dict, named: dict) -> str:
@@ -122,7 +145,9 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
         if name == "runs_dir" or values[name] is None:
             continue
         without = {other: value for other, value in given.items() if other != name}
-        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (name in given and values[name] != effective(notebook, without)[name]):
+        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (
+            name in given and values[name] != effective(notebook, without)[name]
+        ):
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
@@ -222,7 +247,9 @@ def start(notebook: str, values: dict) -> Run:
     Args:
         values: the notebook's variables (`globals()`): the names of its parameters cell are taken.
     """
-    given = {name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default}
+    given = {
+        name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default
+    }
     who = identity(notebook, given)
     folder = no_link(runs_folder(given.get("runs_dir")) / who["name"])
     folder.mkdir(parents=True, exist_ok=True)
@@ -231,7 +258,12 @@ def start(notebook: str, values: dict) -> Run:
     values = settings(notebook, given)
     found = {name: find(values[name], values["runs_dir"]) for name in (*STARTS, *STAGES) if values.get(name)}
     run = Run(
-        notebook, folder, given, who, SimpleNamespace(**values | {name: str(path) for name, path in found.items() if path}), lock=lock
+        notebook,
+        folder,
+        given,
+        who,
+        SimpleNamespace(**values | {name: str(path) for name, path in found.items() if path}),
+        lock=lock,
     )
     if run.finished:
         print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
@@ -245,7 +277,10 @@ def provenance() -> dict:
 
 def hashes(folder: Path) -> dict:
     """What a record says of the files beside it: those of its model's weights and of its tables."""
-    return {"weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"), "tables_sha256": disk.hashes(folder, "*.parquet")}
+    return {
+        "weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"),
+        "tables_sha256": disk.hashes(folder, "*.parquet"),
+    }
 
 
 def folders(folder: str | Path = "runs") -> list[Path]:
@@ -264,4 +299,6 @@ def read_all(folder: str | Path = "runs") -> pd.DataFrame:
         row["notebook"] = row["notebook"] or path.name.split("-")[0]
         rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
         rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
-    return pd.DataFrame(rows, columns=None if rows else ["name", "notebook", "budget", "seed", "finished", "folder", "record"])
+    return pd.DataFrame(
+        rows, columns=None if rows else ["name", "notebook", "budget", "seed", "finished", "folder", "record"]
+    )

@@ -20,7 +20,12 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
             model, table = slot_cosines.of(name, init, dataset, tokenizer)
             tokenizer = tokenizer or model.tokenizer  # of a random one that of the first model
             config = model.backbone.config
-            described = {"model": name, "type": config.model_type, "layers": config.num_hidden_layers, "hidden": config.hidden_size}
+            described = {
+                "model": name,
+                "type": config.model_type,
+                "layers": config.num_hidden_layers,
+                "hidden": config.hidden_size,
+            }
             described |= {"init": init, "weights_sha256": checkpoints.fingerprint(None, model.backbone)}
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
@@ -31,9 +36,13 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.slots", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", help="hub ids, folders or runs", metavar="model")
-    parser.add_argument("--init", nargs="+", type=float, default=[0.02], help="standard deviations of fresh slot types (default: 0.02)")
+    parser.add_argument(
+        "--init", nargs="+", type=float, default=[0.02], help="standard deviations of fresh slot types (default: 0.02)"
+    )
     parser.add_argument("--random", action="store_true", help="also RoBERTa-Base's architecture with random weights")
-    parser.add_argument("--dataset", default="pydocs", help="whose test questions are read (default: the embedded ones)")
+    parser.add_argument(
+        "--dataset", default="pydocs", help="whose test questions are read (default: the embedded ones)"
+    )
     parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
     given = parser.parse_args()
     content = record([*given.models, *[slot_cosines.RANDOM] * given.random], given.init, given.dataset)

@@ -90,4 +90,6 @@ def permuted(numbers: np.ndarray, size: int, key) -> np.ndarray:
 
 def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
     """At most `limit` of the ids: those with the lowest hash, keyed by the seed. Nobody picks, and the order of the ids has no say."""
-    return sorted(map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest())[:limit]
+    return sorted(
+        map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
+    )[:limit]

@@ -26,7 +26,9 @@ def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -
     return pair(logits, targets, total)
 
 
-def replaced_token(logits: torch.Tensor, replaced: torch.Tensor, mask: torch.Tensor, total: int | None = None) -> torch.Tensor:
+def replaced_token(
+    logits: torch.Tensor, replaced: torch.Tensor, mask: torch.Tensor, total: int | None = None
+) -> torch.Tensor:
     """ELECTRA's token detection: binary cross-entropy over the real tokens, of "this token is not the original one".
 
     L = -(1 / total) sum_t r_t log s(logits_t) + (1 - r_t) log(1 - s(logits_t)),  mask_t != 0,  s(z) = 1 / (1 + exp(-z))
@@ -65,7 +67,9 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
         0.693...
     """
     if logits.shape[:-1] != labels.shape:
-        raise ValueError(f"logits (..., C) and labels (...) expected, got {tuple(logits.shape)} and {tuple(labels.shape)}")
+        raise ValueError(
+            f"logits (..., C) and labels (...) expected, got {tuple(logits.shape)} and {tuple(labels.shape)}"
+        )
     labels = labels.reshape(-1)
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
@@ -162,7 +166,9 @@ def triplet(
         raise ValueError(f"{expected} expected, got {reduction!r} and {selection!r}")
     near, far = distance(anchor, positive, squared), distance(anchor, negative, squared)
     losses = (near - far + margin).clamp(min=0)
-    chosen = torch.ones_like(near, dtype=torch.bool) if selection == "all" else triplet_kinds(near, far, margin)[selection]
+    chosen = (
+        torch.ones_like(near, dtype=torch.bool) if selection == "all" else triplet_kinds(near, far, margin)[selection]
+    )
     losses = losses.where(chosen, 0)
     if reduction == "none":
         return losses
@@ -249,7 +255,9 @@ def question_evidence(
     ):
         if value not in known:
             raise ValueError(f"{what}: {' or '.join(known)} expected, got {value!r}")
-    questions, sentences = (vectors.to(torch.promote_types(vectors.dtype, torch.float32)) for vectors in (questions, sentences))
+    questions, sentences = (
+        vectors.to(torch.promote_types(vectors.dtype, torch.float32)) for vectors in (questions, sentences)
+    )
     if similarity == "cosine":
         questions, sentences = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (questions, sentences))
     logits = (sentences * questions[:, None]).sum(-1) / temperatures.to(questions.dtype)[:, None]
@@ -266,11 +274,17 @@ def question_evidence(
 
 def _check_question(questions, sentences, evidence, kind, temperatures) -> None:
     types, size = questions.shape if questions.ndim == 2 else (None, None)
-    if sentences.ndim != 3 or (sentences.shape[0], sentences.shape[2]) != (types, size) or evidence.shape != sentences.shape[1:2]:
+    if (
+        sentences.ndim != 3
+        or (sentences.shape[0], sentences.shape[2]) != (types, size)
+        or evidence.shape != sentences.shape[1:2]
+    ):
         shapes = ", ".join(str(tuple(given.shape)) for given in (questions, sentences, evidence))
         raise ValueError(f"questions (Q, d), sentences (Q, N, d) and evidence (N,) expected, got {shapes}")
     if temperatures.shape != (types,) or not (temperatures > 0).all():
-        raise ValueError(f"a temperature above 0 for each of the {types} question types expected, got {temperatures.tolist()}")
+        raise ValueError(
+            f"a temperature above 0 for each of the {types} question types expected, got {temperatures.tolist()}"
+        )
     if not 0 <= kind < types:
         raise ValueError(f"kind: 0 to {types - 1} expected, got {kind}")
     if evidence.dtype != torch.bool or not evidence.any():

@@ -38,7 +38,12 @@ def candidates(dataset: str, count: int) -> list[str]:
 
 def random_bert(texts: list[str], folder) -> str:
     tokenizer = tokenizers.train_tokenizer(texts, VOCABULARY)
-    shape = {"num_hidden_layers": LAYERS, "hidden_size": HIDDEN, "num_attention_heads": HIDDEN // 64, "intermediate_size": 4 * HIDDEN}
+    shape = {
+        "num_hidden_layers": LAYERS,
+        "hidden_size": HIDDEN,
+        "num_attention_heads": HIDDEN // 64,
+        "intermediate_size": 4 * HIDDEN,
+    }
     torch.manual_seed(0)
     ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
     BertModel(BertConfig(initializer_range=0.05, **shape, **ids)).save_pretrained(folder)
@@ -59,7 +64,9 @@ def models(name: str) -> tuple[embedder.Embedder, list[SentenceTransformer]]:
 def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--model", help="a folder, a run or a hub id, in place of random weights")
-    parser.add_argument("--batch-size", type=int, default=128 if GPU else 32, help="sentence-transformers'; on a CPU its own default")
+    parser.add_argument(
+        "--batch-size", type=int, default=128 if GPU else 32, help="sentence-transformers'; on a CPU its own default"
+    )
     given = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

@@ -103,7 +103,11 @@ def of_corpus(source: str, folder: str, megabytes: int) -> dict:
         for numbers in np.array_split(np.arange(count), max(1, count // 4096)):
             sampler.spans(numbers)
         sampled = count / (time.perf_counter() - started)
-    seconds = {"build_seconds": round(building, 2), "sampler_seconds": round(opening, 2), "examples_a_second": round(sampled)}
+    seconds = {
+        "build_seconds": round(building, 2),
+        "sampler_seconds": round(opening, 2),
+        "examples_a_second": round(sampled),
+    }
     return {"megabytes": megabytes, "tokens": found.info["tokens"], "disk_mb": round(held / 1e6, 1), **seconds}
 
 
@@ -115,14 +119,19 @@ def of_candidates(folder: str, candidates: int, repeat: int) -> dict:
     words = [tokenizer.decode([token]).strip() or "word" for token in draw.integers(300, len(tokenizer), 400)]
     text = lambda count: " ".join(draw.choice(words, count))
     questions = [
-        Question(f"q{n}", text(8), tuple(Candidate(f"c{k}", text(20), int(k == 0), None, None) for k in range(candidates)))
+        Question(
+            f"q{n}", text(8), tuple(Candidate(f"c{k}", text(20), int(k == 0), None, None) for k in range(candidates))
+        )
         for n in range(repeat)
     ]
     ranker = rank.Ranker(model, 128)
     ranker.score(questions[:1], progress=False)  # warm
     started = time.perf_counter()
     ranker.score(questions, progress=False)
-    return {"candidates": candidates, "milliseconds_a_question": round(1000 * (time.perf_counter() - started) / repeat, 1)}
+    return {
+        "candidates": candidates,
+        "milliseconds_a_question": round(1000 * (time.perf_counter() - started) / repeat, 1),
+    }
 
 
 def of_length(folder: str, tokens: int, steps: int) -> dict:
@@ -142,7 +151,11 @@ def of_processes(folder: str, processes: int, steps: int) -> dict:
         command = [sys.executable, *several, str(Path(__file__).resolve()), "--worker", folder, out, str(steps)]
         subprocess.run(command, check=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, stdout=subprocess.DEVNULL)
         done = json.loads((Path(out) / "done.json").read_text(encoding="utf-8"))
-    return {"processes": processes, "tokens_a_second": round(done["tokens"] / done["seconds"]), "peak_memory_mib": done["peak_memory_mib"]}
+    return {
+        "processes": processes,
+        "tokens_a_second": round(done["tokens"] / done["seconds"]),
+        "peak_memory_mib": done["peak_memory_mib"],
+    }
 
 
 # ------------------------------------------------------------------ training steps
@@ -168,12 +181,24 @@ class Steps(torch.utils.data.Dataset):
             part = {"input_ids": ids, "attention_mask": np.ones_like(ids), "labels": draw.integers(0, 2, count)}
             part |= {"masked_positions": places, "masked_targets": ids.ravel()[places]}
             parts.append({name: torch.from_numpy(array) for name, array in part.items()})
-        return {"micro": parts, "examples": self.pairs, "masked": masked * self.pairs, "tokens": self.tokens * self.pairs}
+        return {
+            "micro": parts,
+            "examples": self.pairs,
+            "masked": masked * self.pairs,
+            "tokens": self.tokens * self.pairs,
+        }
 
 
 def trained(model, batches, out) -> dict:
     """Tokens and seconds of all steps but the first quarter, by the lines of the log."""
-    options = {"peak_lr": 1e-4, "warmup_steps": 1, "weight_decay": 0.01, "seed": 0, "save_every": 10**6, "progress": False}
+    options = {
+        "peak_lr": 1e-4,
+        "warmup_steps": 1,
+        "weight_decay": 0.01,
+        "seed": 0,
+        "save_every": 10**6,
+        "progress": False,
+    }
     first = max(1, len(batches) // 4)
     rows = [row for row in training.train(model, batches, out, log_every=first, **options)["log"] if "tokens" in row]
     return {name: rows[-1][name] - rows[0][name] for name in ("tokens", "seconds")}
@@ -183,7 +208,11 @@ def worker(folder: str, out: str, steps: str) -> None:
     """One of several processes."""
     torch.set_num_threads(1)
     tokenizer = tokenizers.load_tokenizer(folder)
-    done = trained(loading.from_config(config(128, tokenizer), tokenizer), Steps(len(tokenizer), 128, int(steps), pairs=2 * PAIRS), out)
+    done = trained(
+        loading.from_config(config(128, tokenizer), tokenizer),
+        Steps(len(tokenizer), 128, int(steps), pairs=2 * PAIRS),
+        out,
+    )
     if os.environ["RANK"] == "0":
         (Path(out) / "done.json").write_text(json.dumps(done | {"peak_memory_mib": peak()}), encoding="utf-8")
 
@@ -195,7 +224,10 @@ def main():
     source = "local/wikipedia_large" if hub.mirror("local/wikipedia_large") else "pydocs"
     folder = Path(given.folder) / "growth-tokenizer"
     if not folder.is_dir():
-        texts = ("\n\n".join(one) if isinstance(one, list) else one for one in itertools.islice(sources.documents(source), 2000))
+        texts = (
+            "\n\n".join(one) if isinstance(one, list) else one
+            for one in itertools.islice(sources.documents(source), 2000)
+        )
         tokenizers.train_tokenizer(texts, vocab_size=8192).save_pretrained(folder)
     folder = str(folder.resolve())
     sizes = MEGABYTES[:1] if given.quick else MEGABYTES if source != "pydocs" else MEGABYTES[:1]
@@ -203,19 +235,34 @@ def main():
     known = sorted({1, 2, torch.cuda.device_count()} - {0}) if torch.cuda.device_count() > 1 else [1] if GPU else [1, 2]
     measured = {
         "corpus": [alone(of_corpus, source, folder, size) for size in sizes],
-        "candidates": [alone(of_candidates, folder, count, 3 if given.quick else 20) for count in CANDIDATES[: 3 if given.quick else None]],
+        "candidates": [
+            alone(of_candidates, folder, count, 3 if given.quick else 20)
+            for count in CANDIDATES[: 3 if given.quick else None]
+        ],
         "lengths": [alone(of_length, folder, tokens, steps) for tokens in LENGTHS[: 2 if given.quick else None]],
     }
-    turns = [[of_processes(folder, count, steps) for count in known[:: -1 if number % 2 else 1]] for number in range(rounds)]
+    turns = [
+        [of_processes(folder, count, steps) for count in known[:: -1 if number % 2 else 1]] for number in range(rounds)
+    ]
     each = {count: [one for turn in turns for one in turn if one["processes"] == count] for count in known}
     measured["processes"] = [
-        {name: float(np.median([one[name] for one in found])) if found[0][name] is not None else None for name in found[0]}
+        {
+            name: float(np.median([one[name] for one in found])) if found[0][name] is not None else None
+            for name in found[0]
+        }
         for found in each.values()
     ]
     rates = {count: [one["tokens_a_second"] for one in found] for count, found in each.items()}
     ratio = side_by_side.spread(two / one for one, two in zip(rates[1], rates.get(2, rates[1])))
-    settings = {"source": source, "rounds": rounds, "quick": given.quick, "model": {"layers": 4, "hidden": 256, "vocabulary": 8192}}
-    side_by_side.show(side_by_side.headline("growth", GOAL, {"two_processes_against_one": ratio}, **measured, **settings))
+    settings = {
+        "source": source,
+        "rounds": rounds,
+        "quick": given.quick,
+        "model": {"layers": 4, "hidden": 256, "vocabulary": 8192},
+    }
+    side_by_side.show(
+        side_by_side.headline("growth", GOAL, {"two_processes_against_one": ratio}, **measured, **settings)
+    )
 
 
 if __name__ == "__main__":

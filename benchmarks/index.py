@@ -40,7 +40,9 @@ def build(documents, tokenizer, workers=1):
 def raw(paragraphs, tokenizer):
     """Sentences and their token ids, and nothing of what makes an index of them."""
     sentences = [sentence for paragraph in paragraphs for sentence in text_to_sentences(paragraph).split("\n")]
-    return [encoding.ids for encoding in tokenizer.backend_tokenizer.encode_batch_fast(sentences, add_special_tokens=False)]
+    return [
+        encoding.ids for encoding in tokenizer.backend_tokenizer.encode_batch_fast(sentences, add_special_tokens=False)
+    ]
 
 
 def memory(start=False) -> int | None:
@@ -81,7 +83,9 @@ def whole(source, folder) -> dict:
 
 def main():
     parser = side_by_side.arguments(__doc__)
-    parser.add_argument("--folder", default="runs/benchmarks", help="where a tokenizer is kept, if one has to be trained")
+    parser.add_argument(
+        "--folder", default="runs/benchmarks", help="where a tokenizer is kept, if one has to be trained"
+    )
     given = parser.parse_args()
     real = {size: f"local/wikipedia_{size}" for size in ("small", "large") if hub.mirror(f"local/wikipedia_{size}")}
     source = (real.get("large") or real.get("small") or "pydocs") if not given.quick else real.get("small") or "pydocs"
@@ -105,7 +109,9 @@ def main():
         "rounds": rounds,
         "quick": given.quick,
     }
-    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:  # a fresh process each: its peak is its own
+    with multiprocessing.get_context("spawn").Pool(
+        1, maxtasksperchild=1
+    ) as pool:  # a fresh process each: its peak is its own
         measured["build"] = pool.apply(whole, (real.get("small") or "pydocs", given.folder))
         if "large" in real and not given.quick:
             measured["large_build"] = pool.apply(whole, (real["large"], given.folder))

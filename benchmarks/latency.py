@@ -56,7 +56,11 @@ def formula(k: int) -> dict[str, float]:
 
 
 def tokenizer_of(model: str, texts: list[str]):
-    return tokenizers.train_tokenizer(texts, VOCABULARIES[model]) if model in VOCABULARIES else tokenizers.load_tokenizer(model)
+    return (
+        tokenizers.train_tokenizer(texts, VOCABULARIES[model])
+        if model in VOCABULARIES
+        else tokenizers.load_tokenizer(model)
+    )
 
 
 def asked(dataset: str, model: str, count: int, k: int) -> tuple[list, object]:
@@ -66,11 +70,19 @@ def asked(dataset: str, model: str, count: int, k: int) -> tuple[list, object]:
     """
     enough = (question for question in answers.load_answers(dataset)["test"] if len(question.candidates) >= k)
     found = list(itertools.islice(enough, 2 * count))
-    texts = list(dict.fromkeys(text for question in found for text in (question.text, *(one.text for one in question.candidates))))
+    texts = list(
+        dict.fromkeys(
+            text for question in found for text in (question.text, *(one.text for one in question.candidates))
+        )
+    )
     tokenizer = tokenizer_of(model, texts)
     room = TOKENS - Template.of(tokenizer, 1).added
     sizes = dict(zip(texts, map(len, tokenizer(texts or [""], add_special_tokens=False)["input_ids"])))
-    short = [replace(one, candidates=tuple(c for c in one.candidates if sizes[c.text] <= room)) for one in found if sizes[one.text] <= room]
+    short = [
+        replace(one, candidates=tuple(c for c in one.candidates if sizes[c.text] <= room))
+        for one in found
+        if sizes[one.text] <= room
+    ]
     chosen = [question for question in first(short, k) if len(question.candidates) == k][:count]
     if not chosen:
         raise ValueError(f"{dataset}: expected test questions with {k} candidates of at most {room} tokens, got none")
@@ -176,7 +188,12 @@ def timed(rankers: dict, given: list, alone: int, rounds: int) -> tuple[dict, di
         rankers: None -> that of pairs, k -> that of k candidates together.
         alone: how many of the questions are also ranked one at a time.
     """
-    clocks, inside, sides, counts = {k: Passes(ranker.model) for k, ranker in rankers.items()}, defaultdict(list), {}, {}
+    clocks, inside, sides, counts = (
+        {k: Passes(ranker.model) for k, ranker in rankers.items()},
+        defaultdict(list),
+        {},
+        {},
+    )
 
     def side(k, way, parts, setting):
         kind = k if way.startswith("joint") else None
@@ -194,7 +211,9 @@ def timed(rankers: dict, given: list, alone: int, rounds: int) -> tuple[dict, di
         run()
     inside.clear()
     clocked = side_by_side.seconds(sides, rounds)
-    wall, processor = ({key: [1000 * second / counts[key] for second in taken] for key, taken in one.items()} for one in clocked)
+    wall, processor = (
+        {key: [1000 * second / counts[key] for second in taken] for key, taken in one.items()} for one in clocked
+    )
     return wall | inside, processor
 
 
@@ -208,7 +227,9 @@ def compared(wall: dict, k: int) -> dict:
         "joint_by_pair": {setting: ratio(setting) for setting in SETTINGS},
         "joint_by_pair_padded": {setting: ratio(setting, "_padded") for setting in SETTINGS},
         "formula": formula(k),
-        "milliseconds_a_question": {way: {setting: side_by_side.spread(wall[k, way, setting]) for setting in SETTINGS} for way in WAYS},
+        "milliseconds_a_question": {
+            way: {setting: side_by_side.spread(wall[k, way, setting]) for setting in SETTINGS} for way in WAYS
+        },
     }
 
 
@@ -216,8 +237,12 @@ def lines(by_k: dict):
     """What was measured beside the formula, a line for each k and setting."""
     for k, one in by_k.items():
         for name, setting in itertools.product(("joint_by_pair", "joint_by_pair_padded"), SETTINGS):
-            times = [one["milliseconds_a_question"][f"{kind}{name[13:]}"][setting]["median"] for kind in ("pair", "joint")]
-            said = "pair {:9.3f} ms, joint {:9.3f} ms a question, joint / pair {:.3f}".format(*times, one[name][setting]["median"])
+            times = [
+                one["milliseconds_a_question"][f"{kind}{name[13:]}"][setting]["median"] for kind in ("pair", "joint")
+            ]
+            said = "pair {:9.3f} ms, joint {:9.3f} ms a question, joint / pair {:.3f}".format(
+                *times, one[name][setting]["median"]
+            )
             yield f"k = {k} {'padded' * name.endswith('padded'):<6} {setting:<8} {said}"
         yield "k = {} by the formula: attention {attention:.3f}, linear {linear:.3f}".format(k, **one["formula"])
     ratio = PUBLISHED["joint_seconds"] / PUBLISHED["pair_seconds"]
@@ -229,15 +254,22 @@ def lines(by_k: dict):
 def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--dataset", default="pydocs", help="whose test questions are ranked")
-    parser.add_argument("--model", default="base" if GPU else "tiny", help="tiny, base (both random), a run, a folder or a hub id")
-    parser.add_argument("--k", type=int, nargs="+", default=[2, 5, 7], help="numbers of candidates; with 7 a joint input has 512 tokens")
-    parser.add_argument("--questions", type=int, default=2000 if GPU else 48, help="at most; a quarter of them, or 32, also alone")
+    parser.add_argument(
+        "--model", default="base" if GPU else "tiny", help="tiny, base (both random), a run, a folder or a hub id"
+    )
+    parser.add_argument(
+        "--k", type=int, nargs="+", default=[2, 5, 7], help="numbers of candidates; with 7 a joint input has 512 tokens"
+    )
+    parser.add_argument(
+        "--questions", type=int, default=2000 if GPU else 48, help="at most; a quarter of them, or 32, also alone"
+    )
     given = parser.parse_args()
     count, rounds = (16, given.rounds or 2) if given.quick else (given.questions, given.rounds or 5)
     chosen, tokenizer = asked(given.dataset, given.model, count, max(given.k))
     rankers = {k: ranker_of(given.model, tokenizer, k) for k in (None, *sorted(given.k))}
     read = {
-        k: {way: checked(rankers[k * (way == "joint") or None], first(chosen, k), way) for way in WAYS[:2]} for k in filter(None, rankers)
+        k: {way: checked(rankers[k * (way == "joint") or None], first(chosen, k), way) for way in WAYS[:2]}
+        for k in filter(None, rankers)
     }
     for ranker in rankers.values():
         ranker.model.to("cuda" if GPU else "cpu")
@@ -246,7 +278,8 @@ def main():
     by_k = {k: compared(wall, k) | {"inputs": inputs_read} for k, inputs_read in read.items()}
     print(*lines(by_k), sep="\n")
     against = [
-        {k: side_by_side.ratios(clock[k, "joint", "together"], clock[k, "pair", "together"]) for k in read} for clock in (wall, processor)
+        {k: side_by_side.ratios(clock[k, "joint", "together"], clock[k, "pair", "together"]) for k in read}
+        for clock in (wall, processor)
     ]
     config = rankers[None].model.backbone.config
     measured = {
@@ -257,7 +290,12 @@ def main():
         "questions": len(chosen),
         "questions_alone": alone,
         "slot_tokens": TOKENS,
-        "model": {"name": given.model, "layers": config.num_hidden_layers, "hidden": config.hidden_size, "vocabulary": config.vocab_size},
+        "model": {
+            "name": given.model,
+            "layers": config.num_hidden_layers,
+            "hidden": config.hidden_size,
+            "vocabulary": config.vocab_size,
+        },
         "threads": torch.get_num_threads(),
         "rounds": rounds,
         "quick": given.quick,

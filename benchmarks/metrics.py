@@ -29,7 +29,9 @@ def made_up(questions: int, seed=0) -> tuple[pd.DataFrame, np.ndarray]:
     labels = (draw.random((questions, CANDIDATES)) < POSITIVE).astype(np.int8)
     labels[np.arange(questions), draw.integers(0, CANDIDATES, questions)] = 1
     places = np.tile(np.arange(1, CANDIDATES + 1, dtype=np.float32), (questions, 1))
-    scores = draw.permuted(places, axis=1) / np.float32(CANDIDATES + 1)  # between 0 and 1: torchmetrics drops scores of 0 and less
+    scores = draw.permuted(places, axis=1) / np.float32(
+        CANDIDATES + 1
+    )  # between 0 and 1: torchmetrics drops scores of 0 and less
     numbers = np.repeat(np.arange(questions), CANDIDATES)
     names = pc.cast(pa.array(numbers), pa.string())
     candidates = pc.cast(pa.array(np.tile(np.arange(CANDIDATES), questions)), pa.string())
@@ -45,7 +47,11 @@ def made_up(questions: int, seed=0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def by_torchmetrics(scores, labels, numbers) -> dict:
-    kinds = {"p@1": retrieval.RetrievalPrecision(top_k=1), "map": retrieval.RetrievalMAP(), "mrr": retrieval.RetrievalMRR()}
+    kinds = {
+        "p@1": retrieval.RetrievalPrecision(top_k=1),
+        "map": retrieval.RetrievalMAP(),
+        "mrr": retrieval.RetrievalMRR(),
+    }
     together = MetricCollection(kinds)
     together.update(scores, labels, indexes=numbers)
     return {name: float(value) for name, value in together.compute().items()}
@@ -55,7 +61,9 @@ def by_trec_eval(table: pd.DataFrame, questions=1000) -> dict:
     totals, asked = dict.fromkeys(MEASURES, 0.0), 0
     for start in range(0, len(table), questions * CANDIDATES):
         part = table.iloc[start : start + questions * CANDIDATES]
-        names, candidates, labels, scores = (part[name].tolist() for name in ("question_id", "candidate_id", "label", "score"))
+        names, candidates, labels, scores = (
+            part[name].tolist() for name in ("question_id", "candidate_id", "label", "score")
+        )
         judged, run = {}, {}
         for first in range(0, len(part), CANDIDATES):
             rows = slice(first, first + CANDIDATES)

@@ -30,7 +30,9 @@ def scores(model, tokenizer, split, max_tokens):
         for start in range(0, len(rows), 64):
             part = rows[start : start + 64]
             texts = [row[2] for row in part], [row[3] for row in part]
-            batch = tokenizer(*texts, truncation="longest_first", max_length=max_tokens, padding=True, return_tensors="pt")
+            batch = tokenizer(
+                *texts, truncation="longest_first", max_length=max_tokens, padding=True, return_tensors="pt"
+            )
             found += (model(**batch).logits @ torch.tensor([-1.0, 1.0])).tolist()
     table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "question", "answer", "label"])
     return table.assign(score=found)
@@ -64,7 +66,9 @@ def main():
             for numbers in torch.randperm(len(rows)).split(given.batch_size):
                 part = [rows[n] for n in numbers.tolist()]
                 texts = [row[2] for row in part], [row[3] for row in part]
-                batch = tokenizer(*texts, truncation="longest_first", max_length=given.max_tokens, padding=True, return_tensors="pt")
+                batch = tokenizer(
+                    *texts, truncation="longest_first", max_length=given.max_tokens, padding=True, return_tensors="pt"
+                )
                 loss = torch.nn.functional.cross_entropy(model(**batch).logits, torch.tensor([row[4] for row in part]))
                 loss.backward()
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)

@@ -48,7 +48,13 @@ def machine(gpu: str | None = None) -> dict:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    described = {"processor": processor(), "cores": cores, "system": platform.system(), "architecture": platform.machine(), "gpu": gpu}
+    described = {
+        "processor": processor(),
+        "cores": cores,
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "gpu": gpu,
+    }
     return described | {"python": platform.python_version(), "versions": versions}
 
 

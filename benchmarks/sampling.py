@@ -28,7 +28,11 @@ from asutil.inputs import masking
 from asutil.io import hub
 
 BATCH = 4096  # the paper's
-GOAL, EXAMPLES, TOKENS = 50, 500_000, 40_000_000  # times the peer; a second and core: examples, or tokens where contexts are longer
+GOAL, EXAMPLES, TOKENS = (
+    50,
+    500_000,
+    40_000_000,
+)  # times the peer; a second and core: examples, or tokens where contexts are longer
 
 
 def open_corpus(folder):
@@ -68,16 +72,26 @@ class Objective:
             if len(self.pairs[0]) > 3:
                 self.collator([self.laid_out(parts) for parts in self.pairs[start : start + 64]])
                 continue
-            first, second = map(list, zip(*((first, " ".join(others)) for first, *others in self.pairs[start : start + 64])))
+            first, second = map(
+                list, zip(*((first, " ".join(others)) for first, *others in self.pairs[start : start + 64]))
+            )
             encoded = self.tokenizer(
-                first, second, truncation="longest_first", max_length=self.sampler.max_tokens, return_special_tokens_mask=True
+                first,
+                second,
+                truncation="longest_first",
+                max_length=self.sampler.max_tokens,
+                return_special_tokens_mask=True,
             )
             self.collator([{key: values[row] for key, values in encoded.items()} for row in range(len(first))])
 
     def laid_out(self, parts):
         """The texts of a group, each cut and padded to its slot."""
         encoded = self.tokenizer(
-            list(parts), truncation=True, max_length=self.sampler.slot_tokens, padding="max_length", return_special_tokens_mask=True
+            list(parts),
+            truncation=True,
+            max_length=self.sampler.slot_tokens,
+            padding="max_length",
+            return_special_tokens_mask=True,
         )
         return {key: list(itertools.chain.from_iterable(values)) for key, values in encoded.items()}
 
@@ -107,8 +121,17 @@ def main():
             "tokens_an_example": round(one.tokens / examples, 1),
             "peer_examples_a_second": side_by_side.spread(pairs / second for second in taken["peer"]),
         }
-        print(f"{name}: {compared[name]['median']:.0f} times the peer, {rate['median']:,.0f} examples/s, {tokens['median']:,.0f} tokens/s")
-    measured = {"objectives": objectives, "corpus": source, "rounds": rounds, "batch": BATCH, "threads": 1, "quick": given.quick}
+        print(
+            f"{name}: {compared[name]['median']:.0f} times the peer, {rate['median']:,.0f} examples/s, {tokens['median']:,.0f} tokens/s"
+        )
+    measured = {
+        "objectives": objectives,
+        "corpus": source,
+        "rounds": rounds,
+        "batch": BATCH,
+        "threads": 1,
+        "quick": given.quick,
+    }
     side_by_side.show(side_by_side.headline("sampling", GOAL, compared, **measured))
 
 

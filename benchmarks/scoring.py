@@ -75,7 +75,10 @@ def tokenise_ours(tokenizer, given):
 
 def tokenise_theirs(peer, pairs, batch_size):
     order = np.argsort([-len(first) - len(second) for first, second in pairs])
-    return [peer.preprocess([pairs[row] for row in order[start : start + batch_size]]) for start in range(0, len(order), batch_size)]
+    return [
+        peer.preprocess([pairs[row] for row in order[start : start + batch_size]])
+        for start in range(0, len(order), batch_size)
+    ]
 
 
 def texts_of(given) -> list[tuple[str, str]]:
@@ -84,7 +87,9 @@ def texts_of(given) -> list[tuple[str, str]]:
 
 def main():
     parser = side_by_side.arguments(__doc__)
-    parser.add_argument("--batch-size", type=int, default=128 if GPU else 32, help="CrossEncoder's; on a CPU its own default")
+    parser.add_argument(
+        "--batch-size", type=int, default=128 if GPU else 32, help="CrossEncoder's; on a CPU its own default"
+    )
     given = parser.parse_args()
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -117,7 +122,8 @@ def main():
     measured = {
         **({"against_bfloat16": side_by_side.ratios(wall["ours"], wall["peer_in_bfloat16"])} if GPU else {}),
         "by_processor_time": side_by_side.ratios(processor["ours"], processor["peer"]),
-        "tokenising": side_by_side.ratios(tokens["ours"], tokens["peer"]) | {"goal": TOKENISING_GOAL, "pairs": len(all_pairs)},
+        "tokenising": side_by_side.ratios(tokens["ours"], tokens["peer"])
+        | {"goal": TOKENISING_GOAL, "pairs": len(all_pairs)},
         "pairs_a_second": side_by_side.spread(len(pairs) / second for second in wall["ours"]),
         "peer_pairs_a_second": side_by_side.spread(len(pairs) / second for second in wall["peer"]),
         "largest_difference": float(f"{np.abs(logits[:, 1] - logits[:, 0] - found['ours']).max():.2g}"),

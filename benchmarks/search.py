@@ -97,15 +97,26 @@ def main():
                 "faiss_alone": lambda: [products.search(question[None], K) for question in questions[:8]],
             }
         wall, _ = side_by_side.seconds(sides, rounds)
-    same = {name: bool((numbers[name] == numbers["ours_distance" if "distance" in name else "ours"]).all()) for name in numbers}
-    against = {name: side_by_side.ratios(wall["ours"], wall[name]) for name in ("semantic_search", "faiss") if name in wall}
+    same = {
+        name: bool((numbers[name] == numbers["ours_distance" if "distance" in name else "ours"]).all())
+        for name in numbers
+    }
+    against = {
+        name: side_by_side.ratios(wall["ours"], wall[name]) for name in ("semantic_search", "faiss") if name in wall
+    }
     measured = {
         **({"against_faiss": against["faiss"] | {"goal": FAISS_GOAL}} if faiss else {}),
-        **({"distance_against_faiss": side_by_side.ratios(wall["ours_distance"], wall["faiss_distance"])} if faiss else {}),
+        **(
+            {"distance_against_faiss": side_by_side.ratios(wall["ours_distance"], wall["faiss_distance"])}
+            if faiss
+            else {}
+        ),
         "alone_against_semantic_search": side_by_side.ratios(wall["ours_alone"], wall["semantic_search_alone"]),
         **({"alone_against_faiss": side_by_side.ratios(wall["ours_alone"], wall["faiss_alone"])} if faiss else {}),
         "milliseconds_a_question": {
-            name: side_by_side.spread(1000 * second / (min(8, given.questions) if "alone" in name else given.questions) for second in taken)
+            name: side_by_side.spread(
+                1000 * second / (min(8, given.questions) if "alone" in name else given.questions) for second in taken
+            )
             for name, taken in wall.items()
         },
         "same_numbers": same,
@@ -121,7 +132,9 @@ def main():
         "rounds": rounds,
         "quick": given.quick,
     }
-    side_by_side.show(side_by_side.headline("search", GOAL, {"semantic_search": against["semantic_search"]}, **measured))
+    side_by_side.show(
+        side_by_side.headline("search", GOAL, {"semantic_search": against["semantic_search"]}, **measured)
+    )
 
 
 if __name__ == "__main__":

@@ -59,7 +59,14 @@ class Clock:
 
 
 def ours(model, batches):
-    options = {"peak_lr": 1e-4, "warmup_steps": 10, "weight_decay": 0.01, "seed": 0, "save_every": 10**6, "log_every": 100}
+    options = {
+        "peak_lr": 1e-4,
+        "warmup_steps": 10,
+        "weight_decay": 0.01,
+        "seed": 0,
+        "save_every": 10**6,
+        "log_every": 100,
+    }
     with tempfile.TemporaryDirectory() as folder:
         return training.train(model, batches, folder, progress=False, **options)
 
@@ -71,7 +78,10 @@ def bare(model, batches):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
     for batch in DataLoader(batches, 1, collate_fn=lambda items: items[0], num_workers=2 * GPU, pin_memory=GPU):
         for micro in batch["micro"]:
-            micro = {name: value.to(DEVICE, non_blocking=True) if torch.is_tensor(value) else value for name, value in micro.items()}
+            micro = {
+                name: value.to(DEVICE, non_blocking=True) if torch.is_tensor(value) else value
+                for name, value in micro.items()
+            }
             with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
                 logits = model(micro)
             micro_loss(logits, micro, batch)[0].backward()
@@ -93,7 +103,12 @@ def peer(model, pairs, tokenizer, steps, batch_size, padding, compiled):
     def collate(chosen):
         first, second = zip(*chosen)
         encoded = tokenizer(
-            first, second, truncation="longest_first", max_length=MAX_TOKENS, padding=padding, return_special_tokens_mask=True
+            first,
+            second,
+            truncation="longest_first",
+            max_length=MAX_TOKENS,
+            padding=padding,
+            return_special_tokens_mask=True,
         )
         return collator([{name: values[row] for name, values in encoded.items()} for row in range(len(chosen))])
 
@@ -140,7 +155,9 @@ def index(source, folder):
     if not out.is_dir():
         out.parent.mkdir(parents=True, exist_ok=True)
         documents = list(sources.documents(source, limit=4000))
-        tokenizer = tokenizers.train_tokenizer(("\n\n".join(d) if isinstance(d, list) else d for d in documents), vocab_size=8192)
+        tokenizer = tokenizers.train_tokenizer(
+            ("\n\n".join(d) if isinstance(d, list) else d for d in documents), vocab_size=8192
+        )
         corpus.build(documents, tokenizer, out, source=source)
     return corpus.Corpus.open(out)
 
@@ -165,14 +182,20 @@ def sides(given, found, config) -> tuple[dict, inputs.PretrainingBatches, list]:
 def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--folder", default="runs/benchmarks", help="where the index is kept")
-    parser.add_argument("--corpus", default="pydocs", help="source of the documents: pydocs, a hub id, a folder, a file")
+    parser.add_argument(
+        "--corpus", default="pydocs", help="source of the documents: pydocs, a hub id, a folder, a file"
+    )
     parser.add_argument("--size", choices=SIZES, help="of the model; base on a GPU, small on a CPU, tiny with --quick")
     parser.add_argument("--batch-size", type=int, default=1024 if GPU else 32)
     parser.add_argument("--micro-tokens", type=int, default=65536 if GPU else 512)
-    parser.add_argument("--steps", type=int, default=40 if GPU else 16, help="of a round; the first quarter is not timed")
+    parser.add_argument(
+        "--steps", type=int, default=40 if GPU else 16, help="of a round; the first quarter is not timed"
+    )
     given = parser.parse_args()
     given.size = given.size or ("tiny" if given.quick else "base" if GPU else "small")
-    given.steps, given.rounds = (8, given.rounds or 2) if given.quick else (given.steps, given.rounds or (3 if GPU else 5))
+    given.steps, given.rounds = (
+        (8, given.rounds or 2) if given.quick else (given.steps, given.rounds or (3 if GPU else 5))
+    )
     transformers.utils.logging.set_verbosity_error()
     found = index(given.corpus, given.folder)
     layers, hidden, vocabulary = SIZES[given.size]
@@ -194,12 +217,18 @@ def main():
     for number in range(given.rounds):
         for name in list(turns)[:: -1 if number % 2 else 1]:
             read[name].append(clock.measure(turns[name]))
-        print(f"round {number + 1}:", ", ".join(f"{name} {values[-1][0]:.2f} s" for name, values in read.items()), flush=True)
+        print(
+            f"round {number + 1}:",
+            ", ".join(f"{name} {values[-1][0]:.2f} s" for name, values in read.items()),
+            flush=True,
+        )
 
     timed = [batches[step] for step in range(first, given.steps)]
     tokens = sum(batch["tokens"] for batch in timed)
     wall, processor = ({name: np.array(values)[:, place] for name, values in read.items()} for place in (0, 1))
-    clocks = {"wall": wall} if GPU else {"wall": wall, "processor": processor}  # the wall's clock counts the neighbours' work too
+    clocks = (
+        {"wall": wall} if GPU else {"wall": wall, "processor": processor}
+    )  # the wall's clock counts the neighbours' work too
     worked = list(clocks.values())[-1]
     compared = {name: side_by_side.ratios(taken["ours"], taken["padded"]) for name, taken in clocks.items()}
     measured = {
@@ -213,7 +242,8 @@ def main():
         "tokens_a_pair": round(tokens / len(timed) / given.batch_size, 1),
         "corpus": given.corpus,
         "model": {"size": given.size, "layers": layers, "hidden": hidden, "vocabulary": vocabulary},
-        "settings": {name: getattr(given, name) for name in ("batch_size", "micro_tokens", "steps", "rounds")} | {"layout": batches.layout},
+        "settings": {name: getattr(given, name) for name in ("batch_size", "micro_tokens", "steps", "rounds")}
+        | {"layout": batches.layout},
         "device": torch.cuda.get_device_name() if GPU else f"{torch.get_num_threads()} CPU threads",
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
     }

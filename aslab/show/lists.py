@@ -22,9 +22,18 @@ def sampled(sampler) -> pd.DataFrame:
     first = sampler[0]
     if isinstance(first.kind, tuple):
         kinds, labels = ("s0", *first.kind), ("", *first.label)
-        return pd.DataFrame({"slot": range(len(first.parts)), "label": labels, "kind": kinds, "text": [text[:200] for text in first.parts]})
+        return pd.DataFrame(
+            {
+                "slot": range(len(first.parts)),
+                "label": labels,
+                "kind": kinds,
+                "text": [text[:200] for text in first.parts],
+            }
+        )
     group, parts = [first, *(sampler[i] for i in range(1, 1 + sampler.negatives))], ("first", "second", "context")
-    return pd.DataFrame([{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group])
+    return pd.DataFrame(
+        [{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group]
+    )
 
 
 def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:
@@ -42,14 +51,20 @@ def compare_rankings(question: str, candidates: list[str], labels, scores: dict,
     for name, values in {"labels": labels, **scores}.items():
         if len(values) != len(candidates):
             raise ValueError(f"one value a candidate: got {len(values)} of {name} for {len(candidates)} candidates")
-    orders = {name: sorted(range(len(candidates)), key=lambda i: (-values[i], labels[i])) for name, values in scores.items()}
+    orders = {
+        name: sorted(range(len(candidates)), key=lambda i: (-values[i], labels[i])) for name, values in scores.items()
+    }
     shown = [i for i in next(iter(orders.values())) if any(i in order[:top] for order in orders.values())]
     body = []
     for i in shown:
         ranks = [markup.number(f"{order.index(i) + 1} ({scores[name][i]:.3f})") for name, order in orders.items()]
         kind, said = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
         body.append(markup.line([*ranks, said, candidates[i]], kind))
-    heads = [*("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders), "Label", "Candidate"]
+    heads = [
+        *("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders),
+        "Label",
+        "Candidate",
+    ]
     more = f" ({len(candidates) - len(shown)} more candidates)" if len(candidates) > len(shown) else ""
     return markup.table(f"{question}{more}", heads, body).replace("as2-table", "as2-table as2-ranking", 1)
 
@@ -66,7 +81,9 @@ def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) 
         texts = {candidate.id: candidate.text for candidate in question.candidates}
         scores = {"the joint model": rows.score.tolist(), "the first stage": rows.first_score.tolist()}
         candidates = [texts[candidate] for candidate in rows.candidate_id]
-        parts.append(compare_rankings(f"{caption}: {question.text}", candidates, rows.label.tolist(), scores, len(rows)))
+        parts.append(
+            compare_rankings(f"{caption}: {question.text}", candidates, rows.label.tolist(), scores, len(rows))
+        )
     return "".join(parts)
 
 
@@ -76,11 +93,17 @@ def verdicts(claims: Sequence[Claim], scores: pd.DataFrame, each: int = 1, seed:
     Args:
         scores: rows of `predict` for these claims. seed: of the hash.
     """
-    known, right = {claim.id: claim for claim in claims}, per_claim(scores).set_index("question_id")["label_accuracy"] == 1
+    known, right = (
+        {claim.id: claim for claim in claims},
+        per_claim(scores).set_index("question_id")["label_accuracy"] == 1,
+    )
     guesses = dict(zip(scores.claim_id, predictions(scores)))
     best = dict(zip(scores.claim_id, np.exp(scores[list(CLASSES)].max(axis=1))))
     parts = []
-    for ids, kind, said in ((right.index[right], "as2-right", "✓ right"), (right.index[~right], "as2-wrong", "✗ wrong")):
+    for ids, kind, said in (
+        (right.index[right], "as2-right", "✓ right"),
+        (right.index[~right], "as2-wrong", "✗ wrong"),
+    ):
         for name in choose(ids, each, seed):
             claim = known[name]
             caption = f"{claim.text} Label: {LABELS[claim.label]}. Verdict: {LABELS[guesses[name]]}, probability {best[name]:.2f} ({said})."

@@ -23,7 +23,9 @@ NAMES = {
     "majority": "most frequent label", "pydocs_claims": "pydocs claims",
 }
 # fmt: on
-LEGEND = "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
+LEGEND = (
+    "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
+)
 
 
 class Html(str):

@@ -14,7 +14,15 @@ from .markup import NAMES
 EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
-PLACES = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6 to 10": 10, "11 on": np.inf}  # ranks in the plot, by their last one
+PLACES = {
+    "1": 1,
+    "2": 2,
+    "3": 3,
+    "4": 4,
+    "5": 5,
+    "6 to 10": 10,
+    "11 on": np.inf,
+}  # ranks in the plot, by their last one
 
 
 def accuracy_bars(table: pd.DataFrame):
@@ -31,7 +39,13 @@ def accuracy_bars(table: pd.DataFrame):
     points = 100 * table[["accuracy", "majority"]].astype(float)
     seaborn.barplot(x=points.accuracy, y=points.index, ax=axis, color="C0", width=0.6, errorbar=None)
     for place, (accuracy, majority) in enumerate(points.to_numpy()):
-        axis.plot([majority] * 2, [place - 0.4, place + 0.4], color="black", linestyle="--", label="" if place else "majority class")
+        axis.plot(
+            [majority] * 2,
+            [place - 0.4, place + 0.4],
+            color="black",
+            linestyle="--",
+            label="" if place else "majority class",
+        )
         axis.text(accuracy + 0.5, place, f"{accuracy:.1f}", va="center", fontsize="small")
     axis.set(xlabel="accuracy on held-out documents, points", ylabel="", xlim=(0, 109))
     figure.legend(loc="outside upper right", fontsize="small", frameon=False)
@@ -58,7 +72,9 @@ def training_curves(logs: dict):
         seen |= {NAMES[metric]} if metric else set()
         for line in lines:
             reached = 100 * line[f"eval_{metric}"] if f"eval_{metric}" in line else None
-            steps.append({"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]})
+            steps.append(
+                {"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]}
+            )
     frame = pd.DataFrame(steps, columns=["step", "loss", "reached", "run", "name"])
     figure, drawn = Figure(figsize=(8, 3.2), layout="constrained"), [("loss", "training loss")]
     if seen:
@@ -68,7 +84,15 @@ def training_curves(logs: dict):
     for axis, (column, label) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
         known, legend = frame.dropna(subset=column), {"legend": column == "loss"}
         if len(known):
-            seaborn.lineplot(known, x="step", y=column, ax=axis, **looks, **legend, **({"marker": "o"} if column == "reached" else {}))
+            seaborn.lineplot(
+                known,
+                x="step",
+                y=column,
+                ax=axis,
+                **looks,
+                **legend,
+                **({"marker": "o"} if column == "reached" else {}),
+            )
         axis.set(xlabel="optimiser step", ylabel=label)
         axis.grid(alpha=0.3)
         if axis.get_legend():
@@ -85,7 +109,9 @@ def _read_log(path: Path) -> list[dict]:
             if "step" not in row or not all(isinstance(value, int | float) and abs(value) < LARGEST for value in drawn):
                 raise ValueError(f"expected a number below {LARGEST:.0e} as step, and as whatever is drawn")
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})") from error
+            raise ValueError(
+                f"{path.parent.name}/{path.name}, line {number}: not a JSON object of a step ({error})"
+            ) from error
         found.append(row)
     return found
 
@@ -115,9 +141,13 @@ def moves_plot(moves: pd.DataFrame, before: str, after: str):
     figure = Figure(figsize=(8, 3.9), layout="constrained")
     grid, bars = figure.subplots(1, 2, width_ratios=(3, 2))
     binned = moves.apply(lambda ranks: pd.cut(ranks, [0, *PLACES.values()], labels=list(PLACES)))
-    counts = pd.crosstab(binned.before, binned.after, dropna=False).reindex(index=list(PLACES), columns=list(PLACES), fill_value=0)
+    counts = pd.crosstab(binned.before, binned.after, dropna=False).reindex(
+        index=list(PLACES), columns=list(PLACES), fill_value=0
+    )
     blue = seaborn.color_palette("colorblind")[0]
-    shades = LinearSegmentedColormap.from_list("shades", [(*blue, 0), (*blue, 0.65)])  # clear to half clear, on any page
+    shades = LinearSegmentedColormap.from_list(
+        "shades", [(*blue, 0), (*blue, 0.65)]
+    )  # clear to half clear, on any page
     texts = counts.map(lambda count: str(count) if count else "")
     looks = {"norm": PowerNorm(0.5, vmin=0), "cmap": shades, "cbar": False, "annot_kws": {"color": "black"}}
     seaborn.heatmap(counts, annot=texts, fmt="", linewidths=0.5, linecolor="#8888", ax=grid, **looks)
@@ -126,7 +156,9 @@ def moves_plot(moves: pd.DataFrame, before: str, after: str):
     grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title="questions; left of the outlined: higher")
     grid.tick_params(axis="x", rotation=0)
     counted = changes.move_counts(moves)
-    seaborn.barplot(x=list(counted.values()), y=list(counted), hue=list(counted), palette="colorblind", legend=False, ax=bars)
+    seaborn.barplot(
+        x=list(counted.values()), y=list(counted), hue=list(counted), palette="colorblind", legend=False, ax=bars
+    )
     for bar in bars.containers:
         bars.bar_label(bar, padding=3)
     bars.set(xlabel="questions", ylabel="", title="first right candidate")

@@ -9,7 +9,9 @@ _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) f
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_NO_NUMBER = re.compile(r"&#\d{4300,};?")  # a reference with more digits than Python makes a number of; U+FFFD as of all too large ones
+_NO_NUMBER = re.compile(
+    r"&#\d{4300,};?"
+)  # a reference with more digits than Python makes a number of; U+FFFD as of all too large ones
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
 
 
@@ -75,5 +77,7 @@ def splitter_function(name: str):
         try:
             return PunktTokenizer("english").tokenize
         except LookupError:
-            raise LookupError("splitter nltk needs its data: python -m nltk.downloader punkt_tab (or take splitter blingfire)") from None
+            raise LookupError(
+                "splitter nltk needs its data: python -m nltk.downloader punkt_tab (or take splitter blingfire)"
+            ) from None
     raise ValueError(f"splitter is blingfire or nltk, got {name!r}")

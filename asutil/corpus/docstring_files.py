@@ -76,7 +76,9 @@ def _in_file(path: Path) -> list[tuple[str, str]]:
     while nodes:
         qualname, node = nodes.pop()
         found += [(qualname, text)] if (text := ast.get_docstring(node)) else []
-        inner = (child for child in node.body if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef))
+        inner = (
+            child for child in node.body if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        )
         nodes += [(f"{qualname}.{child.name}".lstrip("."), child) for child in inner]
     return found
 
@@ -100,6 +102,8 @@ def _keep(found: list[tuple[str, str, str]], path: Path) -> None:
     content = json.dumps(found).encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.atomically(path, lambda part: part.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content))
+        disk.atomically(
+            path, lambda part: part.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
+        )
     except OSError as error:  # a home that cannot be written costs time, nothing else
         log.info("docstrings are parsed each time: %s", error)

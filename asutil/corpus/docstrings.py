@@ -41,7 +41,9 @@ def read(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
 
 def fingerprint(packages=PACKAGES) -> str:
     """A hash of the packages' names and installed versions (a local part such as `+cpu` changes no docstring)."""
-    versions = [f"{package}=={metadata.version(DISTRIBUTION.get(package, package)).split('+')[0]}" for package in packages]
+    versions = [
+        f"{package}=={metadata.version(DISTRIBUTION.get(package, package)).split('+')[0]}" for package in packages
+    ]
     return hashlib.sha256("\n".join(versions).encode()).hexdigest()
 
 
@@ -59,7 +61,12 @@ def sections(text: str) -> list[tuple[str, list[str]]]:
     """
     lines, found, title, start = text.split("\n"), [], "", 0
     for i in range(len(lines) - 1):
-        if i >= start and lines[i] and not lines[i][0].isspace() and re.fullmatch(r"(-{3,}|={3,}|~{3,})\s*", lines[i + 1]):
+        if (
+            i >= start
+            and lines[i]
+            and not lines[i][0].isspace()
+            and re.fullmatch(r"(-{3,}|={3,}|~{3,})\s*", lines[i + 1])
+        ):
             found.append((title, lines[start:i]))
             title, start = lines[i].strip(), i + 2
     return [*found, (title, lines[start:])]
@@ -191,7 +198,11 @@ def prose(text: str) -> list[str]:
     """
     kept = [lines for title, lines in sections(text) if title not in SKIPPED]
     found = (plain(paragraph) for lines in kept for paragraph in _paragraphs(_without_blocks(lines)))
-    return [paragraph for paragraph in found if re.search(r"[^\W\d_]{2}", paragraph) and not re.search(r"%\(\S+\)s", paragraph)]
+    return [
+        paragraph
+        for paragraph in found
+        if re.search(r"[^\W\d_]{2}", paragraph) and not re.search(r"%\(\S+\)s", paragraph)
+    ]
 
 
 PROSE_DIRECTIVES = {"note", "warning", "tip", "important", "caution", "attention", "hint"}
@@ -201,7 +212,9 @@ UNDERLINE = re.compile(r"([=\-~^*+#\"'`_.:])\1{2,}")
 MARKUP_LINE = re.compile(r"\+[-=+]+\+|\|.*\||</?\w[^>]*>|<!--.*")  # tables, a line that is one tag
 HEADING = re.compile(r"[A-Z][A-Za-z ]{0,30}:|#+ .*")
 MARKER = re.compile(r"^(?:[-*+•]|\d+[.)])\s+")
-TERM = re.compile(r"^(?:\*{0,2}`*[A-Za-z_][\w.*]*`*(?: ?\((?:[^()]|\([^()]*\))*\))?\s*:\s+(?=\S)|:[a-z]+(?: [^:`]*)?:\s+)")
+TERM = re.compile(
+    r"^(?:\*{0,2}`*[A-Za-z_][\w.*]*`*(?: ?\((?:[^()]|\([^()]*\))*\))?\s*:\s+(?=\S)|:[a-z]+(?: [^:`]*)?:\s+)"
+)
 
 
 def _without_blocks(lines: list[str]) -> list[str]:
@@ -241,7 +254,9 @@ def _paragraphs(lines: list[str]) -> Iterator[str]:
             buffer = []
         previous = depth
         heads = text and not buffer and unmarked == text and following.strip() and _depth(following) > depth
-        if HEADING.fullmatch(text) or (heads and (" : " in text or not (TERM.match(text) or len(text) > 99 or text[-1] in ".,;!?"))):
+        if HEADING.fullmatch(text) or (
+            heads and (" : " in text or not (TERM.match(text) or len(text) > 99 or text[-1] in ".,;!?"))
+        ):
             continue  # a heading, or the term that a deeper description follows
         buffer += TERM.sub("", unmarked).split()
     if buffer:
@@ -256,7 +271,11 @@ MARKUP = [
     ("~", re.compile(r"`[~!]\.?(?:\w+\.)*(\w+(?:\(\))?)`"), r"`\1`"),  # only the last part of a dotted name
     (":", re.compile(r"(?::[A-Za-z][\w.+-]*)+:`([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # roles
     ("<", re.compile(r"`([^`<]+?)\s*<[^`>]*>`__?"), r"\1"),  # links
-    ("[", re.compile(r"\[`([^`\]]+)`\](?:\([^)]*\))?|\[([^\]\[]+)\]\((?:https?:|\.|/|#)[^)]*\)"), r"\1\2"),  # markdown links
+    (
+        "[",
+        re.compile(r"\[`([^`\]]+)`\](?:\([^)]*\))?|\[([^\]\[]+)\]\((?:https?:|\.|/|#)[^)]*\)"),
+        r"\1\2",
+    ),  # markdown links
     ("]_", re.compile(r"\s*\[[#\w*]+\]_"), ""),  # citations
     ("`", re.compile(r"``(.+?)``|`([^`]+)`_{0,2}"), r"\1\2"),
     ("*", re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*]*[^\s*])\*(?![\w*])"), r"\1\2"),

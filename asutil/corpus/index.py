@@ -47,7 +47,17 @@ class EmptyCorpus(ValueError):
 # ------------------------------------------------------------------ building
 
 
-def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0, workers=1, source="", licence="", progress=False):
+def build(
+    documents,
+    tokenizer,
+    out,
+    splitter="blingfire",
+    min_sentence_chars=0,
+    workers=1,
+    source="",
+    licence="",
+    progress=False,
+):
     """Write the index of `documents` to the folder `out`; the same bytes for any number of workers.
 
     A build that was stopped goes on at its first unfinished shard.
@@ -85,7 +95,10 @@ def build(documents, tokenizer, out, splitter="blingfire", min_sentence_chars=0,
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
         disk.write_json(parts / "corpus.json", {**settings, **counts, "sha256": sums})
-        for shard in [*parts.glob("shard-*"), *parts.glob(".shard-*")]:  # also those of an earlier try with more documents
+        for shard in [
+            *parts.glob("shard-*"),
+            *parts.glob(".shard-*"),
+        ]:  # also those of an earlier try with more documents
             shutil.rmtree(shard)
         os.sync()
         parts.rename(out)
@@ -97,7 +110,10 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
 
     Its name has a hash of the source's fingerprint, the tokenizer and the options, so that changed data is another index.
     """
-    chosen = {name: options.pop(name, None) for name in ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")}
+    chosen = {
+        name: options.pop(name, None)
+        for name in ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")
+    }
     chosen = {name: value for name, value in chosen.items() if value}
     named = {name: value for name, value in options.items() if name not in {"workers", "progress"}}
     if (Path(source) / "corpus.json").is_file():
@@ -115,7 +131,9 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
 def _as_built(index, options):
     for name, value in options.items():
         if index.info.get(name) != value:
-            raise ValueError(f"{name}: the index {index.folder.name} was built with {index.info.get(name)!r}, got {value!r}")
+            raise ValueError(
+                f"{name}: the index {index.folder.name} was built with {index.info.get(name)!r}, got {value!r}"
+            )
     return index
 
 
@@ -123,7 +141,9 @@ def _build_shards(documents, tokenizer, parts, settings, workers, progress):
     from tqdm.auto import tqdm
 
     backend = tokenizer.backend_tokenizer
-    work = partial(_shard, backend=backend.to_str(), as_text=backend.encode_special_tokens, settings=settings, parts=parts)
+    work = partial(
+        _shard, backend=backend.to_str(), as_text=backend.encode_special_tokens, settings=settings, parts=parts
+    )
     shards, waiting = [], deque()
     bar = tqdm(desc="index", unit=" documents", disable=not progress)
     with _pool(workers) as submit:
@@ -182,7 +202,9 @@ def _characters(number: int, document) -> int:
     """The size of a document. Raises: ValueError naming the document that is no text, or no text that can be written."""
     parts = [document] if isinstance(document, str) else document
     if not isinstance(parts, list | tuple):
-        raise ValueError(f"document {number}: expected text, a list of paragraphs or a list of lists of sentences, got {document!r:.80}")
+        raise ValueError(
+            f"document {number}: expected text, a list of paragraphs or a list of lists of sentences, got {document!r:.80}"
+        )
     texts = [text for part in parts for text in (part if isinstance(part, list | tuple) else [part])]
     for text in texts:
         if not isinstance(text, str):
@@ -211,7 +233,9 @@ def _shard(number, texts, backend, as_text, settings, parts) -> Path:
     for name, array in arrays.items():
         np.save(temporary / f"{name}.npy", array)
     counts = {"read": len(texts), **{name: len(arrays[name]) for name in ARRAYS}}
-    disk.write_json(temporary / "shard.json", {"identity": identity, "counts": counts, "sha256": disk.hashes(temporary)})
+    disk.write_json(
+        temporary / "shard.json", {"identity": identity, "counts": counts, "sha256": disk.hashes(temporary)}
+    )
     temporary.rename(folder)
     return folder
 
@@ -220,7 +244,9 @@ def _is_whole(shard: Path, identity: str) -> bool:
     """Whether an earlier try made this shard of the same documents, and nothing became of it since."""
     try:
         known = disk.read_json(shard / "shard.json")
-        return known["identity"] == identity and all(disk.check(shard / name, sha256) for name, sha256 in known["sha256"].items())
+        return known["identity"] == identity and all(
+            disk.check(shard / name, sha256) for name, sha256 in known["sha256"].items()
+        )
     except (OSError, ValueError) as error:
         log.warning("a finished shard is built again: %s", error)
         return False
@@ -246,7 +272,9 @@ def index(texts, backend, splitter="blingfire", min_sentence_chars=0) -> dict[st
         before, cleaned = len(paragraphs), clean(text)
         for paragraph in cleaned:
             found = split(paragraph) if isinstance(paragraph, str) else paragraph
-            found = [s for s in (" ".join(sentence.split()) for sentence in found) if s and len(s) >= min_sentence_chars]
+            found = [
+                s for s in (" ".join(sentence.split()) for sentence in found) if s and len(s) >= min_sentence_chars
+            ]
             if found:
                 sentences.extend(found)
                 paragraphs.append(len(found))
@@ -307,8 +335,14 @@ def _merge(shards, parts, source) -> dict:
     for name in ARRAYS:
         offsets = name in {"sentences", "paragraphs", "documents"}
         dtype = np.load(shards[0] / f"{name}.npy", mmap_mode="r", allow_pickle=False).dtype
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": (totals[name] + offsets,)}
-        with (parts / f"{name}.npy").open("wb") as stream:  # written, not mapped: a full disk is then an error and not a SIGBUS
+        header = {
+            "descr": np.lib.format.dtype_to_descr(dtype),
+            "fortran_order": False,
+            "shape": (totals[name] + offsets,),
+        }
+        with (parts / f"{name}.npy").open(
+            "wb"
+        ) as stream:  # written, not mapped: a full disk is then an error and not a SIGBUS
             np.lib.format.write_array_header_1_0(stream, header)
             total = 0
             np.zeros(int(offsets), dtype).tofile(stream)
@@ -364,7 +398,9 @@ class Corpus:
         arrays = joined(folder, info["shards"]) if "shards" in info else opened(folder, info["sha256"])
         for name in ("documents", "paragraphs", "sentences", "tokens"):
             if info.get(name) != (held := len(arrays[name]) - (name != "tokens")):
-                raise ValueError(f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {held:,}")
+                raise ValueError(
+                    f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {held:,}"
+                )
         return cls(folder, info, arrays)
 
     def __repr__(self):
@@ -408,4 +444,6 @@ class Corpus:
         """The text of some sentences, joined by one space: lossless for byte-level BPE, the tokenizer's normalised text otherwise."""
         numbers = np.atleast_1d(np.asarray(sentence_numbers, np.int64))
         ids = np.concatenate([self.tokens[self.sentences[n] : self.sentences[n + 1]] for n in numbers] or [[]])
-        return self.tokenizer.decode(ids.astype(np.int64).tolist(), clean_up_tokenization_spaces=False).removeprefix(" ")
+        return self.tokenizer.decode(ids.astype(np.int64).tolist(), clean_up_tokenization_spaces=False).removeprefix(
+            " "
+        )

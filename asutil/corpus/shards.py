@@ -17,16 +17,22 @@ def opened(folder: Path, sums: dict, verified=VERIFIED_BYTES) -> dict[str, np.nd
     Raises: ValueError naming a damaged file, or an index of an earlier format.
     """
     if "document_hashes" not in sums:
-        raise ValueError(f"{folder} was built before documents had hashes, which say what is held out: delete it and build it again")
+        raise ValueError(
+            f"{folder} was built before documents had hashes, which say what is held out: delete it and build it again"
+        )
     found = {}
     for name in ARRAYS:
         path = folder / f"{name}.npy"
         if path.is_file() and path.stat().st_size <= verified and hub.sha256(path) != sums[name]:
-            raise ValueError(f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {str(sums[name])[:16]}")
+            raise ValueError(
+                f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {str(sums[name])[:16]}"
+            )
         try:
             found[name] = np.load(path, mmap_mode="r", allow_pickle=False)
         except Exception as error:  # numpy hands on whatever reading a damaged header ends in
-            raise ValueError(f"{path} is damaged, cut short or a pickle, which is refused: build the index again ({error})") from error
+            raise ValueError(
+                f"{path} is damaged, cut short or a pickle, which is refused: build the index again ({error})"
+            ) from error
     return found
 
 

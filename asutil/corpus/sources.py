@@ -52,7 +52,9 @@ def _several(source) -> list[str]:
 
 def shown(source) -> str:
     """A source without any place on this machine: `own:documents.jsonl` for a path, everything else as it is."""
-    return ",".join(part if part == "pydocs" or is_hub_id(part) else f"own:{Path(part).name}" for part in _several(source))
+    return ",".join(
+        part if part == "pydocs" or is_hub_id(part) else f"own:{Path(part).name}" for part in _several(source)
+    )
 
 
 def _source(source, split, text_column, separator, exclude_titles):
@@ -90,11 +92,17 @@ def is_hub_id(source: str) -> bool:
 def _files(path: Path) -> list[Path]:
     if path.is_dir():
         # A link that leads nowhere is taken too, and is an error when it is opened: its documents would be missed by nobody.
-        return sorted(p for p in path.rglob("*") if p.suffix in SUFFIXES and (p.is_file() or (p.is_symlink() and not p.exists())))
+        return sorted(
+            p for p in path.rglob("*") if p.suffix in SUFFIXES and (p.is_file() or (p.is_symlink() and not p.exists()))
+        )
     if not path.is_file():
-        raise FileNotFoundError(f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)")
+        raise FileNotFoundError(
+            f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)"
+        )
     if path.suffix not in SUFFIXES:
-        raise ValueError(f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.why_not(path)}")
+        raise ValueError(
+            f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.why_not(path)}"
+        )
     return [path]
 
 
@@ -121,9 +129,13 @@ def _texts(rows, column, separator, exclude_titles):
     for place, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
-            raise ValueError(f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})")
+            raise ValueError(
+                f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})"
+            )
         if bad := UNWRITABLE.search(text):
-            raise ValueError(f"{place}: {'NUL byte' if bad[0] == chr(0) else 'half a character'} at character {bad.start()} of {column!r}")
+            raise ValueError(
+                f"{place}: {'NUL byte' if bad[0] == chr(0) else 'half a character'} at character {bad.start()} of {column!r}"
+            )
         title = row.get("title")
         if not isinstance(title, str) or title not in exclude_titles:
             yield text if separator == "\n\n" else text.split(separator)

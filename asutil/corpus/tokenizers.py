@@ -36,11 +36,18 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
     _read_as_text(tokenizer)
     first, second = "Is it one?", "(The 2nd) isn't."
     try:
-        apart, joined = (tokenizer(texts, add_special_tokens=False)["input_ids"] for texts in ([first, second], [f"{first} {second}"]))
+        apart, joined = (
+            tokenizer(texts, add_special_tokens=False)["input_ids"]
+            for texts in ([first, second], [f"{first} {second}"])
+        )
     except Exception as error:  # a value of tokenizer_config.json that is looked at when it is used
-        raise ValueError(f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}") from error
+        raise ValueError(
+            f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
     if apart[0] + apart[1] != joined[0]:
-        raise ValueError(f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined[0]}, {apart}")
+        raise ValueError(
+            f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined[0]}, {apart}"
+        )
     if tokenizer.pad_token_id is None:
         raise ValueError(f"{name}: this tokenizer has no pad_token, which shorter texts of a batch are filled up with")
     return tokenizer
@@ -60,11 +67,24 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
     backend.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     if vocab_size < len(special) + len(alphabet):
-        raise ValueError(f"vocab_size is at least {len(special) + len(alphabet)} (special tokens and bytes), got {vocab_size}")
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, special_tokens=special, initial_alphabet=alphabet, show_progress=False)
+        raise ValueError(
+            f"vocab_size is at least {len(special) + len(alphabet)} (special tokens and bytes), got {vocab_size}"
+        )
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
+    )
     backend.train_from_iterator(documents, trainer)
-    backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=True)
-    names = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "cls_token": "<s>", "sep_token": "</s>"}
+    backend.post_processor = processors.RobertaProcessing(
+        ("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=True
+    )
+    names = {
+        "bos_token": "<s>",
+        "pad_token": "<pad>",
+        "eos_token": "</s>",
+        "unk_token": "<unk>",
+        "cls_token": "<s>",
+        "sep_token": "</s>",
+    }
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
         **names,
@@ -75,7 +95,9 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
     return _read_as_text(tokenizer)
 
 
-def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: Iterable[str] = (), **form) -> PreTrainedTokenizerFast:
+def tokenizer_for(
+    model: str | Path, source: str, folder: str | Path, scratch: Iterable[str] = (), **form
+) -> PreTrainedTokenizerFast:
     """The tokenizer of a model; for those from scratch a BPE of 8,192 trained on the first documents of `source`, kept under `folder`.
 
     Args:
@@ -91,7 +113,9 @@ def tokenizer_for(model: str | Path, source: str, folder: str | Path, scratch: I
     kept.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together train it once
         if not kept.is_dir():
-            texts = (cleaning.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form))
+            texts = (
+                cleaning.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form)
+            )
             trained = train_tokenizer(itertools.chain.from_iterable(texts), vocab_size=8192)
             with disk.whole_folder(kept) as part:
                 trained.save_pretrained(part)

@@ -53,7 +53,9 @@ def _whole(backend, texts):
 
 def _by_words(backend, texts):
     split = (text.split(" ") for text in texts)
-    parts = [[text] if "" in words else words for text, words in zip(texts, split)]  # "": spaces that are not between two words
+    parts = [
+        [text] if "" in words else words for text, words in zip(texts, split)
+    ]  # "": spaces that are not between two words
     row_of = {}
     rows = np.array([row_of.setdefault(word, len(row_of)) for words in parts for word in words], np.int64)
     words = list(row_of)

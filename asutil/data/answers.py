@@ -32,13 +32,23 @@ HUB = {
         "lucadiliello/trecqa",
         {
             "clean": {"train": ("train", "all"), "dev": ("dev_clean", "mixed"), "test": ("test_clean", "mixed")},
-            "asbert": {"train": ("train_manual", "positive"), "dev": ("dev_clean", "positive"), "test": ("test_clean", "positive")},
+            "asbert": {
+                "train": ("train_manual", "positive"),
+                "dev": ("dev_clean", "positive"),
+                "test": ("test_clean", "positive"),
+            },
         },
     ),
     "asnq": ("lucadiliello/asnq", {"clean": {side: (side, "all") for side in SIDES}}),
-    "newsas2": ("lucadiliello/news_as2", {"clean": {"train": ("train", "all"), "dev": ("dev", "mixed"), "test": ("test", "mixed")}}),
+    "newsas2": (
+        "lucadiliello/news_as2",
+        {"clean": {"train": ("train", "all"), "dev": ("dev", "mixed"), "test": ("test", "mixed")}},
+    ),
 }
-STREAMED = {"asnq": True, "newsas2": False}  # too large for memory; whether rows of one key are a question, or rows of one text
+STREAMED = {
+    "asnq": True,
+    "newsas2": False,
+}  # too large for memory; whether rows of one key are a question, or rows of one text
 # (questions, candidates): sentence_objectives, table 4; contextual_as2, table 2; asbert, table 2, recounted without losing rows to quotes
 # (data_cards/wikiqa.md). Those of streamed sets are of all rows.
 COUNTS = {
@@ -55,7 +65,10 @@ COUNTS = {
 }
 # contextual_as2, appendix A.2, in per cent of "sentences per query"; as released likelier a question (data_cards/newsas2.md)
 POSITIVES = {"newsas2": {"train": 1.69, "dev": 1.66, "test": 1.68}}
-TRIPLETS = {("wikiqa", "asbert"): 8_995, ("trecqa", "asbert"): 83_923}  # (data set, protocol) -> triplets of its whole training side
+TRIPLETS = {
+    ("wikiqa", "asbert"): 8_995,
+    ("trecqa", "asbert"): 83_923,
+}  # (data set, protocol) -> triplets of its whole training side
 UNORDERED = {
     "trecqa": "a question's candidates come from many documents and the right ones stand first: the rows around one would tell its label"
 }
@@ -87,7 +100,9 @@ class Split(Sequence):
     """
 
     name: str
-    table: pa.Table | tables.Parquet  # question, answer, label, optional document_title; the rows of a question stand together
+    table: (
+        pa.Table | tables.Parquet
+    )  # question, answer, label, optional document_title; the rows of a question stand together
     ids: np.ndarray  # of the questions, as the next two: question i has the rows starts[i] to stops[i]
     starts: np.ndarray
     stops: np.ndarray
@@ -104,12 +119,16 @@ class Split(Sequence):
         start, stop = int(self.starts[index]), int(self.stops[index])
         rows = self.table.slice(start, stop - start)
         texts, labels = rows["answer"].to_pylist(), rows["label"].to_pylist()
-        titles = rows["document_title"].to_pylist() if "document_title" in rows.column_names else [self.name] * len(texts)
+        titles = (
+            rows["document_title"].to_pylist() if "document_title" in rows.column_names else [self.name] * len(texts)
+        )
         near = [self.ordered and one is not None and one == other for one, other in pairwise(titles)]
         before = [None, *(text if same else None for text, same in zip(texts, near))]
         after = [*(text if same else None for text, same in zip(texts[1:], near)), None]
         ids = [f"{self.ids[index]}-{i}" for i in range(len(texts))]
-        return Question(self.ids[index], rows["question"][0].as_py(), tuple(map(Candidate, ids, texts, labels, before, after)))
+        return Question(
+            self.ids[index], rows["question"][0].as_py(), tuple(map(Candidate, ids, texts, labels, before, after))
+        )
 
     def rows(self) -> np.ndarray:
         """The table's row of every candidate, question after question."""
@@ -123,7 +142,13 @@ class Split(Sequence):
         ids = np.repeat(self.ids, sizes)
         labels = self.table["label"].to_numpy()[rows].astype(np.int8)
         candidates = [f"{question}-{number}" for question, number in zip(ids, numbers)]
-        return pd.DataFrame({"question_id": pd.Series(ids, dtype=str), "candidate_id": pd.Series(candidates, dtype=str), "label": labels})
+        return pd.DataFrame(
+            {
+                "question_id": pd.Series(ids, dtype=str),
+                "candidate_id": pd.Series(candidates, dtype=str),
+                "label": labels,
+            }
+        )
 
     def positives(self) -> np.ndarray:
         """The number of positive candidates of each question."""
@@ -145,7 +170,9 @@ class Split(Sequence):
         return replace(kept, report={"read": self.report["read"], "kept": kept._count(), "dropped": dropped})
 
 
-def load_answers(name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False) -> dict[str, Split]:
+def load_answers(
+    name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False
+) -> dict[str, Split]:
     """The sides of an answer sentence selection data set under a protocol.
 
     Args:
@@ -173,7 +200,9 @@ def load_answers(name, protocol="clean", train_questions="all", limit: int | Non
         raise ValueError(
             f"{name}, {unordered[0]}: no sentences before and after a candidate are known, so that only pairs of question and candidate "
             "can be made; "
-            + UNORDERED.get(name, "a file needs a column document_title, and the rows of a question in the document's order")
+            + UNORDERED.get(
+                name, "a file needs a column document_title, and the rows of a question in the document's order"
+            )
         )
     if train_questions == "with_positive":
         splits["train"] = _rule(splits["train"], "positive")
@@ -181,7 +210,9 @@ def load_answers(name, protocol="clean", train_questions="all", limit: int | Non
         splits = {side: _limited(split, limit) for side, split in splits.items()}
     for side, split in splits.items():
         if len(split) == 0:
-            raise ValueError(f"{name}, {side}: no question is left, of {split.report['read']}: {split.report['dropped']}")
+            raise ValueError(
+                f"{name}, {side}: no question is left, of {split.report['read']}: {split.report['dropped']}"
+            )
     return splits
 
 
@@ -233,7 +264,9 @@ def _check_positives(split: Split, printed: float, where: str) -> None:
     positives = int(split.positives().sum())
     came = [100 * positives / split.report["kept"]["candidates"], positives / len(split)]
     if all(abs(value - printed) > 0.01 for value in came):
-        raise ValueError(f"{where}: expected {printed} positives in 100 candidates or a question, got {came[0]:.2f} and {came[1]:.2f}")
+        raise ValueError(
+            f"{where}: expected {printed} positives in 100 candidates or a question, got {came[0]:.2f} and {came[1]:.2f}"
+        )
 
 
 def _users(path: Path, protocol: str) -> dict[str, Split]:
@@ -242,7 +275,9 @@ def _users(path: Path, protocol: str) -> dict[str, Split]:
     else:
         whole = _users_file(path, "all")
         if len(whole) < 3:
-            raise ValueError(f"{path}: expected at least 3 questions to share out as train, dev and test, got {len(whole)}")
+            raise ValueError(
+                f"{path}: expected at least 3 questions to share out as train, dev and test, got {len(whole)}"
+            )
         order, few = np.argsort([_hash("side", id) for id in whole.ids]), max(1, len(whole) // 10)
         sides = {"test": order[:few], "dev": order[few : 2 * few], "train": order[2 * few :]}
         splits = {side: replace(whole._take(np.sort(sides[side])), name=side) for side in SIDES}
@@ -274,7 +309,10 @@ def _pydocs() -> dict[str, Split]:
         column["answer"] += asked.sentences
         column["label"] += [int(i in asked.positive) for i in range(len(asked.sentences))]
     checked = {side: tables.checked(pa.table(column), "pydocs", 1) for side, column in columns.items()}
-    return {side: _rule(_grouped(side, table, "pydocs", "pydocs", 1, ordered=True), "mixed") for side, table in checked.items()}
+    return {
+        side: _rule(_grouped(side, table, "pydocs", "pydocs", 1, ordered=True), "mixed")
+        for side, table in checked.items()
+    }
 
 
 # ----------------------------------------------------------------------------------------------------- grouping and rules
@@ -330,14 +368,20 @@ def _hash(purpose: str, text: str) -> int:
 def _one_of(what: str, value, known) -> None:
     if value not in known:
         near = difflib.get_close_matches(str(value), known, n=1)
-        raise ValueError(f"unknown {what} {value!r}" + (f", did you mean {near[0]!r}?" if near else "") + f" Known: {', '.join(known)}")
+        raise ValueError(
+            f"unknown {what} {value!r}"
+            + (f", did you mean {near[0]!r}?" if near else "")
+            + f" Known: {', '.join(known)}"
+        )
 
 
 def _path(name) -> Path:
     path = files.expanded(name)
     if not path.exists():
         if isinstance(name, Path) or len(path.parts) > 1 or path.suffix in tables.SUFFIXES:
-            raise FileNotFoundError(f"{path} does not exist: expected a folder, or a file that ends in {', '.join(tables.SUFFIXES)}")
+            raise FileNotFoundError(
+                f"{path} does not exist: expected a folder, or a file that ends in {', '.join(tables.SUFFIXES)}"
+            )
         _one_of("data set (and no such file or folder)", str(name), NAMES)
     return path
 
@@ -347,7 +391,9 @@ def _side_file(folder: Path, side: str) -> Path:
     found = [path for path in expected if path.is_file()]
     if not found:
         held = ", ".join(sorted(path.name for path in folder.iterdir())[:10]) or "nothing"
-        raise FileNotFoundError(f"{folder}: expected one of {', '.join(path.name for path in expected)}; it holds {held}")
+        raise FileNotFoundError(
+            f"{folder}: expected one of {', '.join(path.name for path in expected)}; it holds {held}"
+        )
     if len(found) > 1:
         raise ValueError(f"{folder}: expected one file for {side}, got {', '.join(path.name for path in found)}")
     return found[0]
@@ -370,7 +416,9 @@ def baseline_scores(split: Split, baseline: str, seed: int = 0) -> pd.DataFrame:
         scores = np.random.default_rng(seed).random(len(frame))
     elif baseline == "document_order":
         if not split.ordered:
-            raise ValueError(f"{split.name}: the rows of a question are not in document order, so the order says nothing")
+            raise ValueError(
+                f"{split.name}: the rows of a question are not in document order, so the order says nothing"
+            )
         scores = -(split.rows() - np.repeat(split.starts, sizes))
     else:
         scores = _bm25(split)
@@ -381,14 +429,20 @@ def _bm25(split: Split) -> np.ndarray:
     import bm25s
 
     def words(text):
-        return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]  # half a million candidates share their words
+        return [
+            sys.intern(word) for word in re.findall(r"\w+", text.lower())
+        ]  # half a million candidates share their words
 
     sizes, scores, index = split.stops - split.starts, [], bm25s.BM25(k1=1.5, b=0.75)
     candidates = [words(text) for text in split.table["answer"].take(pa.array(split.rows())).to_pylist()]
     if not any(candidates):  # nor an index without words
         return np.zeros(len(candidates))
     index.index(candidates, show_progress=False)
-    for question, size, end in zip(split.table["question"].take(pa.array(split.starts)).to_pylist(), sizes, np.cumsum(sizes)):
-        known = [word for word in words(question) if word in index.vocab_dict]  # bm25s refuses a query of unknown words alone
+    for question, size, end in zip(
+        split.table["question"].take(pa.array(split.starts)).to_pylist(), sizes, np.cumsum(sizes)
+    ):
+        known = [
+            word for word in words(question) if word in index.vocab_dict
+        ]  # bm25s refuses a query of unknown words alone
         scores.append(index.get_scores(known)[end - size : end] if known else np.zeros(size))
     return np.concatenate(scores)

@@ -57,7 +57,10 @@ class Claims(list):
 
     def limited(self, limit: int) -> "Claims":
         """At most that many claims, chosen by a hash of their ids, in the order they had."""
-        ids = [(hashlib.blake2b(claim.id.encode(), digest_size=8, key=b"limit").digest(), i) for i, claim in enumerate(self)]
+        ids = [
+            (hashlib.blake2b(claim.id.encode(), digest_size=8, key=b"limit").digest(), i)
+            for i, claim in enumerate(self)
+        ]
         chosen = {i for _, i in heapq.nsmallest(limit, ids)}
         beyond = [claim for i, claim in enumerate(self) if i not in chosen]
         dropped = self.report["dropped"] | ({"beyond the limit": _count(beyond)} if beyond else {})
@@ -86,7 +89,10 @@ def load_claims(name, limit: int | None = None) -> dict[str, Claims]:
         sides = {side: Claims(_pydocs_claim(*row) for row in made) for side, made in pydocs_claims.rows(MOST).items()}
     else:
         paths = _paths(name)
-        sides = {side: _read(path, blind=(name, side) == ("fever", "test")) if path else Claims() for side, path in paths.items()}
+        sides = {
+            side: _read(path, blind=(name, side) == ("fever", "test")) if path else Claims()
+            for side, path in paths.items()
+        }
         for side, expected in COUNTS.get(name, {}).items():
             _check_counts(sides[side].report, expected, f"{name}, {side} ({paths[side].name})")
     return {side: claims.limited(limit) if limit else claims for side, claims in sides.items()}
@@ -121,7 +127,9 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
     lines = []
     for claim, predicted in zip(claims, predictions):
         if not re.fullmatch(r"\d+", claim.id) or predicted not in range(len(LABELS)):
-            raise ValueError(f"claim {claim.id!r}: expected a whole number as id and a class of 0, 1, 2; got class {predicted!r}")
+            raise ValueError(
+                f"claim {claim.id!r}: expected a whole number as id and a class of 0, 1, 2; got class {predicted!r}"
+            )
         evidence = [[piece.title, piece.sentence] for piece in claim.evidence[:MOST]]
         line = {"id": int(claim.id), "predicted_label": LABELS[int(predicted)], "predicted_evidence": evidence}
         lines.append(json.dumps(line, ensure_ascii=False) + "\n")
@@ -136,19 +144,26 @@ def _paths(name) -> dict[str, Path | None]:
     if name in COUNTS:
         folder, needed = hub.mirror(f"local/{name}"), COUNTS[name]
         if folder is None:
-            raise FileNotFoundError(f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {EXPECTED[name]}")
+            raise FileNotFoundError(
+                f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {EXPECTED[name]}"
+            )
     else:
         folder, needed = files.expanded(name), ("train", "dev")
         if not folder.is_dir():
             known = ", ".join(NAMES)
-            raise FileNotFoundError(f"{name}: expected one of {known} or a folder with claims{spelling.nearest(name, NAMES)}")
+            raise FileNotFoundError(
+                f"{name}: expected one of {known} or a folder with claims{spelling.nearest(name, NAMES)}"
+            )
     paths = {}
     for side in SIDES:
         found = [path for form in FILES if (path := folder / form.format(side)).is_file()]
         if len(found) > 1:
             raise ValueError(f"{folder}: expected one file for {side}, got {', '.join(path.name for path in found)}")
         if not found and side in needed:
-            forms, held = ", ".join(form.format(side) for form in FILES), sorted(path.name for path in folder.iterdir())[:10]
+            forms, held = (
+                ", ".join(form.format(side) for form in FILES),
+                sorted(path.name for path in folder.iterdir())[:10],
+            )
             raise FileNotFoundError(
                 f"{folder}: expected one of {forms}; it holds {', '.join(held) or 'nothing'}"
                 + (f". Expected for {name}: {EXPECTED[name]}" if name in EXPECTED else "")
@@ -176,20 +191,26 @@ def _read(path: Path, blind: bool) -> Claims:
         if found and (found[0].label is None) != (claim.label is None):
             came, first = ("none", "one") if claim.label is None else (repr(row["label"]), "none")
             where = places[found[0].id]
-            raise ValueError(f"{place}: expected a label in every row of a file or in none, got {came}, and {where} has {first}")
+            raise ValueError(
+                f"{place}: expected a label in every row of a file or in none, got {came}, and {where} has {first}"
+            )
         places[claim.id] = place
         found.append(claim)
         beyond += len(row["evidence"]) - len(claim.evidence)
     if not found:
         raise ValueError(f"{path.name} is empty: expected at least one claim")
     if found[0].label is None and not path.stem.endswith("test"):
-        raise ValueError(f"{places[found[0].id]}: expected a label of {', '.join(LABELS)}, got none; only a test set may be without")
+        raise ValueError(
+            f"{places[found[0].id]}: expected a label of {', '.join(LABELS)}, got none; only a test set may be without"
+        )
     return Claims(found, {f"evidence beyond the first {MOST}": {"claims": 0, "evidence": beyond}} if beyond else {})
 
 
 def _claim(row: dict, place: str, blind: bool) -> Claim:
     if missing := [name for name in ("id", "claim", "evidence") if name not in row]:
-        raise ValueError(f"{place}: expected id, claim, label and evidence, lacks {', '.join(missing)}; got {', '.join(row) or 'nothing'}")
+        raise ValueError(
+            f"{place}: expected id, claim, label and evidence, lacks {', '.join(missing)}; got {', '.join(row) or 'nothing'}"
+        )
     id, text, label, evidence = row["id"], row["claim"], None if blind else row.get("label"), row["evidence"]
     if isinstance(id, bool) or not isinstance(id, int | str) or not str(id).strip():
         raise ValueError(f"{place}: expected an id, a number or text, got {id!r}")
@@ -206,10 +227,16 @@ def _claim(row: dict, place: str, blind: bool) -> Claim:
 
 def _evidence(piece, place: str) -> Evidence:
     wanted = ((str,), (int,), (str,), (int, float))
-    sound = isinstance(piece, list) and len(piece) in (3, 4) and all(type(value) in types for value, types in zip(piece, wanted))
+    sound = (
+        isinstance(piece, list)
+        and len(piece) in (3, 4)
+        and all(type(value) in types for value, types in zip(piece, wanted))
+    )
     text = ". ".join(filter(None, map(readable, (piece[0].replace("_", " "), piece[2])))) if sound else ""
     if not text:
-        raise ValueError(f"{place}: expected [title, sentence number, sentence] and maybe a score, with some text, got {str(piece)[:80]}")
+        raise ValueError(
+            f"{place}: expected [title, sentence number, sentence] and maybe a score, with some text, got {str(piece)[:80]}"
+        )
     _sound(text + piece[0], place)
     return Evidence(piece[0], piece[1], text)
 

@@ -34,12 +34,15 @@ def check(split, where) -> Order:
     wrong = {
         f"only {found.shared:,} neighbours stand under two questions, {ENOUGH} are needed": found.shared < ENOUGH,
         f"of {found.shared:,} neighbours under two questions {found.same:.0%} keep their order": found.same < SAME,
-        f"the right candidates stand first in {found.positives_first:.0%} of the questions": found.positives_first > 0.8,
+        f"the right candidates stand first in {found.positives_first:.0%} of the questions": found.positives_first
+        > 0.8,
         f"{found.sorted:.0%} of the questions have their candidates in alphabetical order": found.sorted > 0.5,
     }
     if any(wrong.values()):
         reasons = "; ".join(reason for reason, bad in wrong.items() if bad)
-        raise ValueError(f"{where}: expected rows in the order of their documents, which gives candidates a context; {reasons}")
+        raise ValueError(
+            f"{where}: expected rows in the order of their documents, which gives candidates a context; {reasons}"
+        )
     return found
 
 
@@ -66,7 +69,12 @@ def measure(split) -> Order:
     first = first[split.starts + positives] - first[split.starts] == positives
     long = np.flatnonzero(sizes > 3)
     texts = [[c.text for c in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
-    return Order(int(shared.sum()), _share(same[shared]), _share(first[mixed]), _share(np.array([t == sorted(t) for t in texts], bool)))
+    return Order(
+        int(shared.sum()),
+        _share(same[shared]),
+        _share(first[mixed]),
+        _share(np.array([t == sorted(t) for t in texts], bool)),
+    )
 
 
 def _hashes(table) -> np.ndarray:

@@ -21,19 +21,29 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name}: expected a JSON list of questions, not JSON ({error})") from None
     if not isinstance(questions, list) or not questions:
-        raise ValueError(f"{path.name}: expected a JSON list of questions, got {type(questions).__name__} of {len(questions or ())}")
+        raise ValueError(
+            f"{path.name}: expected a JSON list of questions, got {type(questions).__name__} of {len(questions or ())}"
+        )
     for number, question in enumerate(questions, 1):
         place = f"{path.name}, question {number}"
         try:
-            context, facts = ([(first, second) for first, second in question[name]] for name in ("context", "supporting_facts"))
+            context, facts = (
+                [(first, second) for first, second in question[name]] for name in ("context", "supporting_facts")
+            )
             yield (
                 place,
                 {
                     "id": question["_id"],
                     "question": question["question"],
                     "answer": question["answer"],
-                    "context": {"title": [title for title, _ in context], "sentences": [sentences for _, sentences in context]},
-                    "supporting_facts": {"title": [title for title, _ in facts], "sent_id": [sentence for _, sentence in facts]},
+                    "context": {
+                        "title": [title for title, _ in context],
+                        "sentences": [sentences for _, sentences in context],
+                    },
+                    "supporting_facts": {
+                        "title": [title for title, _ in facts],
+                        "sent_id": [sentence for _, sentence in facts],
+                    },
                 },
             )
         except (KeyError, TypeError, ValueError) as error:
@@ -60,10 +70,20 @@ def row(place: str, row: dict) -> tuple[str, dict, Counter]:
             new = [pair for pair in found if pair not in evidence]
             evidence += new
             if not new:
-                lost["named twice" if found else "beyond the end of its paragraph" if numbers[title] else "in no paragraph"] += 1
+                lost[
+                    "named twice"
+                    if found
+                    else "beyond the end of its paragraph"
+                    if numbers[title]
+                    else "in no paragraph"
+                ] += 1
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{place}: expected {FORM}, got {type(error).__name__}: {error}") from None
     answer = row["answer"]
     made = {"answer": answer, "kind": answer if answer in ("yes", "no") else "span", "evidence": evidence}
-    id = row["id"] if row["id"] is not None else UNNAMED + hashlib.blake2b(str(row["question"]).encode(), digest_size=8).hexdigest()
+    id = (
+        row["id"]
+        if row["id"] is not None
+        else UNNAMED + hashlib.blake2b(str(row["question"]).encode(), digest_size=8).hexdigest()
+    )
     return place, {"id": id, "question": row["question"], "passages": passages, **made}, lost

@@ -28,7 +28,10 @@ KINDS = {
 }
 ANY = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
 HUB = {"hotpotqa": "hotpotqa/hotpot_qa", "qasper": "allenai/qasper"}
-STEMS = {"hotpotqa": {"train": "train", "dev": "validation"}, "qasper": {"train": "train", "dev": "validation", "test": "test"}}
+STEMS = {
+    "hotpotqa": {"train": "train", "dev": "validation"},
+    "qasper": {"train": "train", "dev": "validation", "test": "test"},
+}
 # QASPER's repository is a loading script, which nothing here runs: the hub keeps its parquet files on a branch.
 OPTIONS = {"hotpotqa": {"name": "distractor"}, "qasper": {"revision": "refs/convert/parquet"}}
 # The files of each release, of the sides that have labels.
@@ -81,7 +84,10 @@ class LongQuestions(list):
 
     def limited(self, limit: int) -> "LongQuestions":
         """At most that many questions, chosen by a hash of their ids, in the order they had."""
-        ids = [(hashlib.blake2b(question.id.encode(), digest_size=8, key=b"limit").digest(), i) for i, question in enumerate(self)]
+        ids = [
+            (hashlib.blake2b(question.id.encode(), digest_size=8, key=b"limit").digest(), i)
+            for i, question in enumerate(self)
+        ]
         chosen = {i for _, i in heapq.nsmallest(limit, ids)}
         beyond = [question for i, question in enumerate(self) if i not in chosen]
         dropped = self.report["dropped"] | ({"beyond the limit": _count(beyond)} if beyond else {})
@@ -93,11 +99,16 @@ def an_answer_each(questions: Iterable[LongQuestion]) -> list[LongQuestion]:
 
     Paper: evidence_contrast, section 4.1, which replicates them.
     """
-    return [replace(question, answers=(answer,)) for question in questions for answer in dict.fromkeys(question.answers)]
+    return [
+        replace(question, answers=(answer,)) for question in questions for answer in dict.fromkeys(question.answers)
+    ]
 
 
 def _count(questions) -> dict:
-    return {"questions": len(questions), "evidence": sum(len(answer.evidence) for question in questions for answer in question.answers)}
+    return {
+        "questions": len(questions),
+        "evidence": sum(len(answer.evidence) for question in questions for answer in question.answers),
+    }
 
 
 def load_evidence(name, limit: int | None = None) -> dict[str, LongQuestions]:
@@ -118,7 +129,10 @@ def load_evidence(name, limit: int | None = None) -> dict[str, LongQuestions]:
         made = pydocs_evidence.rows()
         sides = {side: _built((row["id"], row, {}) for row in made[side]) for side in SIDES}
     elif name in HUB:
-        sides = {side: _from_hub(name, side) if side in STEMS[name] else LongQuestions(note=f"no labelled {side} set") for side in SIDES}
+        sides = {
+            side: _from_hub(name, side) if side in STEMS[name] else LongQuestions(note=f"no labelled {side} set")
+            for side in SIDES
+        }
     else:
         sides = _folder(name)
     return {side: questions.limited(limit) if limit else questions for side, questions in sides.items()}
@@ -139,7 +153,9 @@ def types_of(kinds: Sequence[str], sides: dict[str, LongQuestions], fewest: int 
         fewest: answers of its kind in train and in dev that make a kind a type of its own; None: each is one.
     Deviation: D-95.
     """
-    counts = [Counter(answer.kind for question in sides[side] for answer in question.answers) for side in ("train", "dev")]
+    counts = [
+        Counter(answer.kind for question in sides[side] for answer in question.answers) for side in ("train", "dev")
+    ]
     seen = {kind: min(count[kind] for count in counts) for kind in kinds}
     largest = max(kinds, key=seen.__getitem__)
     own = [kind for kind in kinds if kind == largest or seen[kind] >= (fewest or 0)]
@@ -187,7 +203,9 @@ def _parquet(found, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
     for where, table in found:
         if missing := [column for column in columns if column not in table.column_names]:
             came = ", ".join(table.column_names)
-            raise ValueError(f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(missing)}; got {came}")
+            raise ValueError(
+                f"{where}: expected the columns {', '.join(columns)}, lacks {', '.join(missing)}; got {came}"
+            )
         batches = table.select(list(columns)).to_batches(max_chunksize=256)
         rows = tqdm(files.rows(batches, Path(where)), desc=f"reading {where}", total=len(table), delay=5, leave=False)
         yield from ((f"{where}, row {number}", row) for number, (_, row) in enumerate(rows, 1))
@@ -219,7 +237,9 @@ def _papers(side: str, papers, where: str, whole: bool) -> LongQuestions:
 
 
 def _counted(questions: LongQuestions, expected: dict, came: dict, where: str, whole: bool) -> LongQuestions:
-    published, got = (" and ".join(f"{number:,} {what}" for what, number in counts.items()) for counts in (expected, came))
+    published, got = (
+        " and ".join(f"{number:,} {what}" for what, number in counts.items()) for counts in (expected, came)
+    )
     if whole and came != expected:
         raise ValueError(f"{where}: expected {published}, got {got}")
     unnamed = sum(question.id.startswith(hotpotqa.UNNAMED) for question in questions)
@@ -244,7 +264,9 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
     folder = files.expanded(name)
     if not folder.is_dir():
         known = ", ".join(KINDS)
-        raise FileNotFoundError(f"{name}: expected one of {known} or a folder with questions{spelling.nearest(name, tuple(KINDS))}")
+        raise FileNotFoundError(
+            f"{name}: expected one of {known} or a folder with questions{spelling.nearest(name, tuple(KINDS))}"
+        )
     own = {side: path for side in SIDES if (path := folder / f"{side}.jsonl").is_file()}
     released, paths = next(((one, paths) for one in RELEASES if (paths := _release(folder, one))), (None, own))
     if missing := [side for side in ("train", "dev") if side not in paths]:
@@ -273,10 +295,16 @@ def _folder(name) -> dict[str, LongQuestions]:
 def _check_own(question: LongQuestion, place: str, first: dict) -> None:
     """A span is a span of the context, and question types are HotpotQA's or QASPER's, not both."""
     for answer in question.answers:
-        if answer.kind == "span" and not any(answer.text in " ".join([one.title, *one.sentences]) for one in question.passages):
-            raise ValueError(f"{place}: expected a span that stands in the context as it is written, got {answer.text[:80]!r}")
+        if answer.kind == "span" and not any(
+            answer.text in " ".join([one.title, *one.sentences]) for one in question.passages
+        ):
+            raise ValueError(
+                f"{place}: expected a span that stands in the context as it is written, got {answer.text[:80]!r}"
+            )
     if "span" in (kinds := {answer.kind for answer in question.answers}) and len(question.answers) > 1:
-        raise ValueError(f"{place}: expected one answer beside a span, got {len(question.answers)}: several are for {_listed('qasper')}")
+        raise ValueError(
+            f"{place}: expected one answer beside a span, got {len(question.answers)}: several are for {_listed('qasper')}"
+        )
     if form := _form(question):
         first.setdefault(form, place)
         if len(first) > 1:
@@ -304,7 +332,9 @@ def _built(rows: Iterable[tuple[str, dict, dict]]) -> LongQuestions:
         places[question.id] = place
         found.append(question)
         lost.update(missed)
-    return LongQuestions(found, {f"evidence {reason}": {"questions": 0, "evidence": number} for reason, number in sorted(lost.items())})
+    return LongQuestions(
+        found, {f"evidence {reason}": {"questions": 0, "evidence": number} for reason, number in sorted(lost.items())}
+    )
 
 
 def _question(row: dict, place: str) -> LongQuestion:
@@ -335,13 +365,19 @@ def _question(row: dict, place: str) -> LongQuestion:
 def _passage(passage, place: str) -> Passage:
     """A sentence may be blank: evidence counts it."""
     title, sentences = (passage.get("title"), passage.get("sentences")) if isinstance(passage, dict) else (None, None)
-    if not isinstance(title, str) or not isinstance(sentences, list) or not all(isinstance(text, str) for text in sentences):
+    if (
+        not isinstance(title, str)
+        or not isinstance(sentences, list)
+        or not all(isinstance(text, str) for text in sentences)
+    ):
         raise ValueError(f"{place}: expected a title and a list of sentences, all text, got {str(passage)[:80]}")
     return Passage(qasper.plain(title), tuple(map(qasper.plain, sentences)))
 
 
 def _answer(answer, context: tuple[Passage, ...], place: str) -> Answer:
-    if not isinstance(answer, dict) or (missing := [name for name in ("answer", "kind", "evidence") if name not in answer]):
+    if not isinstance(answer, dict) or (
+        missing := [name for name in ("answer", "kind", "evidence") if name not in answer]
+    ):
         lacks = f"lacks {', '.join(missing)}" if isinstance(answer, dict) else f"got {str(answer)[:80]}"
         raise ValueError(f"{place}: expected answer, kind and evidence, {lacks}")
     text, kind, evidence = answer["answer"], answer["kind"], answer["evidence"]

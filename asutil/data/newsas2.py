@@ -61,7 +61,9 @@ def stories(source: str | Path) -> Iterator[dict]:
         if not isinstance(found, list):
             raise TypeError(f"'data' is a list of stories, got {type(found).__name__}")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"{source}: expected NewsQA's combined JSON, an object with 'data', {type(error).__name__}: {error}") from None
+        raise ValueError(
+            f"{source}: expected NewsQA's combined JSON, an object with 'data', {type(error).__name__}: {error}"
+        ) from None
     for number, story in enumerate(found, start=1):
         try:
             if story["type"] not in SIDES:
@@ -69,11 +71,17 @@ def stories(source: str | Path) -> Iterator[dict]:
             if not isinstance(story["storyId"], str):
                 raise ValueError(f"storyId is {story['storyId']!r}, expected text")
             for question in story["questions"]:
-                spans = [(span["s"], span["e"]) for span in [*_annotated(question), question["consensus"]] if "s" in span]
+                spans = [
+                    (span["s"], span["e"]) for span in [*_annotated(question), question["consensus"]] if "s" in span
+                ]
                 if not question["q"].strip() or any(not 0 <= start < end <= len(story["text"]) for start, end in spans):
-                    raise ValueError(f"question {question['q']!r} with spans {spans}, in a text of {len(story['text'])} characters")
+                    raise ValueError(
+                        f"question {question['q']!r} with spans {spans}, in a text of {len(story['text'])} characters"
+                    )
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{source}, story {number}: expected a story of NewsQA, {type(error).__name__}: {error}") from None
+            raise ValueError(
+                f"{source}, story {number}: expected a story of NewsQA, {type(error).__name__}: {error}"
+            ) from None
         yield story
 
 
@@ -94,14 +102,17 @@ def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]
     before = [0, *accumulate(not sign.isspace() for sign in story["text"])]
     stops = list(accumulate(len(text.replace(" ", "")) for text in sentences))
     if stops[-1:] != before[-1:]:
-        raise ValueError(f"story {story['storyId']}: its sentences have {stops[-1]} characters, the text has {before[-1]}")
+        raise ValueError(
+            f"story {story['storyId']}: its sentences have {stops[-1]} characters, the text has {before[-1]}"
+        )
     for number, question in enumerate(story["questions"]):
         if "s" in question["consensus"]:
             spans = [(before[span["s"]], before[span["e"]]) for span in _annotated(question)]
             labels = [any(start <= s < e <= stop for s, e in spans) for start, stop in zip([0, *stops], stops)]
             both = {"key": f"{story['storyId']}#{number}", "question": " ".join(question["q"].split())}
             yield [
-                {**both, "answer": text, "label": int(label), "document_title": story["storyId"]} for text, label in zip(sentences, labels)
+                {**both, "answer": text, "label": int(label), "document_title": story["storyId"]}
+                for text, label in zip(sentences, labels)
             ]
 
 

@@ -24,9 +24,16 @@ TYPES = {
 }
 TYPE = {documented: named for named, ways in TYPES.items() for documented in ways}
 LITERAL = re.compile(r"""True|False|None|-?(\d+\.?\d*|\.\d+)([eE]-?\d+)?|'[\w.-]+'|"[\w.-]+\"""")
-ALIKE = {"a float": "an integer", "a list": "an array", "a tuple": "an array"}  # types that may stand for one another refute nothing
+ALIKE = {
+    "a float": "an integer",
+    "a list": "an array",
+    "a tuple": "an array",
+}  # types that may stand for one another refute nothing
 WORDED = {
-    "default": ("By default, {name} of {title} is {value}.", "{title} takes {value} for {name} where nothing else is given."),
+    "default": (
+        "By default, {name} of {title} is {value}.",
+        "{title} takes {value} for {name} where nothing else is given.",
+    ),
     "Parameters": ("In {title}, {name} is {value}.", "{title} expects {value} as {name}."),
     "Attributes": ("The attribute {name} of {title} is {value}.", "{title} has {value} as its attribute {name}."),
     "Returns": ("{title} returns {value} as {name}.", "The {name} that {title} returns is {value}."),
@@ -74,7 +81,9 @@ def rows(most: int) -> dict[str, list[tuple]]:
     for side, kinds in facts.items():
         for kind in sorted(kinds):
             for pair in _paired(kinds[kind]):
-                sides[side] += [claim for one, other in (pair, pair[::-1]) for claim in _three(one, other, pair[0].hash % 2, most)]
+                sides[side] += [
+                    claim for one, other in (pair, pair[::-1]) for claim in _three(one, other, pair[0].hash % 2, most)
+                ]
     return {side: sorted(claims, key=lambda claim: claim[0]) for side, claims in sides.items()}
 
 
@@ -100,10 +109,16 @@ def _paired(facts: list[Fact]) -> Iterator[tuple[Fact, Fact]]:
 def _three(fact: Fact, other: Fact, swapped: int, most: int) -> list[tuple]:
     entry = fact.entry
     wording = WORDED[entry.section if fact.kind == "type" else "default"][fact.hash // 2 % 2]
-    others = sorted(_others(entry), key=lambda i: hashlib.blake2b(f"{entry.id} {i}".encode(), digest_size=8).digest())[:most]
+    others = sorted(_others(entry), key=lambda i: hashlib.blake2b(f"{entry.id} {i}".encode(), digest_size=8).digest())[
+        :most
+    ]
     without, proof = sorted(others), sorted([entry.own[0], *others[: len(others) - 1]])
     made = []
-    for label, value, numbers in ((0, fact.value, proof), (1, (fact, other)[swapped].value, without), (2, other.value, proof)):
+    for label, value, numbers in (
+        (0, fact.value, proof),
+        (1, (fact, other)[swapped].value, without),
+        (2, other.value, proof),
+    ):
         evidence = tuple((entry.title, i, f"{entry.title}. {entry.sentences[i]}") for i in numbers)
         text = wording.format(title=entry.title, name=entry.name, value=value)
         made.append((f"{entry.id}:{fact.kind}-{label}", text, label, evidence))

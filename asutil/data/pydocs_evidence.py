@@ -15,7 +15,10 @@ from ..corpus import docstrings
 from .pydocs_claims import ALIKE, TYPE, _fact
 
 SIZES = {"train": 96, "dev": 32, "test": 32}  # questions of a wording that asks yes or no, with each answer
-PAGES = {160: 1, 320: 2}  # words and signs of a page -> sentences of each entry: what some 256 and 512 tokens of BERT hold; drawn by hash
+PAGES = {
+    160: 1,
+    320: 2,
+}  # words and signs of a page -> sentences of each entry: what some 256 and 512 tokens of BERT hold; drawn by hash
 LARGEST = 10  # passages, as many as HotpotQA's questions have
 WORDED = {
     "type": "What type does {name} of {title} have?",
@@ -48,13 +51,22 @@ class Asked(NamedTuple):
 def rows() -> dict[str, list[dict]]:
     """The questions of each side as rows of the form that a folder of one's own has, as many yes as no as spans."""
     entries = [entry for entry in docstrings.entries() if "#" not in entry.id]
-    groups = [[entry for entry in group if entry.sentences is group[0].sentences] for group in _by(entries, _owner).values()]
-    modules = {room: _by((_function(group, each) for group in groups), lambda function: function.module) for room, each in PAGES.items()}
+    groups = [
+        [entry for entry in group if entry.sentences is group[0].sentences] for group in _by(entries, _owner).values()
+    ]
+    modules = {
+        room: _by((_function(group, each) for group in groups), lambda function: function.module)
+        for room, each in PAGES.items()
+    }
     parameters = [entry for group in groups for entry in group if entry.section == "Parameters"]
     parameters.sort(key=lambda entry: _hash("entry", entry.id))
-    asked = sorted([*_spans(parameters), *_checks(parameters), *_comparisons(parameters)], key=lambda asked: _hash("ask", asked.id))
+    asked = sorted(
+        [*_spans(parameters), *_checks(parameters), *_comparisons(parameters)], key=lambda asked: _hash("ask", asked.id)
+    )
     found = {side: [] for side in SIZES}
-    for (side, wording, _, room), group in _by(asked, lambda asked: (asked.side, asked.wording, asked.kind, _room(asked))).items():
+    for (side, wording, _, room), group in _by(
+        asked, lambda asked: (asked.side, asked.wording, asked.kind, _room(asked))
+    ).items():
         wanted = SIZES[side] // len(PAGES) * (3 if wording in ("type", "default") else 2) // 2
         pages = ((one, _page(one, modules[room], room)) for one in group)
         made = (_row(one, page) for one, page in pages if page)

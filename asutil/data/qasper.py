@@ -19,7 +19,9 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name}: expected a JSON object of papers, not JSON ({error})") from None
     if not isinstance(papers, dict) or not papers:
-        raise ValueError(f"{path.name}: expected a JSON object of papers, got {type(papers).__name__} of {len(papers or ())}")
+        raise ValueError(
+            f"{path.name}: expected a JSON object of papers, got {type(papers).__name__} of {len(papers or ())}"
+        )
     for id, paper in papers.items():
         yield f"{path.name}, paper {id}", paper
 
@@ -32,11 +34,21 @@ def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
     """
     try:
         sections = [(section["section_name"], section["paragraphs"]) for section in _objects(paper["full_text"])]
-        passages = [{"title": title or "", "sentences": [text for text in map(plain, texts) if text]} for title, texts in sections]
-        asked = [(one["question_id"], one["question"], [other["answer"] for other in _objects(one["answers"])]) for one in _asked(paper)]
+        passages = [
+            {"title": title or "", "sentences": [text for text in map(plain, texts) if text]}
+            for title, texts in sections
+        ]
+        asked = [
+            (one["question_id"], one["question"], [other["answer"] for other in _objects(one["answers"])])
+            for one in _asked(paper)
+        ]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{place}: expected full_text and qas as QASPER has them, got {type(error).__name__}: {error}") from None
-    passages = passages or [{"title": plain(paper.get("title") or ""), "sentences": []}]  # a paper without its text keeps its questions
+        raise ValueError(
+            f"{place}: expected full_text and qas as QASPER has them, got {type(error).__name__}: {error}"
+        ) from None
+    passages = passages or [
+        {"title": plain(paper.get("title") or ""), "sentences": []}
+    ]  # a paper without its text keeps its questions
     found = {}
     for i, passage in enumerate(passages):
         for j, text in enumerate(passage["sentences"]):
@@ -49,9 +61,13 @@ def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
                 kind, text = _answer(answer)
                 evidence = list(map(plain, answer["evidence"] or []))
             except (KeyError, TypeError, AttributeError) as error:
-                raise ValueError(f"{where}: expected an answer as QASPER has them, got {type(error).__name__}: {error}") from None
+                raise ValueError(
+                    f"{where}: expected an answer as QASPER has them, got {type(error).__name__}: {error}"
+                ) from None
             if not text:
-                raise ValueError(f"{where}: expected an answer, got none: no span, no free form, neither yes nor no, not unanswerable")
+                raise ValueError(
+                    f"{where}: expected an answer, got none: no span, no free form, neither yes nor no, not unanswerable"
+                )
             made.append({"answer": text, "kind": kind, "evidence": _places(evidence, found, kind, lost)})
         yield f"{place}, question {id}", {"id": id, "question": question, "passages": passages, "answers": made}, lost
 
@@ -59,11 +75,17 @@ def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
 def _asked(paper: dict) -> list[dict]:
     """The hub keeps the questions, as the sections, in one list a field."""
     asked = paper["qas"]
-    return asked if isinstance(asked, list) else _objects({name: asked[name] for name in ("question", "question_id", "answers")})
+    return (
+        asked
+        if isinstance(asked, list)
+        else _objects({name: asked[name] for name in ("question", "question_id", "answers")})
+    )
 
 
 def _objects(field) -> list[dict]:
-    return field if isinstance(field, list) else [dict(zip(field, values)) for values in zip(*field.values(), strict=True)]
+    return (
+        field if isinstance(field, list) else [dict(zip(field, values)) for values in zip(*field.values(), strict=True)]
+    )
 
 
 def _answer(answer: dict) -> tuple[str, str]:

@@ -25,7 +25,9 @@ def read(path: Path) -> pa.Table:
     """
     readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (files.table, 1)}
     if path.suffix not in readers:
-        raise ValueError(f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}{hub.why_not(path)}")
+        raise ValueError(
+            f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}{hub.why_not(path)}"
+        )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
     reader, first_row = readers[path.suffix]
@@ -79,7 +81,9 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
     """The known columns with their types: text that is not blank (answers may be, where that is said), labels 0 or 1."""
     if missing := [name for name in ("question", "answer", "label") if name not in table.column_names]:
         came = ", ".join(map(repr, table.column_names)) or "no rows"
-        raise ValueError(f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}")
+        raise ValueError(
+            f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}"
+        )
     if len(table) == 0:
         raise ValueError(f"{where} is empty: expected at least one row")
 
@@ -90,7 +94,9 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
             raise ValueError(f"{where}, row {row + first_row}: expected {expected}, got {got!r}")
 
     columns = {}
-    for name in filter(table.column_names.__contains__, ("question_id", "question", "answer", "document_title", "label")):
+    for name in filter(
+        table.column_names.__contains__, ("question_id", "question", "answer", "document_title", "label")
+    ):
         came, column = table.schema.field(name).type, table[name]
         try:
             if name in ("question", "answer") and not pa.types.is_null(came) and "string" not in str(came):
@@ -143,7 +149,9 @@ class Parquet:
         pieces = zip(np.split(groups, cuts), np.split(rows - self.starts[groups], cuts))
         texts = pa.concat_tables([self.read(int(group[0])).take(pa.array(place)) for group, place in pieces])
         texts = texts.append_column("label", self.held["label"].slice(start, length))
-        return texts if self.order is None else texts.append_column("document_title", pa.array(rows - np.arange(length)))
+        return (
+            texts if self.order is None else texts.append_column("document_title", pa.array(rows - np.arange(length)))
+        )
 
     def take(self, rows: pa.Array) -> "Parquet":
         """The same rows in another order, their texts still unread."""
@@ -170,7 +178,9 @@ def parquet_files(hub_id: str, split: str) -> list[Path]:
             raise FileNotFoundError(hub.unreachable(hub_id, error)) from error
     if not (found := sorted(folder.rglob(f"{split}[-.]*parquet"))):
         held = ", ".join(sorted(path.name for path in folder.rglob("*.parquet"))[:10]) or "no parquet file"
-        raise FileNotFoundError(f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds {held}")
+        raise FileNotFoundError(
+            f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds {held}"
+        )
     return found
 
 
@@ -182,12 +192,16 @@ def opened(paths: list[Path], keyed: bool = True) -> Parquet:
     Raises: ValueError that names file and row, also for a key whose rows have different questions.
     """
     held, groups, asked = [], [], {}
-    with tqdm(desc=f"checking {paths[0].stem.partition('-')[0]}", unit=" rows", unit_scale=True, delay=5, leave=False) as bar:
+    with tqdm(
+        desc=f"checking {paths[0].stem.partition('-')[0]}", unit=" rows", unit_scale=True, delay=5, leave=False
+    ) as bar:
         for path in paths:
             file, row = files.opened(path), 1
             groups += [(file, group) for group in range(file.num_row_groups)]
             for batch in files.batches(file, path, BATCH, ["question", "answer", "label", *["key"] * keyed]):
-                held.append((_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked))
+                held.append(
+                    (_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked)
+                )
                 row += len(batch)
                 bar.update(len(batch))
     if not held:

@@ -13,7 +13,9 @@ from .ragged import Ragged, concatenated
 TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
 
 
-def micro_batches(ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None, members=None) -> list[dict]:
+def micro_batches(
+    ragged: Ragged, labels: np.ndarray, pad: int, max_padded_tokens: int, masked=None, members=None
+) -> list[dict]:
     """One optimiser batch as torch micro-batches: examples ordered by length, each micro-batch padded to its own longest.
 
     Args:
@@ -125,7 +127,12 @@ class PretrainingBatches:
             ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
             ragged, masked = replace(ragged, ids=ids), (places, targets)
         micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members)
-        counts = {"examples": len(labels), "labels": labels.size, "masked": len(masked[0]) if masked else 0, "tokens": len(ragged.ids)}
+        counts = {
+            "examples": len(labels),
+            "labels": labels.size,
+            "masked": len(masked[0]) if masked else 0,
+            "tokens": len(ragged.ids),
+        }
         return {"micro": micro, **counts}
 
 
@@ -158,5 +165,10 @@ class FinetuningBatches:
         members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, 0x60FD))
         ragged, labels = self.pairs.join(members, self.max_tokens), self.pairs.labels_of(members)
         micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
-        counts = {"examples": len(labels), "labels": int((labels != IGNORED).sum()), "masked": 0, "tokens": len(ragged.ids)}
+        counts = {
+            "examples": len(labels),
+            "labels": int((labels != IGNORED).sum()),
+            "masked": 0,
+            "tokens": len(ragged.ids),
+        }
         return {"micro": micro, **counts}

@@ -55,7 +55,9 @@ class Groups:
     def _hashes(self) -> np.ndarray:
         """A 64-bit hash of the tokens of each candidate's text."""
         starts, lengths = self._pairs.answers()
-        blocks = [self._hashed(starts[at : at + BLOCK], lengths[at : at + BLOCK]) for at in range(0, len(starts), BLOCK)]
+        blocks = [
+            self._hashed(starts[at : at + BLOCK], lengths[at : at + BLOCK]) for at in range(0, len(starts), BLOCK)
+        ]
         return np.concatenate([np.zeros(0, np.uint64), *blocks])
 
     def _hashed(self, starts, lengths) -> np.ndarray:
@@ -67,7 +69,9 @@ class Groups:
 
     def levelled(self, scores: np.ndarray) -> np.ndarray:
         """Scores, of texts that a question has twice their mean: they differ by their slots alone. Shapes: (N,) -> (N,)"""
-        return pd.Series(scores).groupby([self.owners, self._hashes], sort=False).transform("mean").to_numpy(scores.dtype)
+        return (
+            pd.Series(scores).groupby([self.owners, self._hashes], sort=False).transform("mean").to_numpy(scores.dtype)
+        )
 
     def labels_of(self, members: np.ndarray) -> np.ndarray:
         """Labels of the slots; IGNORED for an empty one. Shapes: (B, k) -> (B, k)"""
@@ -77,9 +81,13 @@ class Groups:
         """Joint examples of questions and candidates. Shapes: (B, k) -> B examples of k + 1 slots"""
         slot_tokens, left = divmod(max_tokens, self.k + 1)
         if left:
-            raise ValueError(f"max_tokens: a multiple of the {self.k + 1} slots of a question and {self.k} candidates, got {max_tokens}")
+            raise ValueError(
+                f"max_tokens: a multiple of the {self.k + 1} slots of a question and {self.k} candidates, got {max_tokens}"
+            )
         present = np.concatenate([np.ones((len(members), 1), bool), members >= 0], 1)
         asked = self._pairs.asked(members[:, 0])
-        starts, lengths = (np.concatenate([q[:, None], c], 1)[present] for q, c in zip(asked, self._pairs.answers(members)))
+        starts, lengths = (
+            np.concatenate([q[:, None], c], 1)[present] for q, c in zip(asked, self._pairs.answers(members))
+        )
         texts = pairs.join_texts(self._pairs.tokens, starts, lengths, self.template, slot_tokens)
         return pairs.as_slots(texts, present, slot_tokens)

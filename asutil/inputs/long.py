@@ -100,7 +100,9 @@ class Contexts:
         self.dropped = Counter(dict.fromkeys(DROPPED, 0))
         self.read = [self._read(question) for question in self.questions]
         if not any(len(read.sentences) for read in self.read):
-            raise ValueError(f"no sentence fits beside its question into {max_tokens} tokens, of {len(self.read)} questions")
+            raise ValueError(
+                f"no sentence fits beside its question into {max_tokens} tokens, of {len(self.read)} questions"
+            )
 
     def __len__(self):
         return len(self.read)
@@ -123,12 +125,16 @@ class Contexts:
         laid = self._laid_out(question, chosen, unit_piece, pieces)
         read = self._with_answer(answer, laid, texts)
         missed = len(answer.evidence) - int(read.evidence.sum())
-        self.dropped.update(distractors=len(units) - len(chosen), evidence=missed, others=len(chosen) - len(read.units) - missed)
+        self.dropped.update(
+            distractors=len(units) - len(chosen), evidence=missed, others=len(chosen) - len(read.units) - missed
+        )
         return read
 
     def _chosen(self, question: LongQuestion, units: list) -> set:
         """The units that would be read if there were room: those of the groups with evidence, and of some others."""
-        group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}  # whole passages, or single paragraphs
+        group_of = {
+            unit: unit[:1] if self.form == "marked" else unit for unit in units
+        }  # whole passages, or single paragraphs
         gold = {group_of[unit] for answer in question.answers for unit in answer.evidence}
         others = sorted(set(group_of.values()) - gold, key=lambda group: _drawn(question.id, group))
         chosen = gold | set(others[: self.distractors])
@@ -198,7 +204,19 @@ class Contexts:
         kind = self.kinds.index(answer.kind)
         where = np.array(sentences, np.int64)
         units = np.array(shown, np.int64).reshape(-1, 2)
-        return Read(np.array(ids, np.int64), np.array(is_global), asked, where, evidence, units, kind, starts, ends, owners, texts)
+        return Read(
+            np.array(ids, np.int64),
+            np.array(is_global),
+            asked,
+            where,
+            evidence,
+            units,
+            kind,
+            starts,
+            ends,
+            owners,
+            texts,
+        )
 
 
 def _drawn(question_id: str, group: tuple) -> bytes:

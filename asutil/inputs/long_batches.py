@@ -19,14 +19,22 @@ class Batches(FinetuningBatches):
     """
 
     def __init__(
-        self, contexts: Contexts, epochs: int, batch_size: int, micro_tokens: int = 8192, seed: int = 0, with_answers: bool = False
+        self,
+        contexts: Contexts,
+        epochs: int,
+        batch_size: int,
+        micro_tokens: int = 8192,
+        seed: int = 0,
+        with_answers: bool = False,
     ):
         super().__init__(contexts, epochs, batch_size, contexts.max_tokens, micro_tokens, seed)
         self.with_answers = with_answers
 
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
-        micro = [padded(self.pairs, some, self.with_answers) for some in by_length(self.pairs, numbers, self.micro_tokens)]
+        micro = [
+            padded(self.pairs, some, self.with_answers) for some in by_length(self.pairs, numbers, self.micro_tokens)
+        ]
         counts = {"examples": len(numbers), "masked": 0, "tokens": sum(len(self.pairs.read[n].ids) for n in numbers)}
         return {"micro": micro, **counts, "contrasted": sum(int(part["contrasted"].sum()) for part in micro)}
 

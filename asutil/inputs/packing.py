@@ -42,7 +42,9 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         masked = row, places - ragged.offsets[row], targets
     found = [_row(ragged, rows, labels, pad, masked, members) for rows in np.split(order, cuts) if len(rows)]
-    return [{name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found]
+    return [
+        {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found
+    ]
 
 
 def _row(ragged, rows, labels, pad, masked, members) -> dict:
@@ -55,7 +57,9 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
 
     micro = {
         "input_ids": filled(part.ids, pad),
-        "position_ids": filled(np.arange(size) - np.repeat(starts, part.lengths) if part.positions is None else part.positions),
+        "position_ids": filled(
+            np.arange(size) - np.repeat(starts, part.lengths) if part.positions is None else part.positions
+        ),
         "cu_seq_lens": np.append(part.offsets, [size + filler] * bool(filler)).astype(np.int32),
         "longest": -(-int(part.lengths.max()) // BLOCK) * BLOCK,
         "first": starts.astype(np.int64),
@@ -103,7 +107,9 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None):
     """
     config = backbone.config
     if not fits(backbone):
-        raise ValueError(f'{config.model_type} cannot be packed (these can: {", ".join(KNOWN)}): give the batches layout="ordered"')
+        raise ValueError(
+            f'{config.model_type} cannot be packed (these can: {", ".join(KNOWN)}): give the batches layout="ordered"'
+        )
     given = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
     if token_types and "token_type_ids" in micro:
         given["token_type_ids"] = micro["token_type_ids"]
@@ -131,13 +137,28 @@ def plain_attention(model):
             config._attn_implementation = "sdpa"
 
 
-def attention(module, query, key, value, attention_mask, scaling=None, dropout=0.0, sliding_window=None, *, cu_seq_lens, longest, **_):
+def attention(
+    module,
+    query,
+    key,
+    value,
+    attention_mask,
+    scaling=None,
+    dropout=0.0,
+    sliding_window=None,
+    *,
+    cu_seq_lens,
+    longest,
+    **_,
+):
     """Attention within each example of a packed row, with dropout: flash attention on a GPU in half precision, else padded.
 
     Shapes: query, key, value (1, heads, N, D), cu_seq_lens (B + 1,) -> (1, N, heads, D), None
     """
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
-    reach = -1 if sliding_window is None else sliding_window - 1  # how far to either side a token sees; -1 is everywhere
+    reach = (
+        -1 if sliding_window is None else sliding_window - 1
+    )  # how far to either side a token sees; -1 is everywhere
     attend = _flash if _has_flash(query) else _padded
     return attend(query, key, value, cu_seq_lens, longest, dropout, scaling, reach)[None], None
 
@@ -149,7 +170,9 @@ def _has_flash(query) -> bool:
 def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     # torch.nn.attention.varlen calls this same operator, but without dropout.
     given = (query, key, value, cu_seq_lens, cu_seq_lens, longest, longest, dropout, False, False)
-    return torch.ops.aten._flash_attention_forward(*given, scale=scaling, window_size_left=reach, window_size_right=reach)[0]
+    return torch.ops.aten._flash_attention_forward(
+        *given, scale=scaling, window_size_left=reach, window_size_right=reach
+    )[0]
 
 
 def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):

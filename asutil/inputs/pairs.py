@@ -69,7 +69,9 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     """Starts and lengths (B, P, R) of pieces in `tokens` -> examples, cut to max_tokens (D-131)."""
     room, parts = max_tokens - template.added, len(template.part_types)
     if room < parts:
-        raise ValueError(f"max_tokens {max_tokens} leaves no room for {parts} parts beside {template.added} special tokens")
+        raise ValueError(
+            f"max_tokens {max_tokens} leaves no room for {parts} parts beside {template.added} special tokens"
+        )
     whole = lengths.sum(-1)
     kept = np.stack(longest_first(*whole.T, room), -1) if parts == 2 else last_first(whole, room)
     ends = np.minimum(lengths.cumsum(-1), kept[..., None])  # the end of a part is cut off
@@ -83,7 +85,11 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     lengths[:, :, 0] += around[:-1]
     lengths[:, -1, -1] += around[-1]
     ids = taken(tokens, starts.ravel(), lengths.ravel())
-    types = np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel()) if template.has_types else None
+    types = (
+        np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel())
+        if template.has_types
+        else None
+    )
     for place, special, kinds in zip(places, template.special, template.types):
         for shift, (token, kind) in enumerate(zip(special, kinds)):
             ids[place + shift] = token
@@ -112,7 +118,11 @@ class Pairs:
             )
         self.template, self._questions, self.question_ids = Template.of(tokenizer, 3 if context else 2), questions, []
         tokens, sizes, labels = array("H" if len(tokenizer) <= 1 << 16 else "i"), array("i"), array("b")
-        asked, answers, owners = array("i"), array("i"), array("i")  # arrays grow in place, without a Python object an entry
+        asked, answers, owners = (
+            array("i"),
+            array("i"),
+            array("i"),
+        )  # arrays grow in place, without a Python object an entry
         around, row_of = array("i"), {}
 
         def tokenise():
@@ -129,14 +139,21 @@ class Pairs:
             for candidate in question.candidates:
                 answers.append(done + row_of.setdefault(candidate.text, len(row_of)))
                 if context:
-                    around.extend(done + row_of.setdefault(text or "", len(row_of)) for text in (candidate.before, candidate.after))
+                    around.extend(
+                        done + row_of.setdefault(text or "", len(row_of))
+                        for text in (candidate.before, candidate.after)
+                    )
                 labels.append(candidate.label)
                 owners.append(len(self.question_ids))
             self.question_ids.append(question.id)
         tokenise()
         tokens.append(0)  # where no text has a token there is still something to read from
         self.tokens, self.labels, self.owners = map(np.asarray, (tokens, labels, owners))
-        self._asked, self._answers, self._around = np.asarray(asked), np.asarray(answers), np.asarray(around).reshape(-1, 2)
+        self._asked, self._answers, self._around = (
+            np.asarray(asked),
+            np.asarray(answers),
+            np.asarray(around).reshape(-1, 2),
+        )
         self._ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=self._ends[1:])
 

@@ -25,7 +25,9 @@ class Slots:
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
         self.template, self.k = Template.of(tokenizer, self.parts), k
-        self.labels = np.array([input_pairs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64)
+        self.labels = np.array(
+            [input_pairs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64
+        )
         row_of, self._rows = {"": 0}, np.full((len(claims), k + 1), -1)
         for row, claim in zip(self._rows, claims):
             texts = [claim.text, *(piece.text for piece in claim.evidence[:k])]
@@ -40,14 +42,20 @@ class Slots:
         """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""
         slot_tokens, left = divmod(max_tokens, self.k + 1)
         if left:
-            raise ValueError(f"max_tokens: a multiple of the {self.k + 1} slots of a claim and its evidence expected, got {max_tokens}")
+            raise ValueError(
+                f"max_tokens: a multiple of the {self.k + 1} slots of a claim and its evidence expected, got {max_tokens}"
+            )
         rows = self._rows[numbers]
         present = rows >= 0
         texts = rows[present]
-        texts = input_pairs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens)
+        texts = input_pairs.join_texts(
+            self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens
+        )
         return input_pairs.as_slots(texts, present, slot_tokens)
 
-    def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
+    def laid_out(
+        self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None
+    ) -> list[dict]:
         """Micro-batches of what `join` gave, of whole claims, ordered by length. Shapes: numbers, labels (B,)"""
         return batches.laid_out(layout, joined, labels, self.template.pad, micro_tokens)
 
@@ -71,9 +79,13 @@ class Pairs(Slots):
         rows = self._rows[numbers]
         claim, place = np.nonzero(rows[:, 1:] >= 0)
         texts = np.stack([rows[claim, 0], rows[claim, place + 1]], -1)
-        return input_pairs.join_texts(self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens)
+        return input_pairs.join_texts(
+            self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens
+        )
 
-    def laid_out(self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None) -> list[dict]:
+    def laid_out(
+        self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None
+    ) -> list[dict]:
         """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K) say where each pair begins, -1 for none."""
         present = self._rows[numbers, 1:] >= 0
         pairs = np.full(present.shape, -1)
@@ -85,13 +97,17 @@ class Pairs(Slots):
             rows = max(1, micro_tokens // longest[order[0]])
             some, order = np.split(order, [max(1, np.searchsorted(until, rows, side="right"))])
             until = until[len(some) :] - until[len(some) - 1]
-            found.append(self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout))
+            found.append(
+                self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout)
+            )
         return found
 
     def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
         # The pairs are put in another order by their length, so their numbers go along in the place of the labels.
         count = len(joined.lengths)
-        (micro,) = batches.laid_out(layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max()))
+        (micro,) = batches.laid_out(
+            layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max())
+        )
         began = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
         firsts = torch.full(present.shape, -1)
         firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], began)

@@ -32,7 +32,11 @@ class Template:
         cuts = (slice(0, first[0]), slice(first[-1] + 1, second[0]), slice(second[-1] + 1, None))
         special = np.zeros(len(tokenizer), bool)
         special[tokenizer.all_special_ids] = True
-        around, kinds, part_types = [ids[cut] for cut in cuts], [types[cut] for cut in cuts], types[[first[0], second[0]]]
+        around, kinds, part_types = (
+            [ids[cut] for cut in cuts],
+            [types[cut] for cut in cuts],
+            types[[first[0], second[0]]],
+        )
         if parts == 1:
             alone = tokenizer("a", return_special_tokens_mask=True, return_token_type_ids=True)
             inside = np.flatnonzero(np.equal(alone.sequence_ids(), 0))

@@ -99,7 +99,15 @@ class Batches(batches.FinetuningBatches):
     their longest text.
     """
 
-    def __init__(self, examples: LabelledPairs, epochs: int, batch_size: int, max_tokens: int, micro_tokens: int = 8192, seed: int = 0):
+    def __init__(
+        self,
+        examples: LabelledPairs,
+        epochs: int,
+        batch_size: int,
+        max_tokens: int,
+        micro_tokens: int = 8192,
+        seed: int = 0,
+    ):
         super().__init__(examples, epochs, batch_size, max_tokens, micro_tokens, seed)
 
     def __getitem__(self, step: int) -> dict:
@@ -114,13 +122,21 @@ class Batches(batches.FinetuningBatches):
             texts = {"questions": questions.take(some), "candidates": candidates.take(rows[:, some].ravel())}
             micro.append({name: _padded(part, self.pairs.template.pad) for name, part in texts.items()})
             micro[-1]["labels"] = torch.from_numpy(labels[some])
-        return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(questions.ids) + len(candidates.ids)}
+        return {
+            "micro": micro,
+            "examples": len(labels),
+            "masked": 0,
+            "tokens": len(questions.ids) + len(candidates.ids),
+        }
 
 
 def _padded(texts: Ragged, pad: int) -> dict[str, torch.Tensor]:
     ids, types, _ = texts.columns(pad)
     table = {"input_ids": ids, "attention_mask": (np.arange(ids.shape[1]) < texts.lengths[:, None]).astype(np.int64)}
-    return {name: torch.from_numpy(array) for name, array in (table | ({} if types is None else {"token_type_ids": types})).items()}
+    return {
+        name: torch.from_numpy(array)
+        for name, array in (table | ({} if types is None else {"token_type_ids": types})).items()
+    }
 
 
 def _hash(text: str) -> int:
@@ -145,7 +161,9 @@ def examples_for(
     if architecture == "triplet":
         found = Triplets(tokenizer, questions, limit, per_question)
         if expected not in (None, found.all):
-            raise ValueError(f"expected {expected:,} triplets of a question, a right and a wrong candidate, got {found.all:,}")
+            raise ValueError(
+                f"expected {expected:,} triplets of a question, a right and a wrong candidate, got {found.all:,}"
+            )
         return found
     for name, value in (("triplet_limit", limit), ("triplets_per_question", per_question)):
         if value is not None:

@@ -59,9 +59,13 @@ def from_pretrained(auto, path, name, **options):
         absent = "" if Path(path).is_dir() else "no such folder, and "
         raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
     except BaseException as error:  # a damaged config.json or tokenizer.json ends in whatever its value is used for
-        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":  # which is Rust's, and no Exception
+        if (
+            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
+        ):  # which is Rust's, and no Exception
             raise
-        raise ValueError(f"{name}: what {path} holds cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+        raise ValueError(
+            f"{name}: what {path} holds cannot be read: {type(error).__name__}: {str(error)[:200]}"
+        ) from error
 
 
 def _with_numbers(loaded):
@@ -76,13 +80,20 @@ def _with_numbers(loaded):
 def with_head(auto, path, name, **options):
     """The model in float32, and whether its head is fresh. Weights that the backbone lacks, but for a pooler, mean a broken checkpoint."""
     refuse_pickle(path, name)
-    options |= {"dtype": torch.float32, "use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
+    options |= {
+        "dtype": torch.float32,
+        "use_safetensors": True,
+        "ignore_mismatched_sizes": True,
+        "output_loading_info": True,
+    }
     model, info = from_pretrained(auto, path, name, **options)
     absent = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
     backbone = "" if model.base_model is model else f"{model.base_model_prefix}."
     broken = sorted(key for key in absent if key.startswith(backbone) and "pooler" not in key)
     if broken:
-        raise ValueError(f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}")
+        raise ValueError(
+            f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}"
+        )
     return model, bool(absent)
 
 

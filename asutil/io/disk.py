@@ -54,7 +54,11 @@ def naming(path: Path, what: str = "{path} could not be written: {error}") -> It
     except FileNotFoundError:  # it names what is missing, which may be what is read
         raise
     except Exception as error:
-        number = error.errno if isinstance(error, OSError) else next(iter(re.findall(r"\(os error (\d+)\)", str(error))), None)
+        number = (
+            error.errno
+            if isinstance(error, OSError)
+            else next(iter(re.findall(r"\(os error (\d+)\)", str(error))), None)
+        )
         if number is None and not isinstance(error, OSError | SafetensorError):
             raise
         raise OSError(int(number or errno.EIO), what.format(path=path, error=error)) from error
@@ -113,7 +117,9 @@ def own(folder: Path) -> FileLock:
 
     Where another process holds it, that one's end is waited for.
     """
-    lock = FileLock(folder / ".lock", is_singleton=True, thread_local=False)  # who asks again in the same process has it already
+    lock = FileLock(
+        folder / ".lock", is_singleton=True, thread_local=False
+    )  # who asks again in the same process has it already
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -126,7 +132,9 @@ def own(folder: Path) -> FileLock:
 def sealed(content: dict) -> dict:
     """The content of a JSON file with its hash as the last entry."""
     content = {name: value for name, value in content.items() if name != SEAL}
-    as_read = json.loads(json.dumps(content, allow_nan=False))  # a number that is a key is a text there, and sorted as one
+    as_read = json.loads(
+        json.dumps(content, allow_nan=False)
+    )  # a number that is a key is a text there, and sorted as one
     return content | {SEAL: hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()}
 
 
@@ -144,9 +152,13 @@ def read_json(path: Path) -> dict:
         said = content.pop(SEAL)
         came = sealed(content)[SEAL]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{where} is damaged, or of no version that writes {SEAL}: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"{where} is damaged, or of no version that writes {SEAL}: {type(error).__name__}: {error}"
+        ) from error
     if came != said:
-        raise ValueError(f"{where} is damaged or was changed: sha256 {str(said)[:16]} expected, its content has {came[:16]}")
+        raise ValueError(
+            f"{where} is damaged or was changed: sha256 {str(said)[:16]} expected, its content has {came[:16]}"
+        )
     return content
 
 
@@ -160,5 +172,7 @@ def check(path: Path, sha256: str | None) -> Path:
     came = hub.sha256(path) if path.is_file() else None
     if came != sha256:
         said = [value[:16] if value else "no such file" for value in (sha256, came)]
-        raise ValueError(f"{path.parent.name}/{path.name} is damaged or was changed: sha256 {said[0]} expected, got {said[1]}")
+        raise ValueError(
+            f"{path.parent.name}/{path.name} is damaged or was changed: sha256 {said[0]} expected, got {said[1]}"
+        )
     return path

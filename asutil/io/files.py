@@ -62,7 +62,9 @@ def _items(node, counted: dict) -> float:
     if id(node) not in counted:
         counted[id(node)] = math.inf
         held = node.value if isinstance(node.value, list) else ()
-        counted[id(node)] = 1 + sum(_items(one, counted) for pair in held for one in (pair if isinstance(pair, tuple) else (pair,)))
+        counted[id(node)] = 1 + sum(
+            _items(one, counted) for pair in held for one in (pair if isinstance(pair, tuple) else (pair,))
+        )
     return counted[id(node)]
 
 
@@ -113,7 +115,9 @@ def opened(path: Path) -> pq.ParquetFile:
         return pq.ParquetFile(path, pre_buffer=False)  # else the whole file is kept
 
 
-def batches(file: pq.ParquetFile, path: Path, size: int, columns: Iterable[str] | None = None) -> Iterator[pa.RecordBatch]:
+def batches(
+    file: pq.ParquetFile, path: Path, size: int, columns: Iterable[str] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The rows of an opened file, some at a time. Raises: ValueError that names it, also behind its last row where it claims others."""
     held = 0
     with sound(path):
@@ -134,7 +138,9 @@ def table(path: Path) -> pa.Table:
 
 def _counted(file: pq.ParquetFile, path: Path, held: int) -> None:
     if held != file.metadata.num_rows:
-        raise ValueError(f"{path}: expected a parquet file, got one that claims {file.metadata.num_rows:,} rows and holds {held:,}")
+        raise ValueError(
+            f"{path}: expected a parquet file, got one that claims {file.metadata.num_rows:,} rows and holds {held:,}"
+        )
 
 
 def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, dict]]:
@@ -166,10 +172,16 @@ def frame(path: Path, ids: Iterable[str], numbers: Iterable[str]) -> pd.DataFram
     place, found = f"{path.parent.name}/{path.name}", table(path)
     for name in (*ids, *numbers):
         if name not in found.column_names:
-            raise ValueError(f"{place}: expected a column {name!r}, got {', '.join(map(repr, found.column_names)) or 'none'}")
+            raise ValueError(
+                f"{place}: expected a column {name!r}, got {', '.join(map(repr, found.column_names)) or 'none'}"
+            )
         came = found.schema.field(name).type
-        if pa.types.is_nested(came) or (name in numbers and not (pa.types.is_integer(came) or pa.types.is_floating(came))):
-            raise ValueError(f"{place}: expected {'numbers' if name in numbers else 'ids'} in the column {name!r}, got {came}")
+        if pa.types.is_nested(came) or (
+            name in numbers and not (pa.types.is_integer(came) or pa.types.is_floating(came))
+        ):
+            raise ValueError(
+                f"{place}: expected {'numbers' if name in numbers else 'ids'} in the column {name!r}, got {came}"
+            )
     with sound(path):
         found.validate(full=True)
         return found.to_pandas(ignore_metadata=True)

@@ -11,9 +11,24 @@ from functools import lru_cache
 from pathlib import Path
 
 MIRROR = "ASUTIL_MIRROR"
-EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package, with its tokenizer and record
-EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")  # what is made of it (asutil.models.embedded)
-PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")  # files that can run any code when they are opened
+EMBEDDED_FOLDER = (
+    Path(__file__).parents[1] / "models" / "pydocs_roberta"
+)  # comes with this package, with its tokenizer and record
+EMBEDDED = (
+    "pydocs_roberta",
+    "pydocs_electra",
+    "pydocs_longformer",
+    "pydocs_led",
+)  # what is made of it (asutil.models.embedded)
+PICKLES = (
+    ".bin",
+    ".ckpt",
+    ".joblib",
+    ".pickle",
+    ".pkl",
+    ".pt",
+    ".pth",
+)  # files that can run any code when they are opened
 
 
 def mirror(hub_id: str) -> Path | None:

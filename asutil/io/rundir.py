@@ -45,7 +45,9 @@ def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
 def no_link(folder: Path) -> Path:
     """The folder itself. Raises: ValueError for a link, which may lead out of the folder of runs."""
     if folder.is_symlink():
-        raise ValueError(f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to")
+        raise ValueError(
+            f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to"
+        )
     return folder
 
 
@@ -85,5 +87,7 @@ def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_
     """
     path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
     if name not in known:
-        raise ValueError(f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet")
+        raise ValueError(
+            f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet"
+        )
     return files.frame(disk.check(path, known[name]), ids, numbers)

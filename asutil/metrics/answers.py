@@ -15,8 +15,16 @@ from . import rankings
 
 PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone: a curly quotation mark stays
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
-WHOLE = frozenset({"yes", "no", "noanswer"})  # HotpotQA: right as a whole or not at all, so "no" shares nothing with "no one"
-TYPES = {"extractive": "extractive", "abstractive": "abstractive", "yes": "boolean", "no": "boolean", "unanswerable": "none"}
+WHOLE = frozenset(
+    {"yes", "no", "noanswer"}
+)  # HotpotQA: right as a whole or not at all, so "no" shares nothing with "no one"
+TYPES = {
+    "extractive": "extractive",
+    "abstractive": "abstractive",
+    "yes": "boolean",
+    "no": "boolean",
+    "unanswerable": "none",
+}
 FIXED = {"yes": "Yes", "no": "No", "unanswerable": "Unanswerable"}  # QASPER: the answer's text where the kind gives it
 FLOAT = "FLOAT SELECTED"  # QASPER: evidence with these words is a table or a figure
 HOTPOTQA = tuple(f"{part}{name}" for part in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall"))
@@ -85,7 +93,11 @@ def paragraph_f1(prediction, gold) -> float:
         >>> paragraph_f1([], []), paragraph_f1(["p"], []), paragraph_f1(["p", "q", "r"], ["p"])
         (1.0, 0.0, 0.5)
     """
-    return _overlap(len(set(prediction) & set(gold)), len(prediction), len(gold))[0] if len(prediction) or len(gold) else 1.0
+    return (
+        _overlap(len(set(prediction) & set(gold)), len(prediction), len(gold))[0]
+        if len(prediction) or len(gold)
+        else 1.0
+    )
 
 
 def _overlap(shared: int, predicted: int, right: int) -> tuple[float, float, float]:
@@ -126,7 +138,9 @@ def hotpotqa(predictions: dict, golds: dict) -> Measured:
         em, *of_answer = _answer_figures(question, answered, answer)
         sp_em, *of_facts = _fact_figures(question, chosen, facts)
         precision, recall = (of_answer[i] * of_facts[i] for i in (1, 2))
-        rows.append((question, em, *of_answer, sp_em, *of_facts, em * sp_em, _harmonic(precision, recall), precision, recall))
+        rows.append(
+            (question, em, *of_answer, sp_em, *of_facts, em * sp_em, _harmonic(precision, recall), precision, recall)
+        )
     table = pd.DataFrame(rows, columns=["question_id", *HOTPOTQA])
     counts = {"questions": len(table), "missing_answers": missing["answers"], "missing_facts": missing["facts"]}
     return Measured(_means(table, HOTPOTQA), counts, table)
@@ -166,10 +180,16 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
         best, kind = max(((token_f1(answer, text)[0], kind) for text, kind, _ in references), key=lambda pair: pair[0])
         rows.append((question, best, max(paragraph_f1(evidence, right) for _, _, right in references), kind))
     table = pd.DataFrame(rows, columns=["question_id", "answer_f1", "evidence_f1", "type"])
-    means, counts = _means(table, ("answer_f1", "evidence_f1")), {"questions": len(table), "missing": int(table.type.isna().sum())}
+    means, counts = (
+        _means(table, ("answer_f1", "evidence_f1")),
+        {"questions": len(table), "missing": int(table.type.isna().sum())},
+    )
     for kind in dict.fromkeys(TYPES.values()):
         of_kind = table.answer_f1[table.type == kind]
-        means[f"answer_f1_{kind}"], counts[f"questions_{kind}"] = float(of_kind.mean()) if len(of_kind) else 0.0, len(of_kind)
+        means[f"answer_f1_{kind}"], counts[f"questions_{kind}"] = (
+            float(of_kind.mean()) if len(of_kind) else 0.0,
+            len(of_kind),
+        )
     return Measured(means, counts, table)
 
 
@@ -214,7 +234,9 @@ def _text(question, answer) -> str:
 
 
 def _pairs(question, facts) -> set[tuple]:
-    wrong = [fact for fact in _units(question, facts) if isinstance(fact, str) or not np.iterable(fact) or len(fact) != 2]
+    wrong = [
+        fact for fact in _units(question, facts) if isinstance(fact, str) or not np.iterable(fact) or len(fact) != 2
+    ]
     if wrong:
         raise ValueError(f"question {question!r}: a supporting fact is a pair (passage, sentence), got {wrong[0]!r}")
     return {tuple(fact) for fact in facts}

@@ -35,11 +35,15 @@ def fates(before: pd.DataFrame, after: pd.DataFrame) -> pd.Series:
     Raises: ValueError where the two are not the same questions.
     """
     right = _both(before, after) == 1
-    names = np.select([~right.before & right.after, right.before & ~right.after, right.before & right.after], FATES[:3], FATES[3])
+    names = np.select(
+        [~right.before & right.after, right.before & ~right.after, right.before & right.after], FATES[:3], FATES[3]
+    )
     return pd.Series(names, right.index, dtype=object)
 
 
-def rescued(before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int = 0) -> tuple[list[str], dict[str, int]]:
+def rescued(
+    before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int = 0
+) -> tuple[list[str], dict[str, int]]:
     """Questions whose best candidate is wrong before and right after, chosen by a keyed hash; and how many have which fate.
 
     Paper: sentence_objectives, table 6.
@@ -55,7 +59,9 @@ def rescued(before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int
 
 def best_of(scores: pd.DataFrame, question_id: str, count: int = TOP) -> list[list]:
     """The best candidates of one question: [candidate_id, label, score, rank], the wrong one first among equals, as in the metrics."""
-    ranked = scores[scores.question_id == question_id].sort_values(["score", "label"], ascending=[False, True], kind="stable")
+    ranked = scores[scores.question_id == question_id].sort_values(
+        ["score", "label"], ascending=[False, True], kind="stable"
+    )
     best = ranked.head(count).itertuples()
     return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
 

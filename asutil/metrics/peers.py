@@ -21,8 +21,14 @@ def by_trec_eval(scores: pd.DataFrame) -> dict:
     """trec_eval's P_1, map and recip_rank, averaged over questions."""
     import pytrec_eval
 
-    judged = {question: dict(zip(rows["candidate_id"], map(int, rows["label"]))) for question, rows in scores.groupby("question_id")}
-    ranked = {question: dict(zip(rows["candidate_id"], map(float, rows["score"]))) for question, rows in scores.groupby("question_id")}
+    judged = {
+        question: dict(zip(rows["candidate_id"], map(int, rows["label"])))
+        for question, rows in scores.groupby("question_id")
+    }
+    ranked = {
+        question: dict(zip(rows["candidate_id"], map(float, rows["score"])))
+        for question, rows in scores.groupby("question_id")
+    }
     values = pytrec_eval.RelevanceEvaluator(judged, {"P_1", "map", "recip_rank"}).evaluate(ranked)
     means = pd.DataFrame(values).T.mean()
     return {"p@1": means["P_1"], "map": means["map"], "mrr": means["recip_rank"]}
@@ -37,5 +43,9 @@ def by_torchmetrics(scores: pd.DataFrame) -> dict:
     given = torch.from_numpy((ranks + 1) / (ranks.max() + 1))
     target = torch.from_numpy(scores["label"].to_numpy().astype(np.int64))
     indexes = torch.from_numpy(pd.factorize(scores["question_id"])[0].astype(np.int64))
-    kinds = {"p@1": retrieval.RetrievalPrecision(top_k=1), "map": retrieval.RetrievalMAP(), "mrr": retrieval.RetrievalMRR()}
+    kinds = {
+        "p@1": retrieval.RetrievalPrecision(top_k=1),
+        "map": retrieval.RetrievalMAP(),
+        "mrr": retrieval.RetrievalMRR(),
+    }
     return {name: float(kind(given, target, indexes=indexes)) for name, kind in kinds.items()}

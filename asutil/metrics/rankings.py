@@ -30,11 +30,17 @@ class Ranking:
 
     def record(self) -> dict:
         """The figures by the names that records and tables use."""
-        counts = {"questions": self.questions, "tied_questions": self.tied_questions, "empty_questions": self.empty_questions}
+        counts = {
+            "questions": self.questions,
+            "tied_questions": self.tied_questions,
+            "empty_questions": self.empty_questions,
+        }
         return {"p@1": self.p_at_1, "map": self.map, "mrr": self.mrr, **counts}
 
 
-def ranking(question_ids, labels, scores, ties: str = "pessimistic", empty: str = "raise", candidate_ids=None) -> Ranking:
+def ranking(
+    question_ids, labels, scores, ties: str = "pessimistic", empty: str = "raise", candidate_ids=None
+) -> Ranking:
     """P@1, mean average precision and mean reciprocal rank of candidates ranked by score within each question.
 
     P@1 = mean_q [the best candidate is right],  AP_q = mean over right candidates c of (right ones down to c) / rank(c),
@@ -64,7 +70,9 @@ def ranking(question_ids, labels, scores, ties: str = "pessimistic", empty: str 
     groups, names = _groups(question_ids)
     right, scores = _labels(labels), _scores(scores)
     if not groups.shape == right.shape == scores.shape:
-        raise ValueError(f"one label and one score a row: got {len(groups)} question ids, {len(right)} labels, {len(scores)} scores")
+        raise ValueError(
+            f"one label and one score a row: got {len(groups)} question ids, {len(right)} labels, {len(scores)} scores"
+        )
     if not len(groups):
         raise ValueError("there are no rows to rank")
     if ties == "trec_eval":
@@ -79,7 +87,9 @@ def ranking(question_ids, labels, scores, ties: str = "pessimistic", empty: str 
     keys.sort()  # at one score label 0 sorts before label 1: the wrong candidate first
     found = np.flatnonzero((keys.astype(np.uint8) & 1).view(bool))  # the lowest bit; of bytes it is found faster
     behind = found[found > 0]
-    tied = len(np.unique(keys[behind[keys[behind - 1] == keys[behind] - 1]] >> 33))  # a wrong one just before, at the same score
+    tied = len(
+        np.unique(keys[behind[keys[behind - 1] == keys[behind] - 1]] >> 33)
+    )  # a wrong one just before, at the same score
     if order is not None:
         found = np.flatnonzero(right[order])
 
@@ -92,12 +102,16 @@ def ranking(question_ids, labels, scores, ties: str = "pessimistic", empty: str 
     precision = np.bincount(group, nth / rank, minlength=len(names)) / np.maximum(right_count, 1)
     reciprocal = np.bincount(group[nth == 1], 1 / rank[nth == 1], minlength=len(names))
 
-    per_question = pd.DataFrame({"question_id": names, "p_at_1": (reciprocal == 1).astype(float), "average_precision": precision})
+    per_question = pd.DataFrame(
+        {"question_id": names, "p_at_1": (reciprocal == 1).astype(float), "average_precision": precision}
+    )
     per_question["reciprocal_rank"] = reciprocal
     without = np.flatnonzero(right_count == 0)
     if len(without) and empty == "raise":
         shown = ", ".join(repr(names[i]) for i in without[:3])
-        raise ValueError(f"{len(without)} of {len(names)} questions have no right candidate, first {shown} (empty='skip' or 'zero')")
+        raise ValueError(
+            f"{len(without)} of {len(names)} questions have no right candidate, first {shown} (empty='skip' or 'zero')"
+        )
     if empty == "skip":
         per_question = per_question[right_count > 0].reset_index(drop=True)
         if not len(per_question):
@@ -125,7 +139,9 @@ def _labels(labels) -> np.ndarray:
         wrong = np.flatnonzero((values != 0) & (values != 1))
     else:
         values = np.array(list(labels), dtype=object)
-        wrong = [row for row, value in enumerate(values) if isinstance(value, str) or pd.isna(value) or value not in (0, 1)]
+        wrong = [
+            row for row, value in enumerate(values) if isinstance(value, str) or pd.isna(value) or value not in (0, 1)
+        ]
     if len(wrong):
         raise ValueError(f"row {wrong[0]}: a label is 0 or 1, got {values[wrong[0] :][:1].tolist()[0]!r}")
     return values.astype(bool)
@@ -171,7 +187,11 @@ def classification(labels, predictions) -> dict:
     both = int(((labels == 1) & (predictions == 1)).sum())
     either = int((labels == 1).sum() + (predictions == 1).sum())
     majority = np.unique(labels, return_counts=True)[1].max() / len(labels)
-    return {"accuracy": float((labels == predictions).mean()), "f1": 2 * both / either if either else 0.0, "majority": float(majority)}
+    return {
+        "accuracy": float((labels == predictions).mean()),
+        "f1": 2 * both / either if either else 0.0,
+        "majority": float(majority),
+    }
 
 
 def auc(labels, scores) -> float:
@@ -205,9 +225,17 @@ def verification(labels, predictions) -> dict:
     table = confusion(labels, predictions)
     counts = table.to_numpy()
     right, either = np.diag(counts), counts.sum(0) + counts.sum(1)
-    f1 = {f"f1_{name.lower().replace(' ', '_')}": float(2 * r / e) if e else 0.0 for name, r, e in zip(table, right, either)}
+    f1 = {
+        f"f1_{name.lower().replace(' ', '_')}": float(2 * r / e) if e else 0.0
+        for name, r, e in zip(table, right, either)
+    }
     total = int(counts.sum())
-    return {"label_accuracy": float(right.sum() / total), **f1, "majority": float(counts.sum(1).max() / total), "claims": total}
+    return {
+        "label_accuracy": float(right.sum() / total),
+        **f1,
+        "majority": float(counts.sum(1).max() / total),
+        "claims": total,
+    }
 
 
 def confusion(labels, predictions, names=LABELS) -> pd.DataFrame:
@@ -241,11 +269,15 @@ def write_trec(scores: pd.DataFrame, run_path: str | Path, qrels_path: str | Pat
     as in `ranking`; trec_eval reads scores alone and breaks ties by its own rule.
     Raises: ValueError naming the row for an id that is empty or holds white space, or a candidate that a question has twice.
     """
-    table = pd.DataFrame({name: ["" if pd.isna(v) else str(v) for v in scores[name]] for name in ("question_id", "candidate_id")})
+    table = pd.DataFrame(
+        {name: ["" if pd.isna(v) else str(v) for v in scores[name]] for name in ("question_id", "candidate_id")}
+    )
     for name, column in table.items():
         wrong = np.flatnonzero(~column.str.fullmatch(r"\S+"))
         if len(wrong):
-            raise ValueError(f"row {wrong[0]}: TREC files part their columns by white space, so {name} {column[wrong[0]]!r} cannot be one")
+            raise ValueError(
+                f"row {wrong[0]}: TREC files part their columns by white space, so {name} {column[wrong[0]]!r} cannot be one"
+            )
     twice = np.flatnonzero(table.duplicated())
     if len(twice):
         raise ValueError(

@@ -46,7 +46,9 @@ def student_t(ours, baseline) -> Comparison:
     return student_t_from_summary(mean, std, n, other_mean, other_std, other_n)
 
 
-def student_t_from_summary(mean: float, std: float, n: int, baseline_mean: float, baseline_std: float, baseline_n: int) -> Comparison:
+def student_t_from_summary(
+    mean: float, std: float, n: int, baseline_mean: float, baseline_std: float, baseline_n: int
+) -> Comparison:
     """The same test from printed means, sample standard deviations (divided by n - 1) and numbers of runs.
 
     Example:
@@ -54,7 +56,9 @@ def student_t_from_summary(mean: float, std: float, n: int, baseline_mean: float
         0.0074
     """
     if min(n, baseline_n) < 2 or min(std, baseline_std) < 0:
-        raise ValueError(f"two runs or more a side and no negative std: got n {n} and {baseline_n}, std {std} and {baseline_std}")
+        raise ValueError(
+            f"two runs or more a side and no negative std: got n {n} and {baseline_n}, std {std} and {baseline_std}"
+        )
     difference, freedom = float(mean - baseline_mean), n + baseline_n - 2
     variance = ((n - 1) * std**2 + (baseline_n - 1) * baseline_std**2) / freedom
     error = float(np.sqrt(variance * (1 / n + 1 / baseline_n)))
@@ -111,7 +115,10 @@ def proportion_interval(share: float, questions: int) -> tuple[float, float]:
     if not 0 <= share <= 1 or questions < 1:
         raise ValueError(f"a share from 0 to 1 of one question or more: got {share} of {questions}")
     z = float(special.ndtri(0.975))
-    middle, reach = share + z**2 / (2 * questions), z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2)
+    middle, reach = (
+        share + z**2 / (2 * questions),
+        z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2),
+    )
     return tuple(float((middle + side * reach) / (1 + z**2 / questions)) for side in (-1, 1))
 
 
@@ -129,7 +136,9 @@ def smallest_gain(questions: int, lost: int = 0) -> int:
     down = np.arange(questions + 1)  # how often a lost question is drawn, and how likely that is
     chance = np.diff(special.bdtr(down, questions, lost / questions), prepend=0)
     for gained in range(lost + 1, questions - lost + 1):
-        up = special.bdtr(np.minimum(down, questions - down), questions - down, gained / (questions - lost))  # P(no more gained than lost)
+        up = special.bdtr(
+            np.minimum(down, questions - down), questions - down, gained / (questions - lost)
+        )  # P(no more gained than lost)
         if float(chance @ up) < 0.025:
             return gained - lost
     raise ValueError(f"{questions} questions with {lost} lost cannot show a gain")
@@ -138,5 +147,7 @@ def smallest_gain(questions: int, lost: int = 0) -> int:
 def _finite(values, side: str) -> np.ndarray:
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(f"{side}: a flat list of finite numbers is expected, got {array.tolist() if array.size < 9 else array.shape}")
+        raise ValueError(
+            f"{side}: a flat list of finite numbers is expected, got {array.tolist() if array.size < 9 else array.shape}"
+        )
     return array

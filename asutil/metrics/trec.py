@@ -26,7 +26,9 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     out.mkdir(parents=True, exist_ok=True)
     found = out / "run.txt", out / "qrels.txt"
     try:
-        disk.atomically(found[0], lambda run: disk.atomically(found[1], lambda qrels: rankings.write_trec(scores, run, qrels, tag)))
+        disk.atomically(
+            found[0], lambda run: disk.atomically(found[1], lambda qrels: rankings.write_trec(scores, run, qrels, tag))
+        )
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
     return found

@@ -24,7 +24,9 @@ def measured(scores: pd.DataFrame) -> dict:
 
 def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
     """question_id (the claim's id) and label_accuracy, 1 where the verdict is right, else 0."""
-    return pd.DataFrame({"question_id": scores.claim_id, "label_accuracy": (scores.label == predictions(scores)).astype(float)})
+    return pd.DataFrame(
+        {"question_id": scores.claim_id, "label_accuracy": (scores.label == predictions(scores)).astype(float)}
+    )
 
 
 def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:

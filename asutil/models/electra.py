@@ -45,7 +45,9 @@ class ElectraEncoder(PairEncoder):
         hidden = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types).last_hidden_state
         mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden.flatten(0, 1)[places]))
         input_ids, replaced = put_in(batch["input_ids"], places, sampled(mlm), batch["masked_targets"])
-        outputs = pair_models.outputs_of(self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled)
+        outputs = pair_models.outputs_of(
+            self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled
+        )
         detection = self.detection(inputs_embeds=outputs).logits
         return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
 
@@ -99,7 +101,9 @@ def tie(generator: nn.Module, backbone: nn.Module) -> None:
     """
     expected, found = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
     if expected != found:
-        raise ValueError(f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {found}")
+        raise ValueError(
+            f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {found}"
+        )
     pair_models.share_embeddings(generator, backbone)
     for name in TIED:
         own, shared = (getattr(model.embeddings, name) for model in (generator.base_model, backbone))
@@ -127,7 +131,12 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         >>> model.generator.config.hidden_size, model.backbone.config.hidden_size, model.fresh
         (32, 128, ('pair', 'mlm', 'detection'))
     """
-    shared = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id, "embedding_size": 128, "num_hidden_layers": 2}
+    shared = {
+        "vocab_size": len(tokenizer),
+        "pad_token_id": tokenizer.pad_token_id,
+        "embedding_size": 128,
+        "num_hidden_layers": 2,
+    }
     config = ElectraConfig(**shared, hidden_size=128, num_attention_heads=4, intermediate_size=512)
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
@@ -135,10 +144,14 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
             return PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
         detection = AutoModelForPreTraining.from_config(config)
         narrow = ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
-        return assembled(pair, detection, AutoModelForMaskedLM.from_config(narrow), tokenizer, ("pair", "mlm", "detection"))
+        return assembled(
+            pair, detection, AutoModelForMaskedLM.from_config(narrow), tokenizer, ("pair", "mlm", "detection")
+        )
 
 
-def load_heads(name, path: str, tokenizer, generator: str | Path | None = None) -> tuple[nn.Module, nn.Module, dict[str, bool]]:
+def load_heads(
+    name, path: str, tokenizer, generator: str | Path | None = None
+) -> tuple[nn.Module, nn.Module, dict[str, bool]]:
     """What a discriminator needs for pre-training: (its token-detection model, the generator, which of their heads are fresh).
 
     Args:
@@ -157,7 +170,10 @@ def load_heads(name, path: str, tokenizer, generator: str | Path | None = None) 
             raise ValueError(f"{name} comes without its generator: name one (`generator`: a hub id, a folder or a run)")
         at = checkpoints.source(named)
     has_tokenizer = generator and (not Path(home).is_dir() or (Path(home) / "tokenizer.json").is_file())
-    if has_tokenizer and checkpoints.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab():
+    if (
+        has_tokenizer
+        and checkpoints.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab()
+    ):
         raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens would be other words")
     masked, fresh = checkpoints.with_head(AutoModelForMaskedLM, at, named)
     if masked.config.model_type != "electra":

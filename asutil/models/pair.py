@@ -140,7 +140,9 @@ class PairEncoder(nn.Module):
         if len(logits) == 1:
             return logits[0]
         if "members" not in batch:
-            raise ValueError(f"this model has {len(logits)} pair heads, one an objective: `members` expected, to say whose each example is")
+            raise ValueError(
+                f"this model has {len(logits)} pair heads, one an objective: `members` expected, to say whose each example is"
+            )
         members = batch["members"]
         return torch.stack(logits)[members, torch.arange(len(members), device=members.device)]
 
@@ -148,7 +150,9 @@ class PairEncoder(nn.Module):
         """Parameters of the heads by name, each once, without what is tied to the backbone's embeddings."""
         tied = self.backbone.get_input_embeddings().weight
         modules = {name: getattr(self, name) for name in names or self.HEADS}
-        found = [named for name, module in modules.items() if module is not None for named in module.named_parameters(name)]
+        found = [
+            named for name, module in modules.items() if module is not None for named in module.named_parameters(name)
+        ]
         return {name: parameter for name, parameter in found if parameter is not tied}
 
     def save(self, folder: str | Path, untrained: tuple[str, ...] = ()) -> Path:
@@ -164,7 +168,10 @@ class PairEncoder(nn.Module):
     def write(self, folder: Path, learnt: list[str]) -> None:
         """The files of `save`."""
         self.backbone.save_pretrained(folder)
-        save_file({name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()}, folder / checkpoints.HEAD)
+        save_file(
+            {name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()},
+            folder / checkpoints.HEAD,
+        )
         self.tokenizer.save_pretrained(folder)
 
 
@@ -191,7 +198,9 @@ def type_table(backbone: nn.Module) -> nn.Embedding:
     return found[0]
 
 
-def widen_types(model: PairEncoder, rows: int = 3, seed: int = 0, std: float | None = None, alone: bool = False) -> bool:
+def widen_types(
+    model: PairEncoder, rows: int = 3, seed: int = 0, std: float | None = None, alone: bool = False
+) -> bool:
     """Replace a table of fewer than `rows` token types by a fresh one; ELECTRA's generator has the same table.
 
     Where the tokenizer gives no token types, every token has always had row 0, which is an offset and says nothing of parts: it is kept
@@ -238,7 +247,9 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
         options: what the backbone is asked for padded ones, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
-        raise ValueError("this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none")
+        raise ValueError(
+            "this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none"
+        )
     if "cu_seq_lens" in batch:
         return packing.outputs(backbone, batch, token_types, compiled)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types

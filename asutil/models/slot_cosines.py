@@ -40,7 +40,9 @@ def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
     few = {name: batch[name][:EXAMPLES].to(device) for name in names}
     training = model.training
     model.eval()
-    layers = pair.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True).hidden_states
+    layers = pair.outputs_of(
+        model.backbone, model.placed(few), model.takes_types, output_hidden_states=True
+    ).hidden_states
     model.train(training)
     rows = []
     for layer in layers:
@@ -81,7 +83,9 @@ def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
     """What a record says of `measured`; nothing for a model without slots."""
     if table is None:
         return {}
-    return {"slot_cosines": {name: table[name].round(6).tolist() for name in POOLINGS} | {"pooling": model.shape["pooling"]}}
+    return {
+        "slot_cosines": {name: table[name].round(6).tolist() for name in POOLINGS} | {"pooling": model.shape["pooling"]}
+    }
 
 
 # ------------------------------------------------------------------ of any model
@@ -96,14 +100,20 @@ def joint_model(name: str, init: float | None = None, tokenizer=None, k: int = 5
     """
     wanted = joint.shape(True, "ie_k", k, (k + 1) * slot_tokens, "linear", "absolute", init=init)
     if name == RANDOM:
-        ids = {"pad_token_id": tokenizer.pad_token_id, "bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
+        ids = {
+            "pad_token_id": tokenizer.pad_token_id,
+            "bos_token_id": tokenizer.bos_token_id,
+            "eos_token_id": tokenizer.eos_token_id,
+        }
         config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=514, type_vocab_size=1, **ids)
         return joint.over(loading.from_config(config, tokenizer, seed, mlm=False), wanted, seed)
     model = loading.load(name, seed=seed)
     return model if isinstance(model, joint.JointEncoder) else joint.over(model, wanted, seed)
 
 
-def of(name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=None) -> tuple[joint.JointEncoder, pd.DataFrame]:
+def of(
+    name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=None
+) -> tuple[joint.JointEncoder, pd.DataFrame]:
     """`slot_cosines` of any model (`joint_model`) on the first groups of a data set that fill all slots, and the model.
 
     >>> slot_cosines.of("sentence-transformers/all-MiniLM-L6-v2")[1]  # doctest: +SKIP
@@ -114,5 +124,7 @@ def of(name: str, init: float | None = None, dataset: str = "pydocs", tokenizer=
     members = read.members(np.arange(len(read)))
     members = members[(members >= 0).all(1)][:EXAMPLES]
     joined = read.join(members, (k + 1) * slot_tokens)
-    (batch,) = batches.micro_batches(joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens)
+    (batch,) = batches.micro_batches(
+        joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens
+    )
     return model, slot_cosines(model, batch)

@@ -35,7 +35,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         self.positives, self.max_sentences = positives, max_sentences
         slots = 1 + positives + self.negatives
         if max_tokens is not None and max_tokens % slots:
-            raise ValueError(f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {max_tokens}")
+            raise ValueError(
+                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {max_tokens}"
+            )
         self.slot_tokens = self.rule.max_tokens if max_tokens is None else max_tokens // slots
         self.max_tokens, self.parts = slots * self.slot_tokens, 1  # the tokenizer is given one text at a time
 
@@ -68,7 +70,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         _, copies = np.unique(corpus.hashes[np.diff(counts) > 0], return_counts=True)
         most = self.max_sentences * (self.positives + self.negatives)  # sentences that a last negative must differ from
         copies = np.sort(copies)[::-1][:most]
-        blocked = self.max_sentences * (copies.sum() + most - len(copies))  # spans that hold one of them, at the very most
+        blocked = self.max_sentences * (
+            copies.sum() + most - len(copies)
+        )  # spans that hold one of them, at the very most
         suspicious = np.flatnonzero(repeats | (self._pool(p, self._lengths(p)[1], EASY)[1] <= blocked))
         incomplete = np.zeros(len(p), bool)
         for start in range(0, len(suspicious), BLOCK):
@@ -108,7 +112,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         own = self._placed(p, a, b, 0)
         starts = np.concatenate([own, starts], 1)
         paragraphs = np.concatenate([np.repeat(p[:, None], own.shape[1], 1), paragraphs], 1)
-        kinds = np.concatenate([np.full((len(p), self.positives), POSITIVE, np.int8), np.where(hard, HARD, EASY).astype(np.int8)], 1)
+        kinds = np.concatenate(
+            [np.full((len(p), self.positives), POSITIVE, np.int8), np.where(hard, HARD, EASY).astype(np.int8)], 1
+        )
         incomplete = np.zeros(len(p), bool)
         again = np.flatnonzero(self._clash(starts, a, b) | (pool[1] == 0).any(1))
         if again.size:
@@ -119,7 +125,11 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
     def _one_by_one(self, p, a, b):
         """What `_groups` gives, where a text clashes: each is drawn until it shares no sentence with those before it."""
         own = 1 + self.positives
-        starts, incomplete, left = np.zeros((len(p), own + self.negatives), np.int64), np.zeros(len(p), bool), np.arange(len(p))
+        starts, incomplete, left = (
+            np.zeros((len(p), own + self.negatives), np.int64),
+            np.zeros(len(p), bool),
+            np.arange(len(p)),
+        )
         paragraphs, kinds = np.repeat(p[:, None], starts.shape[1], 1), np.full_like(starts[:, 1:], POSITIVE, np.int8)
         attempt = 0
         while left.size and attempt <= REDRAWS:
@@ -127,7 +137,10 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
             left, attempt = left[self._clash(starts[left, :own], a[left], b[left])], attempt + 1
         incomplete[left] = True
         for slot in range(self.negatives):
-            known, left = self._hashes(starts[:, : own + slot], self._sizes(a, b, own + slot)), np.flatnonzero(~incomplete)
+            known, left = (
+                self._hashes(starts[:, : own + slot], self._sizes(a, b, own + slot)),
+                np.flatnonzero(~incomplete),
+            )
             for kind in (HARD, EASY) if slot < self.hard_negatives else (EASY,):
                 numbers = self._unlike(p[left], b[left], slot, kind, known[left])
                 rows, found = left[numbers >= 0], numbers[numbers >= 0]
@@ -140,14 +153,18 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
     def _unlike(self, p, b, slot, kind, known):
         """Numbers of spans that hold none of the known sentences: up to REDRAWS fresh draws, afterwards the next one; -1: there is none."""
         pool, numbers = self._pool(p, b, kind), np.full(len(p), -1)
-        left = np.flatnonzero(pool[1] > (slot if kind == HARD else 0))  # each hard negative before this one has taken a span
+        left = np.flatnonzero(
+            pool[1] > (slot if kind == HARD else 0)
+        )  # each hard negative before this one has taken a span
         attempt = 0
         while left.size and attempt <= REDRAWS:
             tried = self._number(pool[:, left], self._draw(p[left], slot, attempt, pool[1, left]))
             new = ~_shared(self._hashes_of(tried, b[left]), known[left])
             numbers[left[new]], left, attempt = tried[new], left[~new], attempt + 1
         for row in left:
-            numbers[row] = self._next(pool[:, row], int(self._draw(p[row], slot, REDRAWS, pool[1, row])), b[row], known[row])
+            numbers[row] = self._next(
+                pool[:, row], int(self._draw(p[row], slot, REDRAWS, pool[1, row])), b[row], known[row]
+            )
         return numbers
 
     def _next(self, pool, place, b, known):
@@ -175,7 +192,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         else:
             (low, high), (cut, end) = (self.before[row], self.before[row + paragraphs]), document
         count = high - low - (end - cut)
-        return np.stack([low, count, cut, np.where(count, end - cut, 0)])  # of an empty pool, `low` is drawn, and not kept
+        return np.stack(
+            [low, count, cut, np.where(count, end - cut, 0)]
+        )  # of an empty pool, `low` is drawn, and not kept
 
     def _draw(self, p, slot, attempt, count):
         return below(keyed(self.key, 2, attempt, p, slot), count)
@@ -201,7 +220,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
 
     def _hashes(self, starts, sizes):
         """Hashes of the sentences of spans, the last one repeated up to max_sentences. Shapes: (...), (...) -> (..., max_sentences)"""
-        return np.asarray(self.corpus.hashes)[starts[..., None] + np.minimum(np.arange(self.max_sentences), sizes[..., None] - 1)]
+        return np.asarray(self.corpus.hashes)[
+            starts[..., None] + np.minimum(np.arange(self.max_sentences), sizes[..., None] - 1)
+        ]
 
     def _hashes_of(self, numbers, b):
         return self._hashes(self._located(numbers, b)[0], b)

@@ -253,7 +253,9 @@ class mspp:
         """
         spans = np.arange(1 + count)
         at = _subset(key, n - a - count * b + len(spans), len(spans))
-        turn = below(keyed(key, len(spans)), np.full(np.shape(key), len(spans)))[:, None]  # which of them, in the order of the text, has a
+        turn = below(keyed(key, len(spans)), np.full(np.shape(key), len(spans)))[
+            :, None
+        ]  # which of them, in the order of the text, has a
         at += start[:, None] + spans * (b[:, None] - 1) + np.where(spans > turn, (a - b)[:, None], 0)
         return np.concatenate([np.take_along_axis(at, turn, 1), at[spans != turn].reshape(len(at), count)], 1)
 

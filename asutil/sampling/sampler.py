@@ -30,7 +30,9 @@ def read_by(objective: str, data: str | None = None, negatives: int | None = Non
     Paper: sentence_objectives, section 5.3 (MLM-only ablation).
     """
     if (objective == "mlm") != (data is not None):
-        raise ValueError(f"data names the objective whose examples mlm reads, and is for mlm alone: got {data!r} for {objective}")
+        raise ValueError(
+            f"data names the objective whose examples mlm reads, and is for mlm alone: got {data!r} for {objective}"
+        )
     if negatives == 0 and objective != "mlm":
         raise ValueError(f"negatives: 0 is for mlm alone, {objective} learns from labels")
     return data or objective
@@ -108,7 +110,9 @@ class Sampler:
         if not 0 <= self.hard_negatives <= self.negatives:
             raise ValueError(f"expected 0 <= hard_negatives <= negatives, got {hard_negatives} and {negatives}")
         if same_paragraph_before and not (self.rule is RULES["ssp"] and hard_negatives):
-            raise ValueError(f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}")
+            raise ValueError(
+                f"same_paragraph_before is an option of ssp with hard negatives, got {objective} with {hard_negatives}"
+            )
         self.same_paragraph_before = same_paragraph_before
         self.labels, self.key = labels, keyed(seed, epoch, OBJECTIVES.index(objective))
         of_union = [seed, epoch, split, hard_negatives, negatives, self.max_tokens]
@@ -125,7 +129,9 @@ class Sampler:
     def _shape(self, objective, max_tokens, positives, max_sentences):
         """How many parts an example has, and how long it may be."""
         if (positives, max_sentences) != (None, None):
-            raise ValueError(f"positives and max_sentences are options of mspp, got {positives} and {max_sentences} for {objective}")
+            raise ValueError(
+                f"positives and max_sentences are options of mspp, got {positives} and {max_sentences} for {objective}"
+            )
         self.max_tokens = self.rule.max_tokens if max_tokens is None else max_tokens
         self.parts = 3 if issubclass(self.rule, Contextual) else 2
 
@@ -153,7 +159,9 @@ class Sampler:
         if rule is not sop:
             self.anchors = self.anchors[~self._without_negatives(self.anchors)]
         if not len(self.anchors):
-            least = int(rule.needs(*rule.lengths(self._lengths_key(np.arange(1000))))[0].min())  # what the drawn lengths can come to
+            least = int(
+                rule.needs(*rule.lengths(self._lengths_key(np.arange(1000))))[0].min()
+            )  # what the drawn lengths can come to
             where = " beside the first" if rule is sdc else ""
             needs = f"at least 2 documents and paragraphs of {least} or more sentences{where}"
             raise self._refused(objective, len(candidates), sizes, needs)
@@ -169,7 +177,9 @@ class Sampler:
         """Anchors for which every paragraph gives a negative that repeats a sentence: looked for only where sentences repeat."""
         counts, documents = self.corpus.repeated_before, self.corpus.documents
         d = self.corpus.document_of[p]
-        begin, end = (self.corpus.paragraphs[documents[d + side]] for side in (0, 1))  # a positive may come from the whole document
+        begin, end = (
+            self.corpus.paragraphs[documents[d + side]] for side in (0, 1)
+        )  # a positive may come from the whole document
         suspicious = np.flatnonzero((counts[end] > counts[begin]) | self._may_lack_contexts(p))
         p = np.repeat(p[suspicious], self.negatives)
         slots = np.tile(np.arange(1, 1 + self.negatives), len(suspicious))
@@ -220,7 +230,9 @@ class Sampler:
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
         indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        heads = np.flatnonzero(np.diff(groups, prepend=-1))  # a group's examples mostly come together: what they share is made once
+        heads = np.flatnonzero(
+            np.diff(groups, prepend=-1)
+        )  # a group's examples mostly come together: what they share is made once
         sizes = np.diff(heads, append=len(groups))
         places = permuted(groups[heads], self.groups, self.key)
         if self.members:
@@ -306,7 +318,9 @@ class Sampler:
             drawn = self._negative(p[left], a[left], b[left], slots[left], first[left], attempt)
             others[left], q[left], kinds[left] = drawn
             second, context = drawn[0][:, 0], drawn[0][:, 1:]
-            left = left[self._clashes(first[left], positive[left, 0], drawn[0]) | self._clashes(second, second, context)]
+            left = left[
+                self._clashes(first[left], positive[left, 0], drawn[0]) | self._clashes(second, second, context)
+            ]
             attempt += 1
         return others, q, kinds, left
 
@@ -329,7 +343,10 @@ class Sampler:
         if not hard.all():
             at = np.flatnonzero(~hard)
             q[at] = self._foreign(
-                p[at], need[at], keyed(mine, 8)[at], np.where(slots <= self.hard_negatives, np.maximum(walk - siblings, 0), walk)[at]
+                p[at],
+                need[at],
+                keyed(mine, 8)[at],
+                np.where(slots <= self.hard_negatives, np.maximum(walk - siblings, 0), walk)[at],
             )
         second = self.rule.other(*self._extent(q), a, b, mine)
         kinds = np.where(hard, HARD, EASY)

@@ -74,7 +74,12 @@ def _said(model, contexts, number: int, found: dict, row: int) -> tuple[pd.DataF
     scores = {"score": found["evidence"][row, :count], **similarity}
     table = _lines_of(question, read).assign(**{name: values.float().cpu().numpy() for name, values in scores.items()})
     answer = _answer(model, contexts, read, found, row, kinds[predicted])
-    return table, {"question_id": question.id, "kind": kinds[read.kind], "predicted_kind": kinds[predicted], "answer": answer}
+    return table, {
+        "question_id": question.id,
+        "kind": kinds[read.kind],
+        "predicted_kind": kinds[predicted],
+        "answer": answer,
+    }
 
 
 def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
@@ -93,8 +98,14 @@ def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
 
 
 def _written(model, micro: dict) -> list[str]:
-    given = {"input_ids": micro["input_ids"], "attention_mask": micro["attention_mask"], "global_attention_mask": micro["is_global"]}
-    room = getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1) - 1  # the first token is given
+    given = {
+        "input_ids": micro["input_ids"],
+        "attention_mask": micro["attention_mask"],
+        "global_attention_mask": micro["is_global"],
+    }
+    room = (
+        getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1) - 1
+    )  # the first token is given
     ids = model.backbone.generate(**given, max_new_tokens=min(LONGEST_WRITTEN, room), num_beams=1, do_sample=False)
     return [text.strip() for text in model.tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
@@ -102,7 +113,12 @@ def _written(model, micro: dict) -> list[str]:
 # ------------------------------------------------------------------ figures
 
 
-SIMILARITIES = {"map_raw": "raw", "map_projected": "gold", "map_predicted_type": "predicted", "map_evidence_head": "score"}
+SIMILARITIES = {
+    "map_raw": "raw",
+    "map_projected": "gold",
+    "map_predicted_type": "predicted",
+    "map_evidence_head": "score",
+}
 
 
 def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts) -> answers.Measured:
@@ -118,7 +134,9 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     chosen = {question.id: set() for question in contexts.questions}
     for name, unit in sentences.loc[sentences.score > 0, ["question_id", "candidate_id"]].itertuples(index=False):
         chosen[name].add(tuple(map(int, unit.split("-"))))
-    means, table = _official({name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}, contexts)
+    means, table = _official(
+        {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}, contexts
+    )
     for name, column in SIMILARITIES.items():
         precisions = average_precisions(sentences, column, contexts)
         means |= {name: float(precisions.mean())}
@@ -134,11 +152,22 @@ def _official(said: dict, contexts: Contexts) -> tuple[dict, pd.DataFrame]:
         said: question id -> (answer, the places of the sentences that are said to be evidence).
     """
     if set(contexts.kinds) == set(KINDS["qasper"]):
-        golds = {one.id: [(answer.text, answer.kind, answer.evidence) for answer in one.answers] for one in contexts.questions}
+        golds = {
+            one.id: [(answer.text, answer.kind, answer.evidence) for answer in one.answers]
+            for one in contexts.questions
+        }
         official = answers.qasper(said, golds)
         return dict(official.means), official.per_question
-    official = answers.hotpotqa(said, {one.id: (one.answers[0].text, one.answers[0].evidence) for one in contexts.questions})
-    names = {"f1": "answer_f1", "em": "answer_em", "sp_f1": "evidence_f1", "sp_em": "evidence_em", "joint_f1": "joint_f1"}
+    official = answers.hotpotqa(
+        said, {one.id: (one.answers[0].text, one.answers[0].evidence) for one in contexts.questions}
+    )
+    names = {
+        "f1": "answer_f1",
+        "em": "answer_em",
+        "sp_f1": "evidence_f1",
+        "sp_em": "evidence_em",
+        "joint_f1": "joint_f1",
+    }
     table = official.per_question.rename(columns=names)[["question_id", *names.values()]]
     return {new: official.means[old] for old, new in names.items()}, table
 
@@ -189,8 +218,12 @@ def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) 
     sentences["in_order"] = -np.arange(len(sentences), dtype=float)
     sentences["cosine"] = _cosines(model, contexts, micro_tokens)
     counted = sentences.groupby("question_id").label.agg(["size", "sum"])
-    random = pd.Series({one.Index: random_precision(one.size, one.sum) for one in counted.itertuples() if one.sum}, dtype=float)
-    everything = {one.id: ("", set(map(tuple, read.units.tolist()))) for one, read in zip(contexts.questions, contexts.read)}
+    random = pd.Series(
+        {one.Index: random_precision(one.size, one.sum) for one in counted.itertuples() if one.sum}, dtype=float
+    )
+    everything = {
+        one.id: ("", set(map(tuple, read.units.tolist()))) for one, read in zip(contexts.questions, contexts.read)
+    }
     return {
         "random": {"map": float(_of_all_evidence(random, sentences, contexts).mean())},
         "document_order": {"map": float(average_precisions(sentences, "in_order", contexts).mean())},
@@ -258,7 +291,10 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
             said = model({key: tensor.to(device) for key, tensor in micro.items()})
         sentences = dict(enumerate(normalize(said["sentences"][0], dim=-1).cpu().numpy()))
         picked = [int(draws.choose(np.flatnonzero(read.evidence == wanted), 1, seed)[0]) for wanted in (True, False)]
-        found["vectors"] += [normalize(said["questions"][0], dim=-1).cpu().numpy(), *(sentences[number] for number in picked)]
+        found["vectors"] += [
+            normalize(said["questions"][0], dim=-1).cpu().numpy(),
+            *(sentences[number] for number in picked),
+        ]
         found["roles"] += ["question", "positive", "negative"]
         found["questions"] += [place] * 3
         found["kinds"] += [contexts.kinds[read.kind]] * 3
@@ -269,5 +305,8 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
 def _of_each_type(contexts: Contexts, count: int, seed: int) -> list[int]:
     """The numbers of some questions that have both evidence and other sentences, type by type."""
     both = [n for n, read in enumerate(contexts.read) if read.evidence.any() and not read.evidence.all()]
-    of_type = {kind: {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind} for kind in range(len(contexts.kinds))}
+    of_type = {
+        kind: {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind}
+        for kind in range(len(contexts.kinds))
+    }
     return [known[name] for known in of_type.values() for name in draws.choose(known, count, seed)]

@@ -66,7 +66,9 @@ class Nearest:
         if self.by not in RANK_BY:
             raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {self.by!r}")
         if self.by == "probability" and self.head is None:
-            raise ValueError("rank_by: a probability is given by the siamese network alone; take distance, cosine or dot")
+            raise ValueError(
+                "rank_by: a probability is given by the siamese network alone; take distance, cosine or dot"
+            )
 
     def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
         """Candidates in order, best first: (its number, its score); equal scores keep the order given."""
@@ -123,4 +125,7 @@ def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
     """
     table = next(iter(scores.values()))
     readouts = [name for name in RANK_BY if name in table]
-    return {by: {split: rankings.of(table.assign(score=table[by])).record() for split, table in scores.items()} for by in readouts}
+    return {
+        by: {split: rankings.of(table.assign(score=table[by])).record() for split, table in scores.items()}
+        for by in readouts
+    }

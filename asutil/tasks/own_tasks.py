@@ -32,7 +32,9 @@ class OwnTask(nn.Module):
         super().__init__()
         self.model, fresh = checkpoints.with_head(RELEASED[objective], checkpoints.source(name), name)
         if fresh:
-            raise ValueError(f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected")
+            raise ValueError(
+                f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected"
+            )
         self.tokenizer = tokenizers.load_tokenizer(name)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, None]:
@@ -51,7 +53,10 @@ def tasks(models: list[str], asked: str | None = None) -> list[tuple[str, str]]:
     given = [name.strip() for name in asked.split(",")] if asked else [None]
     if len(given) not in (1, len(models)):
         raise ValueError(f"objectives: one for each of {len(models)} models expected, got {len(given)}: {asked}")
-    return [(model, _objective(model, name)) for model, name in zip(models, given * len(models) if len(given) == 1 else given)]
+    return [
+        (model, _objective(model, name))
+        for model, name in zip(models, given * len(models) if len(given) == 1 else given)
+    ]
 
 
 def _objective(model: str, asked: str | None) -> str:
@@ -76,7 +81,15 @@ def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
 
 
 def measured(
-    asked: list[tuple[str, str]], settings, source: str, shared, size: int, micro_tokens: int, seed=0, longest=None, workers=1
+    asked: list[tuple[str, str]],
+    settings,
+    source: str,
+    shared,
+    size: int,
+    micro_tokens: int,
+    seed=0,
+    longest=None,
+    workers=1,
 ) -> dict:
     """Every model on its objective, on documents that were held out, read and sampled as the run's own were.
 

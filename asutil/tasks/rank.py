@@ -47,7 +47,9 @@ class Ranker:
             return groups.Groups(self.model.tokenizer, questions, self.joint_k)
         return input_pairs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
 
-    def rank(self, question: str, candidates: list[str], contexts: list[tuple] | None = None) -> list[tuple[int, float]]:
+    def rank(
+        self, question: str, candidates: list[str], contexts: list[tuple] | None = None
+    ) -> list[tuple[int, float]]:
         """Candidates in order, best first: (its number, its score); equal scores keep the order given.
 
         Args:
@@ -57,12 +59,18 @@ class Ranker:
         if contexts is not None and self.model.parts == 2:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
         if contexts is None and self.model.parts == 3:
-            raise ValueError("this model was trained with contexts: contexts=[(sentence before, sentence after), ...] expected, got none")
+            raise ValueError(
+                "this model was trained with contexts: contexts=[(sentence before, sentence after), ...] expected, got none"
+            )
         contexts = [(None, None)] * len(candidates) if contexts is None else contexts
         if wrong := [context for context in contexts if isinstance(context, str) or len(context) != 2]:
-            raise ValueError(f"contexts: (sentence before, sentence after) of each candidate expected, got {wrong[0]!r}")
+            raise ValueError(
+                f"contexts: (sentence before, sentence after) of each candidate expected, got {wrong[0]!r}"
+            )
         if len(contexts) != len(candidates):
-            raise ValueError(f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}")
+            raise ValueError(
+                f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}"
+            )
         if not candidates:
             return []
         texts = [Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)]
@@ -70,7 +78,11 @@ class Ranker:
         return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
 
     def score(
-        self, questions: Iterable, max_tokens: int | None = None, progress: bool = True, folder: str | Path | None = None
+        self,
+        questions: Iterable,
+        max_tokens: int | None = None,
+        progress: bool = True,
+        folder: str | Path | None = None,
     ) -> pd.DataFrame:
         """Score every candidate of every question, window by window: what is in memory does not grow with the questions.
 
@@ -86,7 +98,9 @@ class Ranker:
         max_tokens = max_tokens or self.max_tokens
         check_length(self.model, max_tokens)
         scored_by, context = folder and self._identity(max_tokens), self.model.parts == 3
-        return windowed(questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, scored_by, context)
+        return windowed(
+            questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, scored_by, context
+        )
 
     def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
         pairs = self.inputs_of(questions)
@@ -101,10 +115,16 @@ class Ranker:
         micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         members, scores = pairs.members(np.arange(len(pairs))), torch.empty(len(pairs.labels), device=device)
         self.model.eval()
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):  # the body's; heads are float32 by themselves
+        with torch.autocast(
+            device.type, torch.bfloat16, enabled=device.type == "cuda"
+        ):  # the body's; heads are float32 by themselves
             # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-            for batch in batches.micro_batches(pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens):
-                places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]  # of full slots; found here, a GPU would have to be waited for
+            for batch in batches.micro_batches(
+                pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
+            ):
+                places = (batch["labels"].flatten() >= 0).nonzero()[
+                    :, 0
+                ]  # of full slots; found here, a GPU would have to be waited for
                 batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
                 rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)
                 logits, _ = self.model(batch)
@@ -120,12 +140,16 @@ class Ranker:
     def _identity(self, max_tokens: int) -> str:
         """What scores follow from beside the questions: weights, architecture, tokenizer, length, and the device's arithmetic."""
         config = self.model.backbone.config.to_dict()
-        config = {name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")}
+        config = {
+            name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")
+        }
         settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
         return checkpoints.fingerprint(settings, self.model.backbone, getattr(self.model, self.model.HEADS[0]))
 
 
-def windowed(questions: Iterable, score, progress=True, folder=None, scored_by: str | None = None, context=False) -> pd.DataFrame:
+def windowed(
+    questions: Iterable, score, progress=True, folder=None, scored_by: str | None = None, context=False
+) -> pd.DataFrame:
     """The scores of all questions, window by window; those that `folder` already holds are read.
 
     Args:
@@ -173,7 +197,10 @@ class _Ordered(list):
 
 
 def _identity(scored_by: str, window: list, context: bool) -> str:
-    rows = [[q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]] for q in window]
+    rows = [
+        [q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]]
+        for q in window
+    ]
     return hashlib.sha256(json.dumps([scored_by, rows]).encode()).hexdigest()[:16]
 
 

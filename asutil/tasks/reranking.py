@@ -48,7 +48,9 @@ def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[
             )
     lower = min(first["budget"], joint["budget"], key=BUDGETS.index)
     if budget != lower:
-        raise ValueError(f"budget: {lower} expected, the lower one of {first['budget']} and {joint['budget']} (-p budget {lower}); got {budget}")
+        raise ValueError(
+            f"budget: {lower} expected, the lower one of {first['budget']} and {joint['budget']} (-p budget {lower}); got {budget}"
+        )
     return first, joint
 
 
@@ -82,7 +84,9 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
         raise ValueError(f"dataset: a record keeps no path, name the file or folder of {settings['dataset']} again")
     dataset = dataset or settings["dataset"]
     if (came := answers.fingerprint(dataset)) != expected:
-        raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: fingerprint {expected} expected, got {came}")
+        raise ValueError(
+            f"dataset: {dataset} is not what {record['name']} was made from: fingerprint {expected} expected, got {came}"
+        )
     split = answers.load_answers(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
     _same(scores, split.frame(), record["name"], dataset)
     return split
@@ -103,7 +107,9 @@ def _checked(scores: pd.DataFrame, name: str) -> pd.DataFrame:
     values, twice = scores["score"].to_numpy(), np.flatnonzero(scores.duplicated(ROW[:2]))
     if len(twice):
         row = scores.iloc[twice[0]]
-        raise ValueError(f"{name}, row {twice[0]}: candidate {row.candidate_id!r} stands twice in question {row.question_id!r}")
+        raise ValueError(
+            f"{name}, row {twice[0]}: candidate {row.candidate_id!r} stands twice in question {row.question_id!r}"
+        )
     if len(wrong := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(f"{name}, row {wrong[0]}: a score is a finite number, got {values[wrong[0]]}")
     return scores
@@ -127,7 +133,9 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
         raise ValueError(f"k is at least 1 candidate, got {k}")
     # Which of two equal candidates is kept may follow neither label (the metrics' rule would) nor row order, where right ones stand
     # first in some data sets. The number of the row is in the ids, so that they cannot be compared either; their keyed hash can.
-    tables = _checked(scores, "first stage").assign(question=pd.factorize(scores.question_id)[0], draw=_draws(scores, seed))
+    tables = _checked(scores, "first stage").assign(
+        question=pd.factorize(scores.question_id)[0], draw=_draws(scores, seed)
+    )
     ranked = tables.sort_values(["question", "score", "draw"], ascending=[True, False, True])
     ranked = ranked.assign(first_rank=ranked.groupby("question").cumcount() + 1)
     kept = ranked[ranked.first_rank <= k].rename(columns={"score": "first_score"})
@@ -136,7 +144,10 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
 
 def _draws(scores: pd.DataFrame, seed: int) -> list[bytes]:
     names, key = zip(scores.question_id, scores.candidate_id), f"re-ranking {seed}".encode()
-    return [hashlib.blake2b(f"{question}\0{candidate}".encode(), digest_size=8, key=key).digest() for question, candidate in names]
+    return [
+        hashlib.blake2b(f"{question}\0{candidate}".encode(), digest_size=8, key=key).digest()
+        for question, candidate in names
+    ]
 
 
 def border_ties(scores: pd.DataFrame, k: int) -> list[str]:

@@ -62,7 +62,9 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
         part = folder if finished else folder.with_name(f".{folder.name}.embedding")
         part.mkdir(exist_ok=True)
         kept, done = _finished_blocks(part, encoder.dimensions), []
-        made_from = hashlib.sha256(json.dumps([encoder.identity, encoder.dimensions]).encode())  # goes on over all texts
+        made_from = hashlib.sha256(
+            json.dumps([encoder.identity, encoder.dimensions]).encode()
+        )  # goes on over all texts
         rows, count = _rows(texts), 0
         with tqdm(desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
             while some := list(itertools.islice(rows, block)):
@@ -75,19 +77,28 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
                     break
                 else:
                     if kept:
-                        log.warning("%s: %d finished blocks were of other texts or of another encoder", folder, len(kept))
+                        log.warning(
+                            "%s: %d finished blocks were of other texts or of another encoder", folder, len(kept)
+                        )
                     kept = []
-                    vectors = _sound(encoder.encode([text for _, text in some]), (len(some), encoder.dimensions), "text", count)
+                    vectors = _sound(
+                        encoder.encode([text for _, text in some]), (len(some), encoder.dimensions), "text", count
+                    )
                     done.append(mark | {"text_bytes": _write(part, some, vectors, done)})
                     _write_info(part, encoder, done)
                 count += len(some)
                 bar.update(len(some))
         if finished and kept:
-            raise FileExistsError(f"{folder} is not what these texts, encoder and block make: take another folder, or delete this one")
+            raise FileExistsError(
+                f"{folder} is not what these texts, encoder and block make: take another folder, or delete this one"
+            )
         if not done:
             raise ValueError("expected at least one text, got none")
         if not finished:
-            files = {name: {"bytes": (part / name).stat().st_size, "sha256": hub.sha256(part / name)} for name in (VECTORS, TEXTS)}
+            files = {
+                name: {"bytes": (part / name).stat().st_size, "sha256": hub.sha256(part / name)}
+                for name in (VECTORS, TEXTS)
+            }
             _write_info(part, encoder, done, files=files)
             if folder.exists():
                 folder.rmdir()  # an empty one
@@ -139,7 +150,13 @@ def _put(path: Path, at: int, *pieces) -> int:
 
 
 def _write_info(part: Path, encoder, done: list, **more) -> None:
-    info = {"encoder": encoder.identity, "dimensions": encoder.dimensions, "texts": done[-1]["texts"], "blocks": done, **more}
+    info = {
+        "encoder": encoder.identity,
+        "dimensions": encoder.dimensions,
+        "texts": done[-1]["texts"],
+        "blocks": done,
+        **more,
+    }
     disk.write_json(part / INFO, info)
 
 
@@ -185,11 +202,16 @@ class Vectors:
         info = disk.read_json(folder / INFO)
         try:
             shape = int(info["texts"]), int(info["dimensions"])
-            held = {name: (int(info["files"][name]["bytes"]), str(info["files"][name]["sha256"])) for name in (VECTORS, TEXTS)}
+            held = {
+                name: (int(info["files"][name]["bytes"]), str(info["files"][name]["sha256"]))
+                for name in (VECTORS, TEXTS)
+            }
         except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise ValueError(f"{folder / INFO} is damaged: {type(error).__name__}: {error}") from error
         if min(shape) < 1 or 4 * shape[0] * shape[1] != held[VECTORS][0]:
-            raise ValueError(f"{folder / INFO} is damaged: {shape[0]} texts with {shape[1]} dimensions in {held[VECTORS][0]:,} bytes")
+            raise ValueError(
+                f"{folder / INFO} is damaged: {shape[0]} texts with {shape[1]} dimensions in {held[VECTORS][0]:,} bytes"
+            )
         for name, (size, sha256) in held.items():
             path = folder / name
             if (came := path.stat().st_size if path.is_file() else 0) != size:
@@ -216,7 +238,9 @@ class Vectors:
     def must_be_of(self, encoder) -> None:
         """Raises: ValueError where another encoder made these vectors, so that they have nothing to do with its own."""
         if encoder.identity != self.info["encoder"]:
-            raise ValueError(f"{self.folder} was embedded by the encoder {self.info['encoder'][:16]}, got {encoder.identity[:16]}")
+            raise ValueError(
+                f"{self.folder} was embedded by the encoder {self.info['encoder'][:16]}, got {encoder.identity[:16]}"
+            )
 
     def texts(self, numbers: Iterable[int], column: str = "text") -> list[str | None]:
         """The texts of some numbers; of the column "id" their ids, None where none was given. Raises: IndexError."""
@@ -232,7 +256,9 @@ class Vectors:
             raise ValueError(f"{self.folder / VECTORS} is damaged: vector {np.isfinite(found).argmin()} is not finite")
         return found.astype(np.float32)
 
-    def search(self, questions: np.ndarray, k: int, by: str = "dot", block: int = 1 << 16) -> tuple[np.ndarray, np.ndarray]:
+    def search(
+        self, questions: np.ndarray, k: int, by: str = "dot", block: int = 1 << 16
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The k best vectors of each question, exactly, whatever the block size.
 
         dot: u.v;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  distance: -|u - v|
@@ -244,11 +270,16 @@ class Vectors:
             block: vectors that are compared at a time; memory is bounded by it and by Q x k.
         """
         if by not in BY or k < 1 or block < 1:
-            raise ValueError(f"by, one of {', '.join(BY)}, k and block of 1 or more expected, got {by!r}, {k} and {block}")
+            raise ValueError(
+                f"by, one of {', '.join(BY)}, k and block of 1 or more expected, got {by!r}, {k} and {block}"
+            )
         questions = np.asarray(questions)
         questions = _sound(questions, (questions.shape[:1] or (1,)) + self.vectors.shape[1:], "question")
         k, group = min(k, len(self)), max(1, CELLS // block)
-        scores, numbers = np.full((len(questions), k), -np.inf, np.float32), np.full((len(questions), k), len(self), np.int64)
+        scores, numbers = (
+            np.full((len(questions), k), -np.inf, np.float32),
+            np.full((len(questions), k), len(self), np.int64),
+        )
         for start in range(0, len(self), block):
             for first in range(0, len(questions), group):
                 some = slice(first, first + group)
@@ -288,7 +319,9 @@ def _keys(u: np.ndarray, v: np.ndarray, lengths: np.ndarray, by: str) -> tuple[n
     elif by == "distance":
         keys -= np.square(lengths) / 2
     scale = {"dot": size * most, "cosine": size > 0, "distance": np.square(size + most)}[by]
-    return keys, ROUNDING * (u.shape[1] + 8) * scale  # 8: for what comes before and after the sum, and scores that float32 makes equal
+    return keys, ROUNDING * (
+        u.shape[1] + 8
+    ) * scale  # 8: for what comes before and after the sum, and scores that float32 makes equal
 
 
 def _scores(u: np.ndarray, v: np.ndarray, by: str) -> np.ndarray:
@@ -314,7 +347,12 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
     Raises: ValueError naming file and row.
     """
     path = Path(path)
-    readers = {".txt": _lines, ".tsv": _lines, ".jsonl": lambda path: sources._rows(path, columns[0]), ".parquet": _parquet}
+    readers = {
+        ".txt": _lines,
+        ".tsv": _lines,
+        ".jsonl": lambda path: sources._rows(path, columns[0]),
+        ".parquet": _parquet,
+    }
     if path.suffix not in readers:
         raise ValueError(f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}")
     for place, row in readers[path.suffix](path):
@@ -355,14 +393,18 @@ def _search(given) -> None:
     found.must_be_of(encoder)
     by = given.by or nearest.usual(encoder)
     typed = (line.strip() for line in sys.stdin if line.strip())
-    asked = given.question or ((text for _, text in read(given.questions, ("question", "text"))) if given.questions else typed)
+    asked = given.question or (
+        (text for _, text in read(given.questions, ("question", "text"))) if given.questions else typed
+    )
     asked, together = iter(asked), 1 if asked is typed and sys.stdin.isatty() else TOGETHER
     while some := list(itertools.islice(asked, together)):
         for question, scores, numbers in zip(some, *found.search(encoder.encode(some), given.k, by)):
             print(*[] if given.question and len(given.question) == 1 else [f"\n{_shown(question)}\n"], end="")
             rows = zip(scores, numbers, found.texts(numbers, "id"), found.texts(numbers))
             for rank, (score, number, name, text) in enumerate(rows, 1):
-                print(rank, f"{score:.4f}", number if name is None else _shown(name), _shown(text), sep="\t", flush=True)
+                print(
+                    rank, f"{score:.4f}", number if name is None else _shown(name), _shown(text), sep="\t", flush=True
+                )
 
 
 def _shown(text: str) -> str:
@@ -374,15 +416,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m asutil.tasks.vectors", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("--model", required=True, help="a run of notebooks/embed.ipynb, or a folder that one was saved in")
-    model.add_argument("--encoder", default=ENCODERS[0], choices=ENCODERS, help="default: transformer, a trained one; else untrained")
-    embeds = commands.add_parser("embed", parents=[model], help="embed the texts of a file; the same command goes on where it was stopped")
-    embeds.add_argument("file", help=".txt with a text a line, or .tsv, .jsonl, .parquet with a column answer or text, and id if any")
+    model.add_argument(
+        "--model", required=True, help="a run of notebooks/embed.ipynb, or a folder that one was saved in"
+    )
+    model.add_argument(
+        "--encoder", default=ENCODERS[0], choices=ENCODERS, help="default: transformer, a trained one; else untrained"
+    )
+    embeds = commands.add_parser(
+        "embed", parents=[model], help="embed the texts of a file; the same command goes on where it was stopped"
+    )
+    embeds.add_argument(
+        "file", help=".txt with a text a line, or .tsv, .jsonl, .parquet with a column answer or text, and id if any"
+    )
     embeds.add_argument("--out", type=Path, required=True, help="the folder to write vectors and texts into")
-    finds = commands.add_parser("search", parents=[model], help="the nearest texts of questions: rank, score, id or number from 0, text")
+    finds = commands.add_parser(
+        "search", parents=[model], help="the nearest texts of questions: rank, score, id or number from 0, text"
+    )
     finds.add_argument("folder", help="what embed wrote, with the same model")
     asked = finds.add_mutually_exclusive_group()
-    asked.add_argument("--question", action="append", help="may be given several times; without any, a line of the input is a question")
+    asked.add_argument(
+        "--question", action="append", help="may be given several times; without any, a line of the input is a question"
+    )
     asked.add_argument("--questions", help="a file of them, as embed takes; its column is question or text")
     finds.add_argument("--k", type=int, default=10, help="how many texts a question (default: %(default)s)")
     finds.add_argument("--by", choices=BY, help="default: distance for a siamese or triplet network, else cosine")

@@ -44,7 +44,9 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
     if not claims:
         raise ValueError("expected claims to verify, got none")
     if len(LABELS) != (getattr(model.backbone.config, "joint", None) or {}).get("classes"):
-        raise ValueError(f"expected a model of {len(LABELS)} verdicts, as verify_claims trains one, got one with the head {model.HEADS[0]}")
+        raise ValueError(
+            f"expected a model of {len(LABELS)} verdicts, as verify_claims trains one, got one with the head {model.HEADS[0]}"
+        )
     device, training = next(model.parameters()).device, model.training
     found = torch.empty(len(claims), len(LABELS), device=device)
     model.eval()
@@ -53,7 +55,9 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
             _window(model, claims[start : start + WINDOW], max_tokens, found[start : start + WINDOW], bar)
     model.train(training)
     labels = np.array([UNKNOWN if claim.label is None else claim.label for claim in claims], np.int8)
-    return pd.DataFrame({"claim_id": [claim.id for claim in claims], "label": labels} | dict(zip(CLASSES, found.cpu().numpy().T)))
+    return pd.DataFrame(
+        {"claim_id": [claim.id for claim in claims], "label": labels} | dict(zip(CLASSES, found.cpu().numpy().T))
+    )
 
 
 def _window(model, claims, max_tokens: int, found: torch.Tensor, bar) -> None:
@@ -82,6 +86,8 @@ def counted(sides: dict) -> pd.DataFrame:
     for side, claims in sides.items():
         labels, report = Counter(claim.label for claim in claims), claims.report
         rows[side] = {name: labels[number] for number, name in enumerate(LABELS)} | {"label not known": labels[None]}
-        rows[side] |= {f"{what}, {state}": report[state][what] for what in ("claims", "evidence") for state in ("read", "kept")}
+        rows[side] |= {
+            f"{what}, {state}": report[state][what] for what in ("claims", "evidence") for state in ("read", "kept")
+        }
         rows[side]["dropped"] = "; ".join(report["dropped"])
     return pd.DataFrame(rows).T

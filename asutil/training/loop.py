@@ -112,10 +112,22 @@ def train(
         report_to="none",
         disable_tqdm=not (progress and processes.first()),
     )
-    settings = {"steps": len(batches), "peak_lr": peak_lr, "warmup_steps": warmup_steps, "weight_decay": weight_decay, "seed": seed}
-    usual = {"mlm": mlm_weight, "objective": objective_weight} | ({"detection": detection_weight} if hasattr(model, "detection") else {})
-    settings |= {f"{part}_weight": weight for part, weight in getattr(model, "loss_weights", usual).items()} | {"bf16": bf16}
-    trainer = StepTrainer(model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience))
+    settings = {
+        "steps": len(batches),
+        "peak_lr": peak_lr,
+        "warmup_steps": warmup_steps,
+        "weight_decay": weight_decay,
+        "seed": seed,
+    }
+    usual = {"mlm": mlm_weight, "objective": objective_weight} | (
+        {"detection": detection_weight} if hasattr(model, "detection") else {}
+    )
+    settings |= {f"{part}_weight": weight for part, weight in getattr(model, "loss_weights", usual).items()} | {
+        "bf16": bf16
+    }
+    trainer = StepTrainer(
+        model, arguments, batches, folder, settings, (evaluate, evaluate_every), (best_metric, patience)
+    )
     if packs and (gpu if compile is None else compile):
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     if trainer.args.world_size > 1 and hasattr(batches, "micro_tokens"):
@@ -146,7 +158,9 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Deviation: D-72; D-106, auc and rank_1.
     """
     masks = getattr(model, "generator", getattr(model, "mlm", True)) is not None
-    batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **({} if masks else {"mlm_share": 0}))
+    batches = input_batches.PretrainingBatches(
+        lambda epoch: sampler, 1, 1, micro_tokens, seed, **({} if masks else {"mlm_share": 0})
+    )
     rows, labels, logits, members, parts, counts = [], [], [], [], [], []
     training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -168,11 +182,17 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     order = np.concatenate(rows).argsort()
     labels, logits = torch.cat(labels)[order].numpy(), torch.cat(logits)[order].numpy()
     predictions = logits.argmax(-1)
-    found = rankings.classification(labels.ravel(), predictions.ravel()) | order_metrics(sampler, labels, logits[..., 1] - logits[..., 0])
+    found = rankings.classification(labels.ravel(), predictions.ravel()) | order_metrics(
+        sampler, labels, logits[..., 1] - logits[..., 0]
+    )
     for number, member in enumerate(sampler.members if members else []):
         if (its := torch.cat(members)[order].numpy() == number).any():
             found[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[its].mean())
-    return {**found, "loss": means[1]} | ({"mlm_loss": means[0]} if masks else {}) | dict(zip(["detection_loss"], means[2:]))
+    return (
+        {**found, "loss": means[1]}
+        | ({"mlm_loss": means[0]} if masks else {})
+        | dict(zip(["detection_loss"], means[2:]))
+    )
 
 
 def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:

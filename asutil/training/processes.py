@@ -103,9 +103,18 @@ def launch(folder: str | Path) -> None:
     import torch
 
     processes = os.environ.get(PROCESSES, str(torch.cuda.device_count()))
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}", "--local-ranks-filter=0"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        f"--nproc_per_node={processes}",
+        "--local-ranks-filter=0",
+    ]
     command += ["-m", "aslab.processes", str(folder)]
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"})
+    started = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env={**os.environ, PROCESSES: "1"}
+    )
     try:
         _shown(started.stdout)
     except BaseException:  # an interrupted cell leaves no process behind

@@ -26,11 +26,20 @@ LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")
 log = logging.getLogger(__name__)
 
 
-def micro_loss(logits, micro: dict, batch: dict, mlm_weight: float = 1.0, objective_weight: float = 1.0, detection_weight: float = 50.0):
+def micro_loss(
+    logits,
+    micro: dict,
+    batch: dict,
+    mlm_weight: float = 1.0,
+    objective_weight: float = 1.0,
+    detection_weight: float = 50.0,
+):
     """One micro-batch's share of the loss of its optimiser batch, and its parts: (L, [L_mlm, L_pair]), of ELECTRA [L_mlm, L_pair, L_td]."""
     pair, mlm, *detection = logits
     objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
-    masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
+    masked = (
+        losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
+    )
     parts = [masked, objective, *(losses.replaced_token(*found, batch["tokens"]) for found in detection)]
     loss = sum(weight * part for weight, part in zip((mlm_weight, objective_weight, detection_weight), parts))
     return loss, torch.stack(parts).detach()
@@ -46,21 +55,29 @@ class StepTrainer(Trainer):
     """Trainer whose loader gives whole optimiser batches, and whose checkpoints are complete or absent."""
 
     def __init__(self, model, arguments, batches, folder, settings, evaluation, stopping):
-        arguments._n_gpu = min(arguments.n_gpu, 1)  # DataParallel would cut our batches by row; many GPUs have a process each
-        super().__init__(model, arguments, train_dataset=batches, callbacks=[_Schedule(evaluation[1] if evaluation[0] else 0)])
+        arguments._n_gpu = min(
+            arguments.n_gpu, 1
+        )  # DataParallel would cut our batches by row; many GPUs have a process each
+        super().__init__(
+            model, arguments, train_dataset=batches, callbacks=[_Schedule(evaluation[1] if evaluation[0] else 0)]
+        )
         self.remove_callback(PrinterCallback)
         self.folder, self.settings, self.dev = folder, settings, evaluation[0]
         self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
         self.step, self.tokens, self.seconds, self.waiting, self.rows, self.cut = 0, 0, 0.0, 0.0, [], False
         self.parts = [name.removesuffix("_weight") for name in settings if name.endswith("_weight")]
-        self.sums = torch.zeros(len(self.parts) + 1, device=self.args.device)  # of the loss's parts and steps since the last log
+        self.sums = torch.zeros(
+            len(self.parts) + 1, device=self.args.device
+        )  # of the loss's parts and steps since the last log
         self.started, self.board = time.monotonic(), None
 
     # -------------------------------------------------------------- the step
 
     def get_train_dataloader(self):
         workers = self.args.dataloader_num_workers
-        return DataLoader(self.train_dataset, 1, collate_fn=_first, num_workers=workers, pin_memory=self.args.device.type == "cuda")
+        return DataLoader(
+            self.train_dataset, 1, collate_fn=_first, num_workers=workers, pin_memory=self.args.device.type == "cuda"
+        )
 
     def get_batch_samples(self, *given):
         asked = time.monotonic()
@@ -115,7 +132,9 @@ class StepTrainer(Trainer):
     def _add_gradients(self) -> None:
         """The sum over all processes; what has no gradient in any of them is left without, as one process would leave it."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        has = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8, device=self.args.device)
+        has = torch.tensor(
+            [parameter.grad is not None for parameter in parameters], dtype=torch.uint8, device=self.args.device
+        )
         distributed.all_reduce(has, distributed.ReduceOp.MAX)
         found = [parameter for parameter, known in zip(parameters, has.tolist()) if known]
         for parameter in found:
@@ -136,7 +155,9 @@ class StepTrainer(Trainer):
             tokens = self.train_dataset.micro_tokens = tokens // 2
             found = max(map(processes.size, self.train_dataset[self.state.global_step]["micro"]))
         if found == largest:
-            raise torch.OutOfMemoryError(f"micro-batches of {before} tokens do not fit into memory: give a smaller micro_tokens")
+            raise torch.OutOfMemoryError(
+                f"micro-batches of {before} tokens do not fit into memory: give a smaller micro_tokens"
+            )
         log.warning("out of memory with micro-batches of %d tokens: going on with %d", before, tokens)
 
     # -------------------------------------------------------------- what is logged
@@ -149,7 +170,9 @@ class StepTrainer(Trainer):
             logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in self.parts)
             logs |= {"tokens": self.tokens, "seconds": round(self._seconds(), 2)}
             if not math.isfinite(logs["loss"]):
-                raise FloatingPointError(f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number")
+                raise FloatingPointError(
+                    f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number"
+                )
         known = (*LOGGED, *(f"{part}_loss" for part in self.parts))
         row = {name: value for name, value in logs.items() if name in known or name.startswith("eval_")}
         if row:
@@ -189,7 +212,9 @@ class StepTrainer(Trainer):
             broadcast_object_list(found)
         metrics = {f"eval_{name}": float(value) for name, value in found[0].items()}
         if self.patience is not None and self.metric not in metrics:
-            raise ValueError(f"evaluate should give {self.metric[5:]}, to stop by; it gave {', '.join(m[5:] for m in metrics)}")
+            raise ValueError(
+                f"evaluate should give {self.metric[5:]}, to stop by; it gave {', '.join(m[5:] for m in metrics)}"
+            )
         self.log(dict(metrics))
         self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
         if self.patience is not None and self.best() is self.rows[-1] and self.is_world_process_zero():
@@ -209,7 +234,11 @@ class StepTrainer(Trainer):
         if max(self.step, self.state.global_step) == self.settings["steps"]:
             return True
         evaluated = [row["step"] for row in self.rows if self.metric in row]
-        return self.patience is not None and bool(evaluated) and sum(step > self.best()["step"] for step in evaluated) >= self.patience
+        return (
+            self.patience is not None
+            and bool(evaluated)
+            and sum(step > self.best()["step"] for step in evaluated) >= self.patience
+        )
 
     def finish(self) -> dict:
         best = self.best() if self.patience is not None else None
@@ -221,8 +250,19 @@ class StepTrainer(Trainer):
             with disk.naming(self.folder / "tensorboard"):
                 self.board.close()
         best = best and {"step": best["step"], self.metric[5:]: best[self.metric]}
-        steps, seconds, waiting = max(self.step, self.state.global_step), round(self._seconds(), 2), round(self.waiting, 3)
-        return {"steps": steps, "tokens": self.tokens, "seconds": seconds, "waiting": waiting, "best": best, "log": self.rows}
+        steps, seconds, waiting = (
+            max(self.step, self.state.global_step),
+            round(self._seconds(), 2),
+            round(self.waiting, 3),
+        )
+        return {
+            "steps": steps,
+            "tokens": self.tokens,
+            "seconds": seconds,
+            "waiting": waiting,
+            "best": best,
+            "log": self.rows,
+        }
 
     # -------------------------------------------------------------- checkpoints: safetensors and JSON, never a pickle
 
@@ -233,10 +273,17 @@ class StepTrainer(Trainer):
         with disk.whole_folder(checkpoints / f"checkpoint-{self.state.global_step}") as part:
             save_model(self.model, str(part / "model.safetensors"))
             state = self.optimizer.state_dict()["state"]
-            tensors = {f"{n}.{name}": value.contiguous() for n, values in state.items() for name, value in values.items()}
+            tensors = {
+                f"{n}.{name}": value.contiguous() for n, values in state.items() for name, value in values.items()
+            }
             save_file(tensors, part / "optimizer.safetensors")
             self.state.save_to_json(str(part / "trainer_state.json"))
-            progress = {"step": self.state.global_step, "tokens": self.tokens, "seconds": self._seconds(), "rows": self.rows}
+            progress = {
+                "step": self.state.global_step,
+                "tokens": self.tokens,
+                "seconds": self._seconds(),
+                "rows": self.rows,
+            }
             progress |= {"settings": self.settings, "sums": summed, "scheduler": self.lr_scheduler.state_dict()}
             (part / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
             disk.write_json(part / MARKER, disk.hashes(part))
@@ -249,7 +296,9 @@ class StepTrainer(Trainer):
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if progress["settings"] != self.settings:
                 raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
-            self.step, self.tokens, self.seconds, self.rows = (progress[key] for key in ("step", "tokens", "seconds", "rows"))
+            self.step, self.tokens, self.seconds, self.rows = (
+                progress[key] for key in ("step", "tokens", "seconds", "rows")
+            )
             if self.is_world_process_zero():
                 self.sums.copy_(torch.tensor(progress["sums"]))
             self._load_from_checkpoint(checkpoint)
@@ -297,7 +346,9 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
     Raises: ValueError for a pickle among the checkpoints, which are left as they are.
     """
-    if pickled := sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in hub.PICKLES):
+    if pickled := sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in hub.PICKLES
+    ):
         raise ValueError(
             f"{folder} holds {', '.join(pickled)}: a pickle can run any code when it is opened, so it is refused. No checkpoint of ours "
             "has one: every step seeds itself, and optimiser states are safetensors. Take the checkpoint of another program away; weights "

@@ -58,7 +58,9 @@ def run_page(path: Path) -> bytes:
     """An executed notebook whose title is its run's name, without any path of the machine it ran on."""
     notebook = json.loads(path.read_text("utf-8"))
     notebook["metadata"].pop("papermill", None)
-    notebook["cells"] = [cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    notebook["cells"] = [
+        cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])
+    ]
     for cell in notebook["cells"]:
         cell["metadata"].pop("papermill", None)
     for cell in notebook["cells"]:
@@ -90,7 +92,11 @@ def visit_displaymath(self, node):
 def drop_thebe(app, config):
     """jupyter-book always loads sphinx-thebe, which names a script on another host on every page."""
     for event, listeners in app.events.listeners.items():
-        kept = [listener for listener in listeners if not getattr(listener.handler, "__module__", "").startswith("sphinx_thebe")]
+        kept = [
+            listener
+            for listener in listeners
+            if not getattr(listener.handler, "__module__", "").startswith("sphinx_thebe")
+        ]
         app.events.listeners[event] = kept
     app.registry.css_files = [entry for entry in app.registry.css_files if entry[0] != "sphinx-thebe.css"]
 
@@ -102,7 +108,17 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    pages = as2_backbone, as2_code, as2_results, as2_figures, as2_contexts, as2_joint, as2_vectors, as2_evidence, as2_benchmarks
+    pages = (
+        as2_backbone,
+        as2_code,
+        as2_results,
+        as2_figures,
+        as2_contexts,
+        as2_joint,
+        as2_vectors,
+        as2_evidence,
+        as2_benchmarks,
+    )
     for module in (*pages, as2_costs, as2_trust):
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)

@@ -25,9 +25,13 @@ class Benchmarks(Shown):
 
 
 def overview(names, found: dict[str, dict]) -> str:
-    heads = "".join(f"<th>{text}</th>" for text in ("Benchmark", "Times the peer", "Least to most", "Goal", "", "Measured on"))
+    heads = "".join(
+        f"<th>{text}</th>" for text in ("Benchmark", "Times the peer", "Least to most", "Goal", "", "Measured on")
+    )
     body = "".join(line(name, found.get(name)) for name in names)
-    caption = "<caption>The median over the rounds of one run. Where a script compares several things, the lowest.</caption>"
+    caption = (
+        "<caption>The median over the rounds of one run. Where a script compares several things, the lowest.</caption>"
+    )
     return boxed(f'<table class="as2-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>')
 
 
@@ -38,7 +42,9 @@ def line(name: str, result: dict | None) -> str:
     reached = result["ratio"] >= result["goal"]
     verdict = f'<td class="as2-verdict as2-{"matches" if reached else "differs"}">{"reached" if reached else "not reached"}</td>'
     between = f"{number(result['spread']['least'])} to {number(result['spread']['most'])}"
-    figures = "".join(f'<td class="as2-number">{text}</td>' for text in (number(result["ratio"]), between, number(result["goal"])))
+    figures = "".join(
+        f'<td class="as2-number">{text}</td>' for text in (number(result["ratio"]), between, number(result["goal"]))
+    )
     return f"<tr>{head}{figures}{verdict}<td>{escape(machine(result['machine']))}</td></tr>"
 
 
@@ -102,7 +108,11 @@ class Latency(Shown):
     required_arguments = 0
 
     def show(self):
-        made = [json.loads(path.read_text("utf-8")) for path in SOURCES["benchmarks"]("") if path.stem in ("latency", "latency-gpu")]
+        made = [
+            json.loads(path.read_text("utf-8"))
+            for path in SOURCES["benchmarks"]("")
+            if path.stem in ("latency", "latency-gpu")
+        ]
         return "".join(map(latency, made)) or note("Latency: not run. make bench measures it.")
 
 
@@ -138,7 +148,13 @@ def latency_plot(result: dict):
             ("linear", ":", "formula, linear: (k + 1) / 2k"),
         ):
             axis.plot(pairs.k, pairs.ms * pairs[part], color="black", linestyle=dash, label=label)
-        axis.set(xlabel="candidates, k", ylabel="milliseconds a question", title=title, ylim=(0, None), xticks=sorted(set(frame.k)))
+        axis.set(
+            xlabel="candidates, k",
+            ylabel="milliseconds a question",
+            title=title,
+            ylim=(0, None),
+            xticks=sorted(set(frame.k)),
+        )
         axis.grid(alpha=0.3)
         named = axis.get_legend_handles_labels()
         axis.get_legend().remove()
@@ -149,14 +165,20 @@ def latency_plot(result: dict):
 def latency_table(result: dict) -> str:
     """Joint by pair for each k, as run and padded, beside the formula and what the paper measured."""
     paper = result["published"]
-    published = f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
+    published = (
+        f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
+    )
     heads = [f"{way}: {part}" for way in ("As run", "Padded") for part in ("batches", "model alone", "one question")]
     heads = ["k", *heads, "Formula: attention", "Formula: linear", "Published"]
     body = ""
     for k, one in result["by_k"].items():
         ratios = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in one[way].values()]
-        texts = [f"{value:.2f}" for value in (*ratios, *one["formula"].values())] + [published if int(k) == paper["k"] else "–"]
-        body += f'<tr><th scope="row">{k}</th>' + "".join(f'<td class="as2-number">{text}</td>' for text in texts) + "</tr>"
+        texts = [f"{value:.2f}" for value in (*ratios, *one["formula"].values())] + [
+            published if int(k) == paper["k"] else "–"
+        ]
+        body += (
+            f'<tr><th scope="row">{k}</th>' + "".join(f'<td class="as2-number">{text}</td>' for text in texts) + "</tr>"
+        )
     caption = f"Time of the joint model by that of the pair model: above 1 it takes longer. Published: {paper['on']}."
     head = "".join(f"<th>{text}</th>" for text in heads)
     return boxed(
@@ -170,7 +192,11 @@ MEMORY = {"peak_memory_mib": "peak of memory, MiB"}
 RATE = {"tokens_a_second": "tokens a second, training"}
 AXES = {  # of benchmarks/growth.py: what grows, its label, and what is drawn over it
     "corpus": ("megabytes", "corpus, MB of text", {"build_seconds": "seconds to build the index"} | MEMORY),
-    "candidates": ("candidates", "candidates a question", {"milliseconds_a_question": "milliseconds a question"} | MEMORY),
+    "candidates": (
+        "candidates",
+        "candidates a question",
+        {"milliseconds_a_question": "milliseconds a question"} | MEMORY,
+    ),
     "lengths": ("length", "tokens of an input", RATE | MEMORY),
     "processes": ("processes", "processes", RATE | {"peak_memory_mib": "peak of memory of one, MiB"}),
 }
@@ -183,7 +209,11 @@ class Growth(Shown):
     required_arguments = 0
 
     def show(self):
-        made = [json.loads(path.read_text("utf-8")) for path in SOURCES["benchmarks"]("") if path.stem in ("growth", "growth-gpu")]
+        made = [
+            json.loads(path.read_text("utf-8"))
+            for path in SOURCES["benchmarks"]("")
+            if path.stem in ("growth", "growth-gpu")
+        ]
         return "".join(map(growth, made)) or note("Growth: not run. python benchmarks/record.py growth measures it.")
 
 

@@ -11,7 +11,11 @@ from aslab import records
 from asutil.corpus import cleaning, docstrings
 from asutil.sampling import objectives
 
-KINDS = {"sdc": "the first paragraph of the document", "dpc": "what is left of b's paragraph", "dslc": "the sentences next to b"}
+KINDS = {
+    "sdc": "the first paragraph of the document",
+    "dpc": "what is left of b's paragraph",
+    "dslc": "the sentences next to b",
+}
 
 
 class Contexts(SphinxDirective):
@@ -31,7 +35,9 @@ class Contexts(SphinxDirective):
 
 def sentences_of(module: str, qualname: str) -> list[list[str]]:
     """The paragraphs of one docstring as lists of sentences, cleaned as the corpus does."""
-    found = [one.text for one in docstrings.read((module.split(".")[0],)) if (one.module, one.qualname) == (module, qualname)]
+    found = [
+        one.text for one in docstrings.read((module.split(".")[0],)) if (one.module, one.qualname) == (module, qualname)
+    ]
     if not found:
         raise ValueError("it has no docstring")
     split = cleaning.splitter_function("blingfire")
@@ -60,7 +66,12 @@ def panel(kind: str, said: str, paragraphs: list[list[str]], home: int) -> str:
     a, b = (objectives.one(np.array([first]), np.array([first + 1]), 3) for first in (at, at + 3))
     of = 0 if kind == "sdc" else home
     context = objectives.RULES[kind].context(starts[of : of + 1], np.array([len(paragraphs[of])]), a, b)
-    role = {n: letter for letter, part in (("a", a), ("b", b), ("c", context)) for start, stop in part[0] for n in range(start, stop)}
+    role = {
+        n: letter
+        for letter, part in (("a", a), ("b", b), ("c", context))
+        for start, stop in part[0]
+        for n in range(start, stop)
+    }
     body = "".join(
         f"<p>{' '.join(marked(sentence, role.get(int(starts[i]) + j)) for j, sentence in enumerate(sentences))}</p>"
         for i, sentences in enumerate(paragraphs)
@@ -77,7 +88,9 @@ class Overlap(Shown):
     """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
 
     def show(self, paper):
-        return overlap_table(records.records(paper)) or note("The two contexts: not run, no pre-training of this paper has measured them.")
+        return overlap_table(records.records(paper)) or note(
+            "The two contexts: not run, no pre-training of this paper has measured them."
+        )
 
 
 def overlap_table(found) -> str:
@@ -86,12 +99,24 @@ def overlap_table(found) -> str:
     for one in found.itertuples():
         if measured := one.record.get("figures", {}).get("context_overlap"):
             where = one.budget + (f", {records.HERE}" if one.source == records.HERE else "")
-            lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), where] = measured
+            lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), where] = (
+                measured
+            )
     body = "".join(line(*where, measured) for where, measured in sorted(lines.items()))
-    heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context", "Share of DPC's that DSLC's has")
+    heads = (
+        "Corpus",
+        "Splitter",
+        "Budget",
+        "Examples",
+        "Sentences a paragraph",
+        "Same context",
+        "Share of DPC's that DSLC's has",
+    )
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     caption = "<caption>The two contexts for the same a and b.</caption>"
-    return body and boxed(f'<table class="as2-table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
+    return body and boxed(
+        f'<table class="as2-table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 def line(corpus: str, splitter: str, where: str, measured: dict) -> str:

@@ -26,8 +26,22 @@ SOURCES["costs"] = lambda _: sorted(
 # (paper, what it is about, in figures as printed, where, notebook of ours, GPU-hours a run that follow from it)
 STATED = (
     ("sentence_objectives", "A pre-training", "about 210 billion tokens", "Section 5.2; Appendix B", "pretrain", None),
-    ("sentence_objectives", "All pre-training", "A100 GPUs for days; neither number is printed", "Limitations", None, None),
-    ("contextual_as2", "A pre-training", "8 A100 of 40 GB, around 3.5 days", "Appendices B and C", "pretrain", 8 * 3.5 * 24),
+    (
+        "sentence_objectives",
+        "All pre-training",
+        "A100 GPUs for days; neither number is printed",
+        "Limitations",
+        None,
+        None,
+    ),
+    (
+        "contextual_as2",
+        "A pre-training",
+        "8 A100 of 40 GB, around 3.5 days",
+        "Appendices B and C",
+        "pretrain",
+        8 * 3.5 * 24,
+    ),
     ("contextual_as2", "A pre-training", "about 210 billion tokens", "Appendix C", "pretrain", None),
     ("contextual_as2", "Preparing the data", "10 hours on 64 CPU cores", "Appendix C", None, None),
     ("contextual_as2", "A fine-tuning on ASNQ", "6 hours", "Appendix D", "finetune", None),
@@ -35,8 +49,22 @@ STATED = (
     ("asbert", "The whole paper", "nothing is printed", "–", "embed", None),
     ("joint_inference", "A pre-training", "nothing is printed", "–", "pretrain", None),
     ("joint_inference", "WikiQA on one A100", "71 s, joint 81 s", "Section 4.3; Appendix C.3", "finetune", None),
-    ("evidence_contrast", "A run on QASPER", "one RTX 8000, 30 to 60 minutes an epoch", "Appendix B.1", "find_evidence", 10),
-    ("evidence_contrast", "A run on HotpotQA", "four RTX 8000 of 48 GB, 6 hours an epoch", "Appendix B.2", "find_evidence", 4 * 6 * 5),
+    (
+        "evidence_contrast",
+        "A run on QASPER",
+        "one RTX 8000, 30 to 60 minutes an epoch",
+        "Appendix B.1",
+        "find_evidence",
+        10,
+    ),
+    (
+        "evidence_contrast",
+        "A run on HotpotQA",
+        "four RTX 8000 of 48 GB, 6 hours an epoch",
+        "Appendix B.2",
+        "find_evidence",
+        4 * 6 * 5,
+    ),
 )
 RAW_GB = {"Wikipedia": 10, "BookCorpus": 5, "OpenWebText": 34, "CC-News": 360}  # sentence_objectives, appendix A.1
 YEAR = 365.25 * 24  # hours
@@ -88,9 +116,7 @@ def budgets() -> str:
         numbers += [f"{line.gpu_hours:,}" if line else "–" for line in lines[2:]]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), *map(markup.number, numbers)]))
     heads = ["", *(f"Runs: {budget}" for budget in rundir.BUDGETS), "GPU-hours: gpu", "GPU-hours: paper"]
-    caption = (
-        "Notebook runs of every row with every seed, tries of a search included; GPU-hours as expected in each paper's file, of an H200."
-    )
+    caption = "Notebook runs of every row with every seed, tries of a search included; GPU-hours as expected in each paper's file, of an H200."  # noqa: E501
     return markup.table(caption, heads, body)
 
 
@@ -101,14 +127,31 @@ def full() -> str:
         found = costs.by_notebook(paper)
         for notebook, line in [*found.iterrows(), ("in all", found.sum())]:
             years = line.operations / costs.reached(speed) / 3600 / YEAR if speed else None
-            numbers = [f"{line.runs:,.0f}", big(line.steps), big(line.tokens), f"{line.operations:.1e}", hours(line.gpu_hours)]
+            numbers = [
+                f"{line.runs:,.0f}",
+                big(line.steps),
+                big(line.tokens),
+                f"{line.operations:.1e}",
+                hours(line.gpu_hours),
+            ]
             numbers += [hours(line.reckoned), hours(years) if speed else "not run", size(line.disk), size(line.model)]
             named = (
-                [markup.cell(paper, "th", scope="row")] if notebook != "in all" else [markup.cell(f"{paper}, in all", "th", scope="row")]
+                [markup.cell(paper, "th", scope="row")]
+                if notebook != "in all"
+                else [markup.cell(f"{paper}, in all", "th", scope="row")]
             )
             cells = [*named, "" if notebook == "in all" else notebook, *map(markup.number, numbers)]
             body.append(markup.line(cells, "as2-from-baseline" if notebook == "in all" else ""))
-    heads = ["", "Notebook", "Runs", "Steps", "Tokens, at most", "Operations", "GPU-hours: expected", "GPU-hours: by operations"]
+    heads = [
+        "",
+        "Notebook",
+        "Runs",
+        "Steps",
+        "Tokens, at most",
+        "Operations",
+        "GPU-hours: expected",
+        "GPU-hours: by operations",
+    ]
     heads += ["Years on 2 CPU cores", "Disk", "Models alone"]
     caption = "Budget paper, every row and seed, tries included. What only scores has no steps; its hours are in the expected ones alone."
     return markup.table(caption, heads, body)
@@ -120,11 +163,11 @@ def stated() -> str:
     for paper, what, said, where, notebook, theirs in STATED:
         expected = papers.read(paper)["budgets"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
         numbers = [f"{theirs:,.0f}" if theirs else "–", f"{expected:,}" if expected else "–"]
-        body.append(markup.line([markup.cell(paper, "th", scope="row"), what, said, where, *map(markup.number, numbers)]))
+        body.append(
+            markup.line([markup.cell(paper, "th", scope="row"), what, said, where, *map(markup.number, numbers)])
+        )
     heads = ["", "What", "As printed", "Where", "GPU-hours a run: theirs", "ours, expected"]
-    caption = (
-        "Theirs: GPUs times hours, where both are printed, on their GPU, the upper end of a range. Ours: of an H200, for that notebook."
-    )
+    caption = "Theirs: GPUs times hours, where both are printed, on their GPU, the upper end of a range. Ours: of an H200, for that notebook."  # noqa: E501
     return markup.table(caption, heads, body)
 
 
@@ -136,7 +179,12 @@ def corpora() -> str:
     built, body = index["large_build"], []
     for name, raw in [*RAW_GB.items(), ("All four", sum(RAW_GB.values()))]:
         tokens = raw * 1e9 * built["tokens"] / built["characters"]
-        numbers = [f"{raw} GB", big(tokens), size(tokens * built["bytes_a_token"]), hours(raw * 1e9 / built["characters_a_second"] / 3600)]
+        numbers = [
+            f"{raw} GB",
+            big(tokens),
+            size(tokens * built["bytes_a_token"]),
+            hours(raw * 1e9 / built["characters_a_second"] / 3600),
+        ]
         body.append(markup.line([markup.cell(name, "th", scope="row"), *map(markup.number, numbers)]))
     caption = (
         f"Raw text as sentence_objectives prints it (appendix A.1), a byte a character. Measured on {big(built['tokens'])} tokens of "
@@ -159,18 +207,34 @@ def examples() -> str:
         seen.add((name, drawn))
     where = f" on {as2_benchmarks.machine(sampling['machine'])}" if sampling else ""
     caption = f"Drawn, put together and masked while the model trains; nothing is written to disk. One core{where}."
-    return markup.table(caption, ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"], body)
+    return markup.table(
+        caption, ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"], body
+    )
 
 
 def trained() -> str:
     """Committed runs that trained: how long their examples are, and how fast they were."""
     body = []
     for line in costs.trained().itertuples():
-        share = f"{line.tokens / line.longest:.0%}" if line.notebook in ("pretrain", "finetune") and line.kind != "joint" else "–"
+        share = (
+            f"{line.tokens / line.longest:.0%}"
+            if line.notebook in ("pretrain", "finetune") and line.kind != "joint"
+            else "–"
+        )
         numbers = [line.runs, line.longest, f"{line.tokens:.0f}", share, f"{line.speed:,.0f}", f"{line.hours:.2f}"]
         cells = [markup.cell(line.notebook, "th", scope="row"), line.kind, markup.NAMES.get(line.dataset, line.dataset)]
         body.append(markup.line([*cells, *(markup.number(str(number)) for number in numbers)]))
-    heads = ["Notebook", "Learns", "Data", "Runs", "Longest", "Tokens an example", "of the longest", "Tokens a second", "Hours a run"]
+    heads = [
+        "Notebook",
+        "Learns",
+        "Data",
+        "Runs",
+        "Longest",
+        "Tokens an example",
+        "of the longest",
+        "Tokens a second",
+        "Hours a run",
+    ]
     caption = "Committed runs on two CPU cores, of budget small: the median of each kind. Of joint an example is a candidate, not a group."
     return markup.table(caption, heads, body)
 
@@ -179,15 +243,27 @@ def assumed() -> str:
     """Every assumption with its value, and the measurement that would replace it."""
     lines = [
         ("Peak of the GPU", f"{costs.PEAK / 1e12:,.0f} TFLOP/s", "an H200's data sheet: bf16, dense"),
-        ("Share of the peak that training reaches", f"{costs.USED:.0%}", f"assumed; measured on a GPU: {share_reached()}"),
+        (
+            "Share of the peak that training reaches",
+            f"{costs.USED:.0%}",
+            f"assumed; measured on a GPU: {share_reached()}",
+        ),
         ("Tokens that meet the language-model head", f"{costs.MASKED:.0%}", "the share that is masked"),
-        ("Checkpoints that a run keeps", f"{costs.KEPT}, and the best", f"{costs.NUMBERS} numbers a parameter, {costs.BYTES} bytes each"),
+        (
+            "Checkpoints that a run keeps",
+            f"{costs.KEPT}, and the best",
+            f"{costs.NUMBERS} numbers a parameter, {costs.BYTES} bytes each",
+        ),
     ]
     speed = measured("training_step")
     if speed:
         rate = f"{costs.reached(speed) / 1e9:,.0f} GFLOP/s"
-        lines.append(("Two CPU cores", rate, f"measured by training_step, fp32, on {as2_benchmarks.machine(speed['machine'])}"))
-    body = [markup.line([markup.cell(name, "th", scope="row"), markup.number(value), why]) for name, value, why in lines]
+        lines.append(
+            ("Two CPU cores", rate, f"measured by training_step, fp32, on {as2_benchmarks.machine(speed['machine'])}")
+        )
+    body = [
+        markup.line([markup.cell(name, "th", scope="row"), markup.number(value), why]) for name, value, why in lines
+    ]
     return markup.table("What the hours and the disk rest on.", ["", "Value", "From"], body)
 
 
@@ -197,9 +273,7 @@ def share_reached() -> str:
     if result is None:
         return "not measured"
     rate = costs.reached(result)
-    return (
-        f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak, by training_step on {as2_benchmarks.machine(result['machine'])}"
-    )
+    return f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak, by training_step on {as2_benchmarks.machine(result['machine'])}"  # noqa: E501
 
 
 TABLES = {

@@ -56,16 +56,18 @@ def loss_figure() -> str:
 
 
 def reading() -> str:
-    shapes = box(WIDTH / 2, 6, WIDTH - 12, "[q] question [/q]  [doc] [t] title [/t]  [s] s₁ [/s]  [s] s₂ [/s] …", "d").replace(
-        'class="l"', 'class="s"'
-    )
+    shapes = box(
+        WIDTH / 2, 6, WIDTH - 12, "[q] question [/q]  [doc] [t] title [/t]  [s] s₁ [/s]  [s] s₂ [/s] …", "d"
+    ).replace('class="l"', 'class="s"')
     shapes += arrow(WIDTH / 2, 34, WIDTH / 2, 54) + box(WIDTH / 2, 54, WIDTH - 12, "long-context model")
     places = {"q": 44, "s₁": 174, "s₂": 252, "s₃": 326}
     for name, middle in places.items():
         shapes += arrow(middle, 82, middle, 104) + box(middle, 104, 40, name, "d")
     for name, (left, right) in {"type of the question": (6, 134), "evidence or not": (146, 354)}.items():
         shapes += box((left + right) / 2, 160, right - left, name)
-    shapes += arrow(44, 132, 60, 160) + "".join(arrow(places[name], 132, places[name], 160) for name in ("s₁", "s₂", "s₃"))
+    shapes += arrow(44, 132, 60, 160) + "".join(
+        arrow(places[name], 132, places[name], 160) for name in ("s₁", "s₂", "s₃")
+    )
     shapes += box(WIDTH / 2, 204, WIDTH - 12, "answer: start and end of a span, or a decoder")
     shapes += text(WIDTH / 2, 256, "losses of these three together: L(QA)", "l")
     shapes += text(WIDTH / 2, 280, "q, s₁, s₂, s₃ also go to L(c), on the right", "l")
@@ -118,10 +120,14 @@ def near_table(data: dict, found, dataset: str, rows) -> str:
         started = [one.record["baselines"][BEFORE]["map_projected"] for one in lines.itertuples()]
         figures = [started, *([one[name] for one in measured] for name in SEEN)]
         origin = lines.budget.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
-        body.append(markup.line([head, *(markup.number(report.spread(values)) for values in figures), len(lines), origin]))
+        body.append(
+            markup.line([head, *(markup.number(report.spread(values)) for values in figures), len(lines), origin])
+        )
     heads = ["Row", "Before training, dev", *(f"After: {name}" for name in SEEN.values()), "Seeds", "Budget"]
     return markup.table(
-        f"{NAMES.get(dataset, dataset)}. Mean average precision of the evidence, in points, mean ± std over seeds.", heads, body
+        f"{NAMES.get(dataset, dataset)}. Mean average precision of the evidence, in points, mean ± std over seeds.",
+        heads,
+        body,
     )
 
 
@@ -154,7 +160,11 @@ def left_out_table(data: dict, found, row: str, datasets) -> str:
     for dataset in datasets:
         lines = best(found, row, dataset)
         if lines is None:
-            body.append(markup.line([markup.cell(NAMES.get(dataset, dataset), "th", scope="row"), markup.word("not run"), *"–––––"]))
+            body.append(
+                markup.line(
+                    [markup.cell(NAMES.get(dataset, dataset), "th", scope="row"), markup.word("not run"), *"–––––"]
+                )
+            )
             continue
         record = lines.iloc[0].record
         for side, lost in record["figures"]["left_out"].items():
@@ -162,7 +172,15 @@ def left_out_table(data: dict, found, row: str, datasets) -> str:
             counts = [record["figures"]["read"][side], *(lost[what] for what in ("distractors", "evidence", "others"))]
             cells = [markup.number(f"{record['settings']['max_tokens']:,}"), lines.budget.iloc[0]]
             body.append(markup.line([name, *(markup.number(f"{count:,}") for count in counts), *cells]))
-    heads = ["Side", "Questions", "Sentences of passages not chosen", "Evidence cut away", "Other sentences cut away", "Tokens", "Budget"]
+    heads = [
+        "Side",
+        "Questions",
+        "Sentences of passages not chosen",
+        "Evidence cut away",
+        "Other sentences cut away",
+        "Tokens",
+        "Budget",
+    ]
     return markup.table("What an input holds. Evidence that is cut away counts as missed.", heads, body)
 
 
@@ -191,7 +209,11 @@ def chance_table(data: dict, found, row: str, datasets) -> str:
         known = lines.iloc[0].record["baselines"]
         figures = (markup.number(report.spread([known[name][metric]])) for name, metric in UNTRAINED.items())
         body.append(markup.line([head, *figures, lines.budget.iloc[0]]))
-    heads = ["Data set", *(f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()), "Budget"]
+    heads = [
+        "Data set",
+        *(f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()),
+        "Budget",
+    ]
     return markup.table("Without any training, on the contexts that the models read: points.", heads, body)
 
 
@@ -222,7 +244,9 @@ def nearest(data: dict, found, before: str, after: str, limit: int = 3) -> str:
             continue
         at_hand = texts(pair.dataset, shared)
         where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}."
-        parts.append(f"<p><strong>{escape(where)}</strong>{'' if at_hand else ' The texts are not at hand: ids stand for them.'}</p>")
+        parts.append(
+            f"<p><strong>{escape(where)}</strong>{'' if at_hand else ' The texts are not at hand: ids stand for them.'}</p>"
+        )
         for name in shared:
             said, of = at_hand.get(name, (name, {}))
             parts.append(examples.side_by_side(said, {title: side[name] for title, side in zip(names, held)}, of))
@@ -247,7 +271,9 @@ def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
 
 
 def numbered(question) -> dict[str, str]:
-    units = ((f"{p}-{n}", text) for p, passage in enumerate(question.passages) for n, text in enumerate(passage.sentences))
+    units = (
+        (f"{p}-{n}", text) for p, passage in enumerate(question.passages) for n, text in enumerate(passage.sentences)
+    )
     return {name: text if len(text) <= 300 else text[:299] + "…" for name, text in units}
 
 

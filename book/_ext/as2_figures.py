@@ -21,8 +21,14 @@ def inline_svg(figure, salt: str) -> str:
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"', "", text)  # two figures on a page must not share the names of their parts
-    for colour, page in (("#000000", "currentColor"), ("#333333", "currentColor"), ("#ffffff", "var(--pst-color-background)")):
+    text = re.sub(
+        r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"', "", text
+    )  # two figures on a page must not share the names of their parts
+    for colour, page in (
+        ("#000000", "currentColor"),
+        ("#333333", "currentColor"),
+        ("#ffffff", "var(--pst-color-background)"),
+    ):
         text = text.replace(colour, page)  # seaborn's legends are #333333
     return text
 
@@ -30,9 +36,7 @@ def inline_svg(figure, salt: str) -> str:
 def drawn(figure, caption: str) -> str:
     """A figure with its words below it, which say in text what it shows."""
     said = escape(caption)
-    return (
-        f'<figure class="as2-figure" role="group" aria-label="{said}">{inline_svg(figure, caption)}<figcaption>{said}</figcaption></figure>'
-    )
+    return f'<figure class="as2-figure" role="group" aria-label="{said}">{inline_svg(figure, caption)}<figcaption>{said}</figcaption></figure>'  # noqa: E501
 
 
 class Curves(Shown):
@@ -42,7 +46,9 @@ class Curves(Shown):
 
     def show(self, paper, *rows):
         data, found = comparisons.given(paper, None, None)
-        found = found[(found.budget == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])]
+        found = found[
+            (found.budget == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])
+        ]
         ranked = found.dataset != report.PRETRAINING
         html = ""
         for title, lines in (("Pre-training", found[~ranked]), ("Fine-tuning", found[ranked])):
@@ -90,7 +96,11 @@ class OwnGains(Shown):
     def show(self, paper):
         figure = comparisons.own_plot(paper)
         caption = "Our differences between the two rows of each claim, with the 95 % interval over seeds and the one over questions."
-        return drawn(figure, caption) if figure else note("Both intervals: not run, no claim has results of both its rows.")
+        return (
+            drawn(figure, caption)
+            if figure
+            else note("Both intervals: not run, no claim has results of both its rows.")
+        )
 
 
 DIRECTIVES = {

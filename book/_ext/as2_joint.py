@@ -99,7 +99,13 @@ def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> st
 def slot(number: int, text: str | None, said, positions: np.ndarray, slot_tokens: int) -> str:
     """One slot. Args: said: "question", or the candidate's label. positions: of its tokens, none in an empty slot."""
     first, last = number * slot_tokens, (number + 1) * slot_tokens - 1
-    kind, word = ("question", "question") if said == "question" else ("right", "✓ answers") if said == 1 else ("wrong", "✗ does not answer")
+    kind, word = (
+        ("question", "question")
+        if said == "question"
+        else ("right", "✓ answers")
+        if said == 1
+        else ("wrong", "✗ does not answer")
+    )
     if text is None:
         kind, word, body, places = "empty", "empty slot, no label", "", f"positions {first} to {last}, all padding"
     else:
@@ -164,7 +170,11 @@ class Verdicts(Shown):
     def show(self, paper):
         data, found = comparisons.given(paper, None, None)
         made = found[[record.get("notebook") == "verify_claims" for record in found.record]]
-        return boxed(verdict_table(data, made)) if len(made) else note("Verdicts one by one: not run, no row has verified claims.")
+        return (
+            boxed(verdict_table(data, made))
+            if len(made)
+            else note("Verdicts one by one: not run, no row has verified claims.")
+        )
 
 
 def verdict_table(data: dict, made: pd.DataFrame) -> str:
@@ -180,14 +190,24 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
         first = lines.sort_values("seed").iloc[0]
         if first.folder is not None:
             folded += f"<details><summary>{escape(f'{name}, {where}, {origin}, seed {first.seed}')}</summary>{confusion(first)}</details>"
-    heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values()), "Majority", "Seeds", "Budget"]
+    heads = [
+        "Row",
+        "Claims",
+        "Label accuracy",
+        *(f"F1, {verdict.lower()}" for verdict in names.values()),
+        "Majority",
+        "Seeds",
+        "Budget",
+    ]
     return markup.table("Verdicts one by one, in points, mean over seeds.", heads, body) + folded
 
 
 def confusion(one) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
     side = records.side(one)
-    scores = rundir.read_table(one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",))
+    scores = rundir.read_table(
+        one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",)
+    )
     columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
     body = []
@@ -207,7 +227,9 @@ class SlotCosines(Shown):
 
     def show(self):
         made = [disk.read_json(path) for path in SOURCES["slots"]("")]
-        return "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in made) or note(NOT_MEASURED)
+        return "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in made) or note(
+            NOT_MEASURED
+        )
 
 
 NOT_MEASURED = "Cosines between slots: not run. python -m aslab.slots measures them."
@@ -254,4 +276,9 @@ def cosine_table(made: dict) -> str:
     return boxed(markup.table("Cosines after the last layer, over all pairs of slots.", heads, body))
 
 
-DIRECTIVES = {"joint-input": JointInput, "joint-parameters": JointParameters, "claim-verdicts": Verdicts, "slot-cosines": SlotCosines}
+DIRECTIVES = {
+    "joint-input": JointInput,
+    "joint-parameters": JointParameters,
+    "claim-verdicts": Verdicts,
+    "slot-cosines": SlotCosines,
+}

@@ -38,7 +38,11 @@ SOURCES = {"cards": card_files, "modules": module_files, "runs": run_files, "res
 def outdated(app, env, added, changed, removed):
     """Pages whose list of files is another one than when they were read; Sphinx itself watches the files' contents."""
     shown = getattr(env, "as2_shown", {})
-    return [name for name in shown if name in env.found_docs and any(SOURCES[k](a) != files for (k, a), files in shown[name].items())]
+    return [
+        name
+        for name in shown
+        if name in env.found_docs and any(SOURCES[k](a) != files for (k, a), files in shown[name].items())
+    ]
 
 
 def rewritten(app, env):
@@ -72,14 +76,18 @@ class Shown(SphinxDirective):
         if isinstance(shown, list):
             return shown
         told = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
-        return [nodes.raw("", f'<div data-as2="{told}">{shown}</div>', format="html")]  # what shows a number says which directive it is
+        return [
+            nodes.raw("", f'<div data-as2="{told}">{shown}</div>', format="html")
+        ]  # what shows a number says which directive it is
 
     @property
     def links(self) -> dict[str, str]:
         """Name of a finished run -> address of its page, from this page."""
         up = "../" * self.env.docname.count("/")
         return {
-            path.parent.name: f"{up}runs/{path.parent.name}.html" for path in run_files("") if (path.parent / "notebook.ipynb").is_file()
+            path.parent.name: f"{up}runs/{path.parent.name}.html"
+            for path in run_files("")
+            if (path.parent / "notebook.ipynb").is_file()
         }
 
 

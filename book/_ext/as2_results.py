@@ -44,7 +44,9 @@ class Demo(Shown):
     required_arguments = 0
 
     def show(self):
-        return boxed(report.demo_table()) or note("Nothing has run on this machine yet: the command make book fills this table.")
+        return boxed(report.demo_table()) or note(
+            "Nothing has run on this machine yet: the command make book fills this table."
+        )
 
 
 class LaptopClaims(Shown):
@@ -97,10 +99,14 @@ class Datasets(Shown):
                 shown = [f"{size['questions']:,} / {size['candidates']:,}" if size else "–" for size in sizes]
                 numbers = "".join(f'<td class="as2-number">{text}</td>' for text in shown)
                 licence = f'<td rowspan="{len(protocols)}">{escape(card["licence"])}</td>' if not number else ""
-                body.append(f"<tr class='as2-card'>{'' if number else name}<td>{escape(protocol)}</td>{numbers}{licence}</tr>")
+                body.append(
+                    f"<tr class='as2-card'>{'' if number else name}<td>{escape(protocol)}</td>{numbers}{licence}</tr>"
+                )
         heads = "".join(f"<th>{text}</th>" for text in ("Name", "Protocol", "Train", "Dev", "Test", "Licence"))
         caption = "<caption>Questions / candidates of each split. A corpus for pre-training has none.</caption>"
-        return boxed(f'<table class="as2-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>')
+        return boxed(
+            f'<table class="as2-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{"".join(body)}</tbody></table>'
+        )
 
 
 class Commands(Shown):
@@ -129,9 +135,15 @@ class Runs(Shown):
             link = f'<a href="{escape(self.links[run.name])}">{name}</a>' if run.name in self.links else name
             values = next(iter(run.record["metrics"].values()), {})
             shown = ", ".join(f"{escape(key)} {value:.3f}" for key, value in values.items() if isinstance(value, float))
-            rows.append(f"<tr><th>{link}</th><td>{escape(str(run.budget))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>")
+            rows.append(
+                f"<tr><th>{link}</th><td>{escape(str(run.budget))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>"
+            )
         head = "<thead><tr><th>Run</th><th>Budget</th><th>Seed</th><th>Metrics</th></tr></thead>"
-        return boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>') if rows else note("No run has finished yet.")
+        return (
+            boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>')
+            if rows
+            else note("No run has finished yet.")
+        )
 
 
 DIRECTIVES = {

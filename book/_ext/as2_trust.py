@@ -34,7 +34,9 @@ def measured(record: dict) -> str:
 
 
 def figures(found: dict) -> str:
-    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in found.items() if not isinstance(value, dict | list))
+    return ", ".join(
+        f"{name.replace('_', ' ')} {value}" for name, value in found.items() if not isinstance(value, dict | list)
+    )
 
 
 DIRECTIVES = {"trust": Trust}

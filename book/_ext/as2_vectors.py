@@ -24,7 +24,9 @@ from asutil.metrics import changes
 MARGIN = 5.0
 DIRECTIONS = {"shows": "show"} | {word: f"are {word}" for word in ("unclear", "opposite", testable.VERDICT, "not run")}
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
-READOUT_LEGEND = "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
+READOUT_LEGEND = (
+    "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
+)
 TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
 
 
@@ -58,7 +60,9 @@ def networks() -> str:
 def siamese() -> str:
     shapes, (u, v) = towers(SIAMESE, "one network g, read twice: the same weights")
     middle = WIDTH / 2
-    shapes += arrow(u, 228, middle - 40, 248) + arrow(v, 228, middle + 40, 248) + box(middle, 248, 200, "[ u ; v ; |u − v| ]")
+    shapes += (
+        arrow(u, 228, middle - 40, 248) + arrow(v, 228, middle + 40, 248) + box(middle, 248, 200, "[ u ; v ; |u − v| ]")
+    )
     shapes += arrow(middle, 276, middle, 292) + box(middle, 292, 200, "linear layer: one number z")
     shapes += arrow(middle, 320, middle, 336) + box(middle, 336, 200, "P(match) = 1 / (1 + exp(−z))")
     shapes += text(middle, 384, "loss: −log P if it answers, else −log(1 − P)", "l")
@@ -69,7 +73,9 @@ def triplet() -> str:
     shapes, (p, a, n) = towers(TRIPLET, "one network g, read three times: the same weights")
     for side, name, start in ((p, "|a − p|²", -12), (n, "|a − n|²", 12)):
         between = (side + a) / 2
-        shapes += arrow(side, 228, between + start, 270) + arrow(a, 228, between - start, 270) + box(between, 270, 84, name)
+        shapes += (
+            arrow(side, 228, between + start, 270) + arrow(a, 228, between - start, 270) + box(between, 270, 84, name)
+        )
         shapes += arrow(between, 298, a + 2 * start, 336)
     shapes += box(a, 336, 250, f"max( |a − p|² − |a − n|² + {MARGIN:g}, 0 )")
     shapes += text(a, 384, "loss: 0 once the wrong one is farther by the margin", "l")
@@ -82,9 +88,15 @@ def towers(names: dict[str, str], shared: str) -> tuple[str, list[float]]:
     shapes = f'<rect class="x" x="2" y="52" width="{WIDTH - 4}" height="130" rx="6"/>'
     for middle, (name, vector) in zip(middles, names.items()):
         shapes += box(middle, 6, TOWER, name, "d") + arrow(middle, 34, middle, 86)
-        shapes += box(middle, 86, TOWER, "language model") + arrow(middle, 114, middle, 140) + box(middle, 140, TOWER, "mean over tokens")
+        shapes += (
+            box(middle, 86, TOWER, "language model")
+            + arrow(middle, 114, middle, 140)
+            + box(middle, 140, TOWER, "mean over tokens")
+        )
         shapes += arrow(middle, 168, middle, 200) + box(middle, 200, 44, vector, "d")
-    halo = "paint-order:stroke;stroke:var(--pst-color-background);stroke-width:6px"  # the arrows pass behind these words
+    halo = (
+        "paint-order:stroke;stroke:var(--pst-color-background);stroke-width:6px"  # the arrows pass behind these words
+    )
     return shapes + f'<g style="{halo}">{text(WIDTH / 2, 72, shared, "s")}</g>', middles
 
 
@@ -125,7 +137,11 @@ class TripletKinds(SphinxDirective):
 
 def stretches(to_positive: float, margin: float, end: float) -> dict[str, tuple[float, float]]:
     """From where to where the distance to the wrong candidate makes a triplet hard, semi-hard and easy."""
-    return {"hard": (0, to_positive), "semi-hard": (to_positive, to_positive + margin), "easy": (to_positive + margin, end)}
+    return {
+        "hard": (0, to_positive),
+        "semi-hard": (to_positive, to_positive + margin),
+        "easy": (to_positive + margin, end),
+    }
 
 
 def kinds_plot(to_positive: float = 6.0, margin: float = MARGIN, end: float = 17.0):
@@ -144,7 +160,13 @@ def kinds_plot(to_positive: float = 6.0, margin: float = MARGIN, end: float = 17
     for place in (to_positive, top):
         axis.axvline(place, color="black", linestyle="--", linewidth=1)
     axis.set_xticks(list(ticks), list(ticks.values()))
-    axis.set(xlabel="|a − n|², from the question to the wrong candidate", ylabel="loss", xlim=(0, end), ylim=(0, 1.05 * top), yticks=[])
+    axis.set(
+        xlabel="|a − n|², from the question to the wrong candidate",
+        ylabel="loss",
+        xlim=(0, end),
+        ylim=(0, 1.05 * top),
+        yticks=[],
+    )
     axis.spines[["top", "right"]].set_visible(False)
     return figure
 
@@ -183,7 +205,9 @@ class Readouts(Shown):
 def readout_table(data: dict, found) -> str:
     """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows appear once they have run."""
     tables = []
-    for dataset in dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"] if name not in papers.SIDES):
+    for dataset in dict.fromkeys(
+        name for table in data["tables"].values() for name in table["datasets"] if name not in papers.SIDES
+    ):
         body = [line for row in data["rows"] for line in readout_lines(data, found, row, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
         tables.append(markup.table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
@@ -229,9 +253,15 @@ def count_table(printed: dict, protocol: str) -> str:
         for place, (side, theirs) in enumerate(sides.items()):
             ours = answers.COUNTS[dataset][protocol][side]
             apart = [there - here for there, here in zip(theirs, ours)]
-            said = ["same" if not any(apart) else " / ".join(f"{number:+,}".replace("+0", "0").replace("-", "−") for number in apart)]
+            said = [
+                "same"
+                if not any(apart)
+                else " / ".join(f"{number:+,}".replace("+0", "0").replace("-", "−") for number in apart)
+            ]
             head = markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(sides)))
-            figures = [markup.number(one) for one in (_both(theirs), _both(ours), *said, quoted(dataset, protocol, side))]
+            figures = [
+                markup.number(one) for one in (_both(theirs), _both(ours), *said, quoted(dataset, protocol, side))
+            ]
             body.append(markup.line([*([] if place else [head]), side, *figures]))
     caption = "Questions / candidates, as printed and as they are in the data, which every loading checks."
     return markup.table(caption, ["", "Side", "Paper", "In the data", "Paper − data", 'Read with " as a quote'], body)
@@ -255,7 +285,9 @@ def quoted(dataset: str, protocol: str, side: str) -> str:
 
 def read_with_quotes(lines) -> tuple[int, int]:
     """Questions with a right candidate, and their candidates, of tab-separated lines (question first, label last) read with quoting."""
-    rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if row]  # a text may hold empty lines
+    rows = [
+        row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if row
+    ]  # a text may hold empty lines
     right = {row[0] for row in rows if row[-1] == "1"}
     return len(right), sum(row[0] in right for row in rows)
 
@@ -293,7 +325,10 @@ def ordering_table(data: dict, found, draws: int = 10_000) -> str:
 def compared(data: dict, found, claim: dict, draws: int) -> tuple[Html, str, str]:
     """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on it."""
     row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
-    printed = [comparisons.printed_points(data["rows"][one]["published"][dataset][metric], data["unit"]) for one in (row, other)]
+    printed = [
+        comparisons.printed_points(data["rows"][one]["published"][dataset][metric], data["unit"])
+        for one in (row, other)
+    ]
     ours = comparisons.outcome(data, found, claim, draws)
     apart = printed[0][0] - printed[1][0]
     theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
@@ -308,7 +343,9 @@ class Asked(Shown):
 
     def show(self, paper, before, after):
         data, found = comparisons.given(paper, None, None)
-        return boxed(asked(data, found, before, after)) or note("The paper's own questions: not run, no two runs of these rows hold them.")
+        return boxed(asked(data, found, before, after)) or note(
+            "The paper's own questions: not run, no two runs of these rows hold them."
+        )
 
 
 def asked(data: dict, found, before: str, after: str) -> str:
@@ -321,7 +358,9 @@ def asked(data: dict, found, before: str, after: str) -> str:
         known = examples.at_hand(sides[1].record, pair.dataset, lists)
         if lists:
             where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}."
-            parts.append(f"<p><strong>{escape(where)}</strong>{'' if known else ' The texts are not at hand: ids stand for them.'}</p>")
+            parts.append(
+                f"<p><strong>{escape(where)}</strong>{'' if known else ' The texts are not at hand: ids stand for them.'}</p>"
+            )
         for name, two in lists.items():
             said, texts = examples._joined(known.get(name), name, two)
             parts.append(examples.side_by_side(said, dict(zip(names, two)), texts))
@@ -354,7 +393,9 @@ class Components(Shown):
 
 def drawable(found, row: str, dataset: str):
     """The best record with coordinates: a committed one, of the largest budget, of the first seed; None where there is none."""
-    lines = [one for one in found[(found.row == row) & (found.dataset == dataset)].itertuples() if one.record.get("pca")]
+    lines = [
+        one for one in found[(found.row == row) & (found.dataset == dataset)].itertuples() if one.record.get("pca")
+    ]
     return max(lines, key=lambda one: (one.source == COMMITTED, BUDGETS.index(one.budget), -one.seed), default=None)
 
 
@@ -392,7 +433,9 @@ def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
     """The command of a row's last run at one budget, with its first seed; None where the budget does not have it."""
     if row not in data["budgets"][budget]["rows"]:
         return None
-    apart = lambda notebook, given: Path(f"{notebook}-{json.dumps(given, sort_keys=True, default=str)}")  # a plan asks for no real folder
+    apart = lambda notebook, given: Path(
+        f"{notebook}-{json.dumps(given, sort_keys=True, default=str)}"
+    )  # a plan asks for no real folder
     made = plan.jobs(data["slug"], budget, [row], data["budgets"][budget]["seeds"][:1], folder_for=apart)
     return next((job.command for job in reversed(made) if job.dataset == dataset), None)
 

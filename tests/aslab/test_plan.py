@@ -112,7 +112,10 @@ def edit(*path, value=None):
         (edit("sedings", value=1), "the file: unknown key 'sedings'"),
         (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
         (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
-        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]), "a stage of row one: unknown budget 'smal'"),
+        (
+            edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]),
+            "a stage of row one: unknown budget 'smal'",
+        ),
         (edit("rows", "one", "stages", value=[{"notebook": "finetune", "budgets": ["smal"]}]), "a stage of row one: unknown budget 'smal'"),
         (edit("rows", "one", "stages", value=["finetune"]), "a stage of row one: a mapping with a notebook is expected, got 'finetune'"),
         (edit("rows", "one", "backbone", value="bert"), "budget laptop: backbones: unknown value 'bert'"),
@@ -522,7 +525,15 @@ def test_a_paper_without_settings_has_no_exact_run():
 def local_run(folder, notebook, given, **record):
     name = f"{notebook}-{abs(hash(json.dumps(given))) % 10**12:012d}"
     (folder / name).mkdir(parents=True)
-    record = {"notebook": notebook, "name": name, "budget": given["budget"], "seed": given["seed"], "settings": given, "metrics": {}, **record}
+    record = {
+        "notebook": notebook,
+        "name": name,
+        "budget": given["budget"],
+        "seed": given["seed"],
+        "settings": given,
+        "metrics": {},
+        **record,
+    }
     disk.write_json(folder / name / "record.json", record | runs.hashes(folder / name))
     return name
 

@@ -151,7 +151,9 @@ def test_a_chain_is_exact_only_as_a_whole(tmp_path):
     """A fine-tuning run at the paper's settings counts only with the record of a pre-training run at the paper's settings."""
     pre = exact("pretrain", objective="ssp", corpus=papers.read(PAPER, FOLDER)["budgets"]["paper"]["corpus"])
     for changed, expected in (({}, "matches"), ({"steps": 4000}, "reduced budget"), (None, "reduced budget")):
-        earlier = [] if changed is None else [{"notebook": "pretrain", "name": RUN, "budget": "paper", "seed": 0, "settings": pre | changed}]
+        earlier = (
+            [] if changed is None else [{"notebook": "pretrain", "name": RUN, "budget": "paper", "seed": 0, "settings": pre | changed}]
+        )
         own = EXACT | {"model": RUN}
         for seed in range(3):
             commit(tmp_path, record("roberta_ssp", "wikiqa", "paper", seed, 0.825, own, earlier=earlier))

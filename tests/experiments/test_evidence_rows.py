@@ -300,7 +300,14 @@ def ended(job, level):
     tables[1].to_parquet(job.folder / "answers.parquet")
     measured[side].per_question.to_parquet(job.folder / "per_question.parquet")
     lost = {"questions": 1, "evidence": 2, "distractors": 3_456}
-    record = {"notebook": "find_evidence", "name": job.folder.name, "budget": job.budget, "seed": job.seed, "inputs": {}, "baselines": BEFORE}
+    record = {
+        "notebook": "find_evidence",
+        "name": job.folder.name,
+        "budget": job.budget,
+        "seed": job.seed,
+        "inputs": {},
+        "baselines": BEFORE,
+    }
     record |= {"metrics": {name: one.record() for name, one in measured.items()}, "settings": runs.shown(settings_of(job))}
     record["figures"] = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
     record["pca"] = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)

@@ -275,7 +275,14 @@ def made(tmp_path, budget, reached, seeds):
             elif job.notebook != "pretrain":
                 metrics = {"dev": {"map": 0.5}, "test": ranked(job.folder, level, job.seed)}
                 metrics |= {"top_k": metrics["test"] | {"map": 0.99}} if job.notebook == "rerank" else {}
-            record = {"notebook": job.notebook, "name": job.folder.name, "budget": budget, "seed": job.seed, "inputs": {}, "metrics": metrics}
+            record = {
+                "notebook": job.notebook,
+                "name": job.folder.name,
+                "budget": budget,
+                "seed": job.seed,
+                "inputs": {},
+                "metrics": metrics,
+            }
             record |= {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}} if job.notebook == "verify_claims" else {}
             record["settings"] = runs.shown(runs.settings(job.notebook, job.parameters))
             disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))

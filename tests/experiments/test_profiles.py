@@ -50,7 +50,9 @@ def project(tmp_path, monkeypatch):
     (tmp_path / "book").mkdir()
     for path in (tmp_path / "experiments").glob("*.yml"):
         data = yaml.safe_load(path.read_text("utf-8"))
-        data["budgets"] = {name: budget for name, budget in data["budgets"].items() if (path.stem, name) == ("sentence_objectives", "laptop")}
+        data["budgets"] = {
+            name: budget for name, budget in data["budgets"].items() if (path.stem, name) == ("sentence_objectives", "laptop")
+        }
         if data["budgets"]:
             data["budgets"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
             data["demo"] = {"budget": "laptop", "rows": ["roberta_psd"], "seeds": [0]}

@@ -48,8 +48,8 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
         assert parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
     table = parameters._budgets()[name]
     assert set(table) <= set(taken)
-    for key, table in table.items():
-        assert set(table) == set(taken["budget"].choices) and taken[key].default is None, key
+    for key, values in table.items():
+        assert set(values) == set(taken["budget"].choices) and taken[key].default is None, key
     for budget in taken["budget"].choices:
         runs.check(name, runs.settings(name, {"budget": budget}))
 

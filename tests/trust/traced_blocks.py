@@ -130,7 +130,7 @@ def rank_moves(root: Path, name: str, before: str, after: str):
         asked = f"{each:,} questions" + (f" times {len(seeds)} seeds" if len(seeds) > 1 else "")
         together = f"{len(seeds)} seeds put together" if len(seeds) > 1 else f"seed {seeds[0]}"
         yield (
-            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate stands higher "
+            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate stands higher "  # noqa: E501
             f"after {paper.title(after)} than after {paper.title(before)} for {up:,}, as before for {same:,}, lower for {down:,}."
         )
         cells = Counter((binned(a), binned(b)) for a, b in moved)

@@ -110,7 +110,9 @@ def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Compar
     return significance.student_t(*sides) if min(map(len, sides)) > 1 else None
 
 
-def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000, of=per_question) -> Comparison | None:
+def over_questions(
+    pair: Pair, row: str, other: str, metric: str, draws: int = 10_000, of=per_question
+) -> Comparison | None:
     """Paired bootstrap of two rows, each question's value the mean over the seeds that both have; None for other metrics.
 
     A question without evidence has no average precision, and is not drawn where that is compared.
@@ -153,7 +155,9 @@ def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
     rows, known = [], []
     for name, row in data["rows"].items():
         for dataset, cells in row["published"].items() if row.get("baseline") else ():
-            if not any(cells is other for other in known):  # a released checkpoint's row repeats the figures that were printed once
+            if not any(
+                cells is other for other in known
+            ):  # a released checkpoint's row repeats the figures that were printed once
                 rows.append((name, row["baseline"], dataset, printed(data, name, dataset, metric)))
                 known.append(cells)
     return pd.DataFrame([row for row in rows if row[-1]], columns=["row", "baseline", "dataset", "pair"])
@@ -208,7 +212,11 @@ def laptop_claims_table(paper: str, found: pd.DataFrame | None = None, draws: in
         for pair in where:
             one = outcome(data, found, claim, draws, pair) if pair else Outcome(claim, None, None, None, "")
             origin = ["ours, this machine" if pair.source == HERE else "ours", len(pair.seeds)] if pair else "––"
-            body.append(markup.line([*head, markup.number(markup.points(one.questions)), *origin, markup.said(one.word, one.reason)]))
+            body.append(
+                markup.line(
+                    [*head, markup.number(markup.points(one.questions)), *origin, markup.said(one.word, one.reason)]
+                )
+            )
             head = []
     heads = ["The paper's claim", "Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Direction"]
     return markup.table("Budget laptop, our own questions. Differences in points.", heads, body)
@@ -244,8 +252,12 @@ def own_tests(data: dict, found: pd.DataFrame, draws: int = 10_000) -> pd.DataFr
         one = outcome(data, found, claim, draws)
         if where := one.where:
             seeds = over_seeds(where.lines, claim["row_a"], claim["row_b"], claim["metric"])
-            rows.append((_compared(data, claim), where.shown_budget, len(where.seeds), seeds, one.questions, one.reason))
-    return pd.DataFrame(rows, columns=["name", "budget", "seeds", "over_seeds", "over_questions", "reason"], dtype=object)
+            rows.append(
+                (_compared(data, claim), where.shown_budget, len(where.seeds), seeds, one.questions, one.reason)
+            )
+    return pd.DataFrame(
+        rows, columns=["name", "budget", "seeds", "over_seeds", "over_questions", "reason"], dtype=object
+    )
 
 
 def two_tests_table(paper: str, found: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
@@ -253,13 +265,22 @@ def two_tests_table(paper: str, found: pd.DataFrame | None = None, draws: int = 
     data, found = given(paper, found, folder)
     body = []
     for name, budget, seeds, t, asked, reason in own_tests(data, found, draws).itertuples(index=False):
-        seen = " and ".join(test for test, pair in (("seeds", t), ("questions", asked)) if pair and pair.sign) or "neither"
+        seen = (
+            " and ".join(test for test, pair in (("seeds", t), ("questions", asked)) if pair and pair.sign) or "neither"
+        )
         over = _tested(t, "row B") if t else "no spread: no test" if seeds > 1 else "one seed: no test"
         word = markup.said(testable.VERDICT, reason) if reason else seen
         body.append(markup.line([_head(name), over, _tested(None, "row B", asked), seeds, budget, word]))
     if not body:
         body = [markup.line(["no two rows of a claim", markup.word("not run"), *"––––"])]
-    heads = ["Row A − row B", "Over seeds: t [95 %]", "Over questions: bootstrap [95 %]", "Seeds", "Budget", "Seen over"]
+    heads = [
+        "Row A − row B",
+        "Over seeds: t [95 %]",
+        "Over questions: bootstrap [95 %]",
+        "Seeds",
+        "Budget",
+        "Seen over",
+    ]
     return markup.table(f"Differences in points. {LEGEND.replace('the baseline row', 'row B')}", heads, body)
 
 
@@ -370,20 +391,30 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     from matplotlib.figure import Figure
 
     panels, names, tests = (list(dict.fromkeys(frame[column])) for column in ("panel", "name", "test"))
-    figure = Figure(figsize=(max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.26 * len(names) * len(tests)), layout="constrained")
+    figure = Figure(
+        figsize=(max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.26 * len(names) * len(tests)), layout="constrained"
+    )
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     colours = dict(zip(tests, seaborn.color_palette("colorblind")))
     flat = pd.DataFrame({"Interval over": frame.test, "panel": frame.panel})
     flat["difference"] = [100 * pair.difference for pair in frame.pair]
     flat["Difference"] = [{1: "better", 0: "neither", -1: "worse"}[pair.sign] for pair in frame.pair]
-    flat["place"] = [names.index(one.name) + 0.3 * (tests.index(one.test) - (len(tests) - 1) / 2) for one in frame.itertuples(index=False)]
+    flat["place"] = [
+        names.index(one.name) + 0.3 * (tests.index(one.test) - (len(tests) - 1) / 2)
+        for one in frame.itertuples(index=False)
+    ]
     flat["low"], flat["high"] = ([100 * pair.interval[side] for pair in frame.pair] for side in (0, 1))
     for axis, panel in zip(axes, panels):
         part = flat[flat.panel == panel]
         axis.hlines(part.place, part.low, part.high, colors=[colours[test] for test in part["Interval over"]])
-        marks = {"style_order": ["better", "neither", "worse"], "markers": {"better": "^", "neither": "o", "worse": "v"}}
+        marks = {
+            "style_order": ["better", "neither", "worse"],
+            "markers": {"better": "^", "neither": "o", "worse": "v"},
+        }
         looks = {"hue": "Interval over", "palette": colours, "style": "Difference", "s": 50, "zorder": 3, **marks}
-        seaborn.scatterplot(part, x="difference", y="place", ax=axis, legend="full" if axis is axes[-1] else False, **looks)
+        seaborn.scatterplot(
+            part, x="difference", y="place", ax=axis, legend="full" if axis is axes[-1] else False, **looks
+        )
         axis.axvline(0, color="black", linewidth=0.8)
         if smallest and panel in smallest:
             axis.axvline(smallest[panel], color="black", linewidth=0.8, linestyle="--")
@@ -393,6 +424,8 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     axes[0].invert_yaxis()
     legend = axes[-1].get_legend()
     labels = [text.get_text() for text in legend.texts]
-    figure.legend(legend.legend_handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, frameon=False)
+    figure.legend(
+        legend.legend_handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, frameon=False
+    )
     legend.remove()
     return figure

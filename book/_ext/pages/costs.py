@@ -54,7 +54,9 @@ class Backbone:
 ROBERTA = Backbone(12, 768, 3072, 124_055_040, head=768**2 + 768 * 50_265)
 BERT = Backbone(12, 768, 3072, 108_891_648, head=768**2 + 768 * 30_522)
 # Its generator's embeddings are its own.
-ELECTRA = Backbone(12, 768, 3072, 108_891_648, generator=Backbone(12, 256, 1024, 9_904_954, head=256 * 768 + 768 * 30_522))
+ELECTRA = Backbone(
+    12, 768, 3072, 108_891_648, generator=Backbone(12, 256, 1024, 9_904_954, head=256 * 768 + 768 * 30_522)
+)
 LONGFORMER = Backbone(12, 768, 3072, 148_068_864, window=512)
 BACKBONES = {  # by how a model's name starts
     "FacebookAI/roberta-base": ROBERTA,
@@ -68,7 +70,9 @@ BACKBONES = {  # by how a model's name starts
     "allenai/longformer-base": LONGFORMER,
     "biu-nlp/cdlm": LONGFORMER,
     "allenai/longformer-large": Backbone(24, 1024, 4096, 433_551_360, window=512),
-    "allenai/led-base": Backbone(6, 768, 3072, 161_844_480, window=1024),  # the layers that read; the decoder sees an answer alone
+    "allenai/led-base": Backbone(
+        6, 768, 3072, 161_844_480, window=1024
+    ),  # the layers that read; the decoder sees an answer alone
 }
 
 
@@ -126,7 +130,14 @@ def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
         backbone = backbone_of(model) if steps else None
         each = operations(backbone, length, MASKED if job.notebook == "pretrain" else 0.0) if steps else 0.0
         hours = read(paper, folder)["budgets"][budget].get("gpu_hours", {}).get(job.notebook, 0)
-        line = {"paper": paper, "notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed, "steps": steps}
+        line = {
+            "paper": paper,
+            "notebook": job.notebook,
+            "row": job.row,
+            "dataset": job.dataset,
+            "seed": job.seed,
+            "steps": steps,
+        }
         line |= {"tokens": tokens, "operations": tokens * each, "gpu_hours": hours}
         line["disk"] = disk(backbone, settings.get("patience") is not None) if steps else 0
         lines.append(line | {"model": BYTES * backbone.kept if steps else 0})
@@ -149,7 +160,9 @@ def disk(backbone: Backbone, patient: bool) -> int:
 def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
     """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by operations)."""
     lines = table(paper, budget)
-    summed = lines.groupby("notebook", sort=False)[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
+    summed = lines.groupby("notebook", sort=False)[
+        ["steps", "tokens", "operations", "gpu_hours", "disk", "model"]
+    ].sum()
     summed.insert(0, "runs", lines.groupby("notebook", sort=False).size())
     return summed.assign(reckoned=summed["operations"].map(gpu_hours))
 
@@ -165,7 +178,9 @@ def budgets() -> pd.DataFrame:
     for paper in papers():
         for budget in read(paper).get("budgets", {}):
             jobs = planned(paper, budget)
-            lines.append({"paper": paper, "budget": budget, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))})
+            lines.append(
+                {"paper": paper, "budget": budget, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))}
+            )
     return pd.DataFrame(lines)
 
 
@@ -192,7 +207,9 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
             try:
                 found[record["name"]] = _measured(record)
             except (KeyError, TypeError, ArithmeticError) as error:
-                raise ValueError(f"{path.parent.name}/{path.name} is damaged: {type(error).__name__}: {error}") from error
+                raise ValueError(
+                    f"{path.parent.name}/{path.name} is damaged: {type(error).__name__}: {error}"
+                ) from error
     columns = ["notebook", "kind", "dataset", "longest", "tokens", "speed", "hours"]
     lines = pd.DataFrame(list(found.values()), columns=columns)
     by = lines.groupby(columns[:4])
@@ -205,4 +222,12 @@ def _measured(record: dict) -> tuple:
     kind = f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind
     tokens, seconds = figures["tokens"], figures["training_seconds"]
     where = settings.get("dataset") or settings.get("corpus")
-    return record["notebook"], kind, where, settings["max_tokens"], tokens / figures["examples"], tokens / seconds, record["seconds"] / 3600
+    return (
+        record["notebook"],
+        kind,
+        where,
+        settings["max_tokens"],
+        tokens / figures["examples"],
+        tokens / seconds,
+        record["seconds"] / 3600,
+    )

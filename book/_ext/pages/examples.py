@@ -56,7 +56,9 @@ def best_pairs(data: dict, found: pd.DataFrame, before: str, after: str) -> list
     """
     for row in (before, after):
         if row not in data["rows"]:
-            raise ValueError(f"{data['slug']} has no row {row!r}{spelling.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})")
+            raise ValueError(
+                f"{data['slug']} has no row {row!r}{spelling.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})"
+            )
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *found.dataset]):
@@ -92,7 +94,9 @@ def moves_of_rows(paper: str, before: str, after: str, found: pd.DataFrame | Non
     return shown
 
 
-def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | None = None, limit: int = 2, folder=None) -> str:
+def examples_table(
+    paper: str, before: str, after: str, found: pd.DataFrame | None = None, limit: int = 2, folder=None
+) -> str:
     """Questions of two rows as HTML: some that are rescued, one that is lost, both ranked lists side by side; a part a data set.
 
     A hash chooses the questions. From this machine's runs it chooses among all of them, from committed records among those that they
@@ -111,12 +115,20 @@ def examples_table(paper: str, before: str, after: str, found: pd.DataFrame | No
             shown.append(side_by_side(f"{fate[question].capitalize()}: {text}", dict(zip(names, two)), texts))
         counted = ", ".join(f"{int((fate == one).sum()):,} {one}" for one in FATES)
         where = f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, seed {pair.seeds[0]}"
-        parts.append(f"<p><strong>{escape(where)}.</strong> Of {len(fate):,} questions: {counted}, by first place.</p>" + "".join(shown))
+        parts.append(
+            f"<p><strong>{escape(where)}.</strong> Of {len(fate):,} questions: {counted}, by first place.</p>"
+            + "".join(shown)
+        )
         if not shown:
             parts.append("<p>The committed records of these two rows share no question.</p>")
         elif not known:
-            parts.append(f"<p>The text of this data set is not at hand: ids stand for it. {_command(sides[1].record)}</p>")
-    return "\n".join(parts) or '<p class="as2-note">Examples: not run, there is no data set on which both rows have results.</p>'
+            parts.append(
+                f"<p>The text of this data set is not at hand: ids stand for it. {_command(sides[1].record)}</p>"
+            )
+    return (
+        "\n".join(parts)
+        or '<p class="as2-note">Examples: not run, there is no data set on which both rows have results.</p>'
+    )
 
 
 def _lists(sides, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[list, list]]:
@@ -126,9 +138,17 @@ def _lists(sides, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple
         known = {name: tuple(best_of(table, name) for table in tables) for name in _chosen(fate, fate.index, limit)}
     else:
         first, last = ({entry["question_id"]: entry for entry in one.record.get("chosen", ())} for one in sides)
-        beside = {name: entry["baseline"]["candidates"] for name, entry in last.items() if entry.get("baseline", {}).get("row") == baseline}
+        beside = {
+            name: entry["baseline"]["candidates"]
+            for name, entry in last.items()
+            if entry.get("baseline", {}).get("row") == baseline
+        }
         beside |= {name: entry["candidates"] for name, entry in first.items()}
-        known = {name: (beside[name], entry["candidates"]) for name, entry in last.items() if name in beside and name in fate.index}
+        known = {
+            name: (beside[name], entry["candidates"])
+            for name, entry in last.items()
+            if name in beside and name in fate.index
+        }
     return {name: known[name] for name in _chosen(fate, known, limit) or choose(known, limit)}
 
 
@@ -144,7 +164,10 @@ def at_hand(record: dict, dataset: str, question_ids) -> dict:
     made_from, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint(dataset)
     if dataset == "pydocs" and made_from not in (None, fingerprint):  # other versions of packages have other texts
         return {}
-    split, wanted = _test_split(dataset, record.get("settings", {}).get("protocol", "clean"), fingerprint), set(question_ids)
+    split, wanted = (
+        _test_split(dataset, record.get("settings", {}).get("protocol", "clean"), fingerprint),
+        set(question_ids),
+    )
     return {name: split[place] for place, name in enumerate(split.ids) if name in wanted}
 
 
@@ -157,7 +180,9 @@ def _test_split(dataset: str, protocol: str, fingerprint: str) -> answers.Split:
 def _joined(question, name: str, lists) -> tuple[str, dict[str, str]]:
     """Text of a question and its candidates; ids where this machine's data hold the question in another form than the runs."""
     known = {candidate.id: candidate for candidate in question.candidates} if question else {}
-    if not question or any(entry[0] not in known or known[entry[0]].label != entry[1] for entries in lists for entry in entries):
+    if not question or any(
+        entry[0] not in known or known[entry[0]].label != entry[1] for entries in lists for entry in entries
+    ):
         return name, {}
     return question.text, {one.id: one.text for one in known.values()}
 

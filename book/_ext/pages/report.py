@@ -17,7 +17,16 @@ from pages import comparisons, testable
 from pages.comparisons import given, printed_points
 
 # The worst first: the verdict of a line is the worst of its cells.
-VERDICTS = ("differs", "close", "matches", "reduced budget", testable.VERDICT, "private data", "not run", "not published")
+VERDICTS = (
+    "differs",
+    "close",
+    "matches",
+    "reduced budget",
+    testable.VERDICT,
+    "private data",
+    "not run",
+    "not published",
+)
 PRETRAINING = papers.NOTEBOOKS["pretrain"]
 SEEDS = 3  # that a match asks for
 # Below a figure of an own task: what needs no training.
@@ -28,7 +37,9 @@ UNTRAINED = {
 }
 
 
-def sources(paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None) -> list[Path]:
+def sources(
+    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None
+) -> list[Path]:
     """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this machine."""
     rows = (Path(folder) if folder else rundir.root() / "experiments") / f"{paper}.yml"
     found = records(paper, results, runs_dir, folder)
@@ -53,7 +64,12 @@ def _groups(found: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[
 
 
 def verdict(
-    published, ours: list[float], questions: int | None = None, at_paper_settings: bool = False, private: bool = False, seeds: int = SEEDS
+    published,
+    ours: list[float],
+    questions: int | None = None,
+    at_paper_settings: bool = False,
+    private: bool = False,
+    seeds: int = SEEDS,
 ) -> str:
     """How one of our numbers stands to the printed one, in words.
 
@@ -89,9 +105,18 @@ def _judged(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) ->
     chains = [measured.chain(line) for line in lines.itertuples()]
     exact = all(plan.at_paper_settings(data, row, dataset, chain) for chain in chains)
     cells, private = data["rows"][row]["published"].get(dataset, {}), dataset in data.get("private", ())
-    ours, asked, seeds = {m: values(lines, m, as_printed=True) for m in metrics}, _questions(lines), 1 if untrained(data, row) else SEEDS
-    words = {m: verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics}
-    reasons = {"not run": lambda _: testable.declared(data, row, dataset), "reduced budget": lambda m: testable.of_row(data, lines, m)}
+    ours, asked, seeds = (
+        {m: values(lines, m, as_printed=True) for m in metrics},
+        _questions(lines),
+        1 if untrained(data, row) else SEEDS,
+    )
+    words = {
+        m: verdict(printed_points(cells.get(m), data["unit"]), ours[m], asked, exact, private, seeds) for m in metrics
+    }
+    reasons = {
+        "not run": lambda _: testable.declared(data, row, dataset),
+        "reduced budget": lambda m: testable.of_row(data, lines, m),
+    }
     known = [(word, reasons[word](m) if word in reasons else "") for m, word in words.items()]
     return [(testable.VERDICT, reason) if reason else (word, "") for word, reason in known]
 
@@ -118,7 +143,9 @@ def line_verdicts(data: dict, found: pd.DataFrame) -> dict[tuple[str, str], str]
     return out
 
 
-def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None) -> str:
+def results_table(
+    paper: str, table_id: str, found: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
+) -> str:
     """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with budget and verdict.
 
     A row whose `published` names the data set without figures (`{}`) is ours alone there, and has no printed line.
@@ -134,11 +161,15 @@ def results_table(paper: str, table_id: str, found: pd.DataFrame | None = None, 
     data, found = given(paper, found, folder)
     if table_id not in data["tables"]:
         known = ", ".join(data["tables"])
-        raise ValueError(f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {known})")
+        raise ValueError(
+            f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {known})"
+        )
     table = data["tables"][table_id]
     if dataset is not None and dataset not in table["datasets"]:
         raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")
-    return "\n".join(_one_table(data, table, name, found, links or {}) for name in ([dataset] if dataset else table["datasets"]))
+    return "\n".join(
+        _one_table(data, table, name, found, links or {}) for name in ([dataset] if dataset else table["datasets"])
+    )
 
 
 def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links: dict) -> str:
@@ -181,15 +212,35 @@ def _one_table(data: dict, table: dict, dataset: str, found: pd.DataFrame, links
     return markup.table(title, heads, body)
 
 
-def _ours(data: dict, row: str, found: pd.DataFrame, source: str, budget: str, lines: pd.DataFrame, metric: str, as_printed=False) -> Html:
+def _ours(
+    data: dict,
+    row: str,
+    found: pd.DataFrame,
+    source: str,
+    budget: str,
+    lines: pd.DataFrame,
+    metric: str,
+    as_printed=False,
+) -> Html:
     """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same budget."""
-    text, baseline, dataset = spread(values(lines, metric, as_printed)), data["rows"][row].get("baseline"), lines.dataset.iloc[0]
+    text, baseline, dataset = (
+        spread(values(lines, metric, as_printed)),
+        data["rows"][row].get("baseline"),
+        lines.dataset.iloc[0],
+    )
     if beside := {name: known for name, key in UNTRAINED.get(metric, {}).items() if (known := values(lines, key))}:
-        return markup.number(Html(text + "".join(f"<small>{name} {spread(known[:1])}</small>" for name, known in beside.items())))
-    where = [at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.budget) == (source, budget)]
+        return markup.number(
+            Html(text + "".join(f"<small>{name} {spread(known[:1])}</small>" for name, known in beside.items()))
+        )
+    where = [
+        at for at in comparisons.pairs(found, row, baseline, dataset) if (at.source, at.budget) == (source, budget)
+    ]
     if not where or testable.of_pair(data, where[0].of(row), where[0].of(baseline), metric):
         return markup.number(text)
-    tests = comparisons.over_seeds(where[0].lines, row, baseline, metric), comparisons.over_questions(where[0], row, baseline, metric)
+    tests = (
+        comparisons.over_seeds(where[0].lines, row, baseline, metric),
+        comparisons.over_questions(where[0], row, baseline, metric),
+    )
     return markup.marked(text, data["rows"][baseline]["name"], *tests)
 
 
@@ -200,7 +251,9 @@ def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each backbone."""
     same = (one for one in lines.itertuples() if measured.side(one) == measured.reported(one))
-    same = (one for one in same if one.record.get("notebook") != "find_evidence")  # its baseline is each model before its own training
+    same = (
+        one for one in same if one.record.get("notebook") != "find_evidence"
+    )  # its baseline is each model before its own training
     known = {}
     for one in same:
         for name, figures in (one.record.get("baselines") or {}).items():
@@ -217,7 +270,12 @@ def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
 
 
 def laptop_table(
-    paper: str, found: pd.DataFrame | None = None, dataset: str = "pydocs", links=None, folder=None, table: str | None = None
+    paper: str,
+    found: pd.DataFrame | None = None,
+    dataset: str = "pydocs",
+    links=None,
+    folder=None,
+    table: str | None = None,
 ) -> str:
     """Budget laptop as HTML: our own data and the embedded corpus, models beside orders that no training made. Not the paper's numbers.
 
@@ -233,16 +291,24 @@ def laptop_table(
     shown = data["tables"][table] if table else {"datasets": [], "metrics": [], "rows": budget["rows"]}
     rows, tasks = [row for row in shown["rows"] if row in budget["rows"]], shown["datasets"] == [PRETRAINING]
     claims, evidence = shown["metrics"] == [*PER_CLAIM], set(shown["metrics"]) & set(PER_CONTEXT)
-    dataset = PRETRAINING if tasks else budget["claims"][0] if claims else budget["datasets"][0] if evidence else dataset
+    dataset = (
+        PRETRAINING if tasks else budget["claims"][0] if claims else budget["datasets"][0] if evidence else dataset
+    )
     lines = found[(found.budget == "laptop") & (found.dataset == dataset)]
-    metrics = shown["metrics"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
+    metrics = (
+        shown["metrics"] if tasks else list(PER_CLAIM if claims else shown["metrics"] if evidence else PER_QUESTION)
+    )
     gained, kind = ("label_accuracy", "claims") if claims else ("evidence_f1" if evidence else "map", "questions")
     body, where = [] if tasks else _baselines(lines, metrics, 4), f"{shown['where']}. " if table else ""
     for row in rows:
-        groups = [own for source in (COMMITTED, HERE) if len(own := lines[(lines.row == row) & (lines.source == source)])]
+        groups = [
+            own for source in (COMMITTED, HERE) if len(own := lines[(lines.row == row) & (lines.source == source)])
+        ]
         head = [markup.cell(data["rows"][row]["name"], "th", scope="row", rowspan=str(max(1, len(groups))))]
         if not groups:
-            body.append(markup.line([*head, markup.word("not run"), *["–"] * (len(metrics) + 4 - tasks)], "as2-from-ours"))
+            body.append(
+                markup.line([*head, markup.word("not run"), *["–"] * (len(metrics) + 4 - tasks)], "as2-from-ours")
+            )
         for own in groups:
             source = own.source.iloc[0]
             figures = [_ours(data, row, lines, source, "laptop", own, metric) for metric in metrics]
@@ -252,7 +318,9 @@ def laptop_table(
             body.append(markup.line([*head, origin, *figures, *words], "as2-from-ours"))
             head = []
     size = f" {_questions(lines):,} test {kind}." if not tasks and _questions(lines) else ""
-    task = "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"
+    task = (
+        "the task of each row on held-out documents; F1 is that of class 1" if tasks else f"{dataset}, our own {kind}"
+    )
     title = f"{where}Budget laptop: {task}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
     gain = [] if tasks else [f"{NAMES[gained]} against its baseline [95 %]"]
     return markup.table(title, ["Row", "From", *(NAMES[m] for m in metrics), "Seeds", "Budget", *gain, "Verdict"], body)
@@ -298,8 +366,15 @@ def demo_table(paper: str = "sentence_objectives", found: pd.DataFrame | None = 
             for of, metric in ((task, "auc"), (own, "map"))
         ]
         body.append(markup.line([name, *figures, _gain(data, row, ranked, HERE, "map")], "as2-from-ours"))
-    title = f"Made on this machine: {_questions(ranked):,} test questions of {ranked.dataset.iloc[0]}, one seed. Points."
-    heads = ["Row", "AUC on its own task, held-out documents", NAMES["map"], f"{NAMES['map']} against its baseline [95 %]"]
+    title = (
+        f"Made on this machine: {_questions(ranked):,} test questions of {ranked.dataset.iloc[0]}, one seed. Points."
+    )
+    heads = [
+        "Row",
+        "AUC on its own task, held-out documents",
+        NAMES["map"],
+        f"{NAMES['map']} against its baseline [95 %]",
+    ]
     return markup.table(title, heads, body)
 
 
@@ -346,7 +421,9 @@ def _printed(data: dict, row: str, dataset: str, metric: str) -> Html:
     texts = [f"{value:.2f}" for value in (figures if isinstance(published, list) else figures[:1])]
     text = " ± ".join(text[:-1] if all(t.endswith("0") for t in texts) else text for text in texts)
     pair = comparisons.printed(data, row, dataset, metric)
-    return markup.marked(text, data["rows"][data["rows"][row]["baseline"]]["name"], pair) if pair else markup.number(text)
+    return (
+        markup.marked(text, data["rows"][data["rows"][row]["baseline"]]["name"], pair) if pair else markup.number(text)
+    )
 
 
 def spread(values: list[float]) -> str:

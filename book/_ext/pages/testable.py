@@ -71,7 +71,9 @@ def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
 def _same(one, two) -> bool:
     if one.record.get("name") and one.record["name"] == two.record.get("name"):
         return True
-    weights = [record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one.record, two.record)]
+    weights = [
+        record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one.record, two.record)
+    ]
     return bool(weights[0]) and weights[0] == weights[1] and per_question(one).equals(per_question(two))
 
 
