@@ -282,12 +282,9 @@ def start_from(
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
     with checkpoints.seeded(seed), checkpoints.quiet():
-        if name in MADE_HERE:
-            backbone = MADE_HERE[name](tokenizer)
-        else:
-            backbone = _loaded(name)
-            if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
-                backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
+        backbone = MADE_HERE[name](tokenizer) if name in MADE_HERE else _loaded(name)
+        if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
+            backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     if fresh:
         log.warning("%s: fresh embeddings (seed %d) of %d markers", name, seed, fresh)
     longest = loading.longest_input(backbone, tokenizer)

@@ -1,5 +1,7 @@
 """The embedded backbone: other architectures begin as it, and it is made of a run without a loss."""
 
+import copy
+
 import pytest
 import torch
 from transformers import ElectraForMaskedLM, RobertaForMaskedLM
@@ -86,6 +88,21 @@ def test_an_led_begins_with_its_hidden_states(made, tokenizer):
     with torch.no_grad():
         found = model.led.encoder(**batch).last_hidden_state
     torch.testing.assert_close(found[text], hidden[text], atol=5e-3, rtol=1e-3)  # its layer norm adds 1e-5, RoBERTa's 1e-12
+
+
+@pytest.mark.parametrize("name", ["pydocs_longformer", "pydocs_led"])
+def test_markers_of_long_inputs_get_embeddings_of_their_own(made, tokenizer, name):
+    contrast = finder.contrast_of("none", "dot", 0.0, "0.6", ["span"])
+    settings = {"kinds": ["span"], "form": "marked", "max_tokens": 200, "contrast": contrast}
+    marked = copy.deepcopy(tokenizer)
+    model = finder.start_from(name, marked, settings).eval()
+    table = model.backbone.get_input_embeddings().weight
+    assert len(table) == len(marked) > len(tokenizer)
+    words = RobertaForMaskedLM.from_pretrained(made, dtype=torch.float32).get_input_embeddings().weight
+    assert torch.equal(table[: len(words)], words)
+    ids = torch.arange(len(marked) - 9, len(marked))[None]
+    with torch.no_grad():
+        assert model.encoded(ids, torch.ones_like(ids)).last_hidden_state.isfinite().all()
 
 
 def test_positions_are_repeated_in_long_inputs(made, tokenizer):
