@@ -44,6 +44,7 @@ class BackboneCommand(Shown):
 
     kind = "backbone"
     required_arguments = 0
+    recorded = True
 
     def show(self):
         given = " ".join(f"-p {name} {value}" for name, value in record()["given"].items())

@@ -222,20 +222,14 @@ def trained() -> str:
             else "–"
         )
         numbers = [line.runs, line.longest, f"{line.tokens:.0f}", share, f"{line.speed:,.0f}", f"{line.hours:.2f}"]
-        cells = [markup.cell(line.notebook, "th", scope="row"), line.kind, markup.NAMES.get(line.dataset, line.dataset)]
+        data = markup.NAMES.get(line.dataset, line.dataset)
+        cells = [markup.cell(line.notebook, "th", scope="row"), line.kind, data, line.budget]
         body.append(markup.line([*cells, *(markup.number(str(number)) for number in numbers)]))
-    heads = [
-        "Notebook",
-        "Learns",
-        "Data",
-        "Runs",
-        "Longest",
-        "Tokens an example",
-        "of the longest",
-        "Tokens a second",
-        "Hours a run",
-    ]
-    caption = "Committed runs on two CPU cores, of budget small: the median of each kind. Of joint an example is a candidate, not a group."
+    heads = ["Notebook", "Learns", "Data", "Budget", "Runs", "Longest", "Tokens an example", "of the longest"]
+    heads += ["Tokens a second", "Hours a run"]
+    caption = (
+        "Committed runs on two CPU cores: the median of each kind. Of joint an example is a candidate, not a group."
+    )
     return markup.table(caption, heads, body)
 
 

@@ -60,6 +60,7 @@ class Shown(SphinxDirective):
 
     kind = "results"
     required_arguments = 1
+    recorded = False  # whether its text follows from a record: then it carries the directive's name, as tables do
 
     def run(self):
         argument = self.arguments[0] if self.arguments else ""
@@ -73,12 +74,13 @@ class Shown(SphinxDirective):
             shown = self.show(*self.arguments)
         except ValueError as error:
             raise self.error(str(error)) from error
-        if isinstance(shown, list):
+        if isinstance(shown, list) and not self.recorded:
             return shown
         told = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
-        return [
-            nodes.raw("", f'<div data-as2="{told}">{shown}</div>', format="html")
-        ]  # what shows a number says which directive it is
+        opened = f'<div data-as2="{told}">'  # what shows a number says which directive it is
+        if isinstance(shown, list):
+            return [nodes.raw("", opened, format="html"), *shown, nodes.raw("", "</div>", format="html")]
+        return [nodes.raw("", f"{opened}{shown}</div>", format="html")]
 
     @property
     def links(self) -> dict[str, str]:

@@ -10,6 +10,8 @@ from . import must
 
 GRID = "#b0b0b0"
 NEUTRAL = "currentColor"  # the colour of an entry of a legend that explains a mark in any colour
+LONG = 128  # corners from which on a line is drawn without those that stand on it
+OFF = 0.001  # how far off the line such a corner may stand, as a share of the line's height
 
 
 class Shape(NamedTuple):
@@ -135,3 +137,21 @@ def differences(block: Tag) -> dict[str, list]:
             elif top == bottom:
                 found["intervals"].append((left, right))
     return {name: sorted(values) for name, values in found.items()}
+
+
+# ------------------------------------------------------------------ what is drawn, beside what is known
+
+
+def drawn_through(points: np.ndarray, places: np.ndarray) -> bool:
+    """Whether something is drawn at some places, and at all of them; of a long line those on it may be missing."""
+    if points.shape == places.shape or len(places) < LONG or not len(points):
+        return points.shape == places.shape and near(points, places)
+    (across, height), (steps, values) = points.T, places.T
+    at = [int(np.abs(steps - one).argmin()) for one in across]
+    ends = (at[0], at[-1]) == (0, len(places) - 1)
+    apart = np.abs(np.interp(steps, across, height) - values)
+    return ends and near(points, places[at]) and bool((apart <= OFF * np.ptp(values)).all())
+
+
+def near(points: np.ndarray, places: np.ndarray) -> bool:
+    return np.allclose(points, places, rtol=1e-4, atol=5e-5)

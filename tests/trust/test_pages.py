@@ -1,5 +1,6 @@
 """Blocks of pages against the records: a number that is changed on the page, in a record or in what is printed is noticed."""
 
+import itertools
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ from pages import comparisons, report
 from aslab import papers, publish, records
 from aslab.show import pca
 from asutil.io import disk
-from tests.trust import Broken, pages, plots, traced_gains, traced_plots
+from tests.trust import Broken, pages, plots, traced_blocks, traced_gains, traced_plots
 
 from ..experiments.test_evidence_rows import made
 
@@ -29,9 +30,11 @@ def published(tmp_path_factory):
     """Records of made-up runs of three rows with three seeds, as they are committed, with coordinates of made-up vectors."""
     folder, draw = tmp_path_factory.mktemp("published"), np.random.default_rng(0)
     shutil.copytree(ROOT / "experiments", folder / "experiments")
-    made(folder, "small", LEVELS, [0, 1, 2])
+    for budget in ("laptop", "small"):
+        made(folder, budget, LEVELS, [0, 1, 2])
     about = ["question", "positive", "negative"] * 6, [n // 3 for n in range(18)], ["span", "yes", "no"] * 6
-    for path in publish.publish(PAPER, folder / "results", folder / "runs"):
+    both = (publish.publish(PAPER, folder / "results", folder / "runs", laptop) for laptop in (False, True))
+    for path in itertools.chain(*both):
         record = json.loads(path.read_text("utf-8"))
         if "pca" in record:
             record["pca"] = pca.coordinates(draw.normal(size=(18, 5)), draw.normal(size=(18, 5)), *about)
@@ -51,16 +54,22 @@ def block(told: str, html: str):
     return BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
 
 
+SHOWN = {
+    f"claims {PAPER}": comparisons.claims_table,
+    f"laptop {PAPER} table_1": lambda *known, folder: report.laptop_table(*known, folder=folder, table="table_1"),
+    f"laptop-claims {PAPER}": comparisons.laptop_claims_table,
+    f"results {PAPER} table_2": lambda paper, found, folder: report.results_table(paper, "table_2", found, folder=folder),
+}
+
+
 def shown(told: str, root: Path):
-    """The blocks of a table and of the claims, as the records give them."""
+    """The block of a directive, as the records give it."""
     found = records.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
-    html = report.results_table(PAPER, "table_2", found, folder=ROOT / "experiments")
-    if told == "claims":
-        html = comparisons.claims_table(PAPER, found, folder=ROOT / "experiments")
-    return f"{told} {PAPER}" + (" table_2" if told == "results" else ""), html
+    name = next(name for name in SHOWN if name.split()[0] == told)
+    return name, SHOWN[name](PAPER, found, folder=ROOT / "experiments")
 
 
-@pytest.mark.parametrize("told", ["results", "claims"])
+@pytest.mark.parametrize("told", ["results", "claims", "laptop", "laptop-claims"])
 def test_a_table_says_what_the_records_give_and_one_digit_changed_anywhere_is_noticed(told, root):
     name, html = shown(told, root)
     assert pages.traced_block(root, "page", block(name, html)) > 10
@@ -79,6 +88,81 @@ def test_a_record_that_changed_after_the_build_or_is_gone_is_noticed(root):
         path.write_text(text, encoding="utf-8") if text else path.unlink()
         with pytest.raises(Broken, match="the page says"):
             pages.traced_block(root, "page", block(name, html))
+
+
+@pytest.mark.parametrize("table", ["table_1", "table_3", "order", "controls"])
+def test_what_stands_above_a_table_of_the_laptop_is_counted_from_its_records(table, tmp_path):
+    paper = "sentence_objectives"
+    for name in ("experiments", *(f"results/{paper}/roberta_{row}" for row in ("base", "ssp", "ssp_shuffled"))):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    found = records.records(paper, tmp_path / "results", tmp_path / "no runs", ROOT / "experiments")
+    name, html = f"laptop {paper} {table}", report.laptop_table(paper, found, table=table)
+    assert pages.traced_block(tmp_path, "page", block(name, html)) > 5
+    first, last = (html.index(tag) for tag in ("<caption>", "</caption>"))
+    for place in [match.start() for match in re.finditer(r"\d", html) if first < match.start() < last]:
+        other = html[:place] + str((int(html[place]) + 1) % 10) + html[place + 1 :]
+        with pytest.raises(Broken, match="line 1: the page says"):
+            pages.traced_block(tmp_path, "page", block(name, other))
+
+
+def test_a_table_of_the_laptop_has_nothing_of_another_budget_and_no_other_table_has_anything_of_it(root):
+    name, html = shown("laptop", root)
+    others = {told: shown(told, root) for told in ("results", "claims")}
+    for path in (root / "results" / PAPER).glob("*/*-small-*.json"):
+        path.unlink()
+    assert pages.traced_block(root, "page", block(name, html)) > 10
+    for told, (name, html) in others.items():
+        with pytest.raises(Broken, match="the page says"):
+            pages.traced_block(root, "page", block(name, html))
+        assert "laptop" not in html and pages.traced_block(root, "page", block(*shown(told, root))) >= 0
+
+
+@pytest.mark.parametrize("told", ["backbone", "backbone-command"])
+def test_a_figure_of_the_backbone_that_its_record_does_not_give_is_noticed(told, tmp_path, directives):
+    folder = Path("asutil/models/pydocs_roberta")
+    shutil.copytree(ROOT / folder, tmp_path / folder)
+    made = directives("as2_backbone")
+    html = made.Backbone.show(None) if told == "backbone" else f"<pre>{made.BackboneCommand.show(None)[0].astext()}</pre>"
+    record = json.loads((tmp_path / folder / "record.json").read_text("utf-8"))
+    assert pages.traced_block(tmp_path, "page", block(told, html)) > 10
+    record["figures"]["corpus"]["documents"] += 1
+    record["given"]["steps"] += 1
+    disk.write_json(tmp_path / folder / "record.json", record)
+    with pytest.raises(Broken, match="the page says"):
+        pages.traced_block(tmp_path, "page", block(told, html))
+
+
+def test_weights_that_are_not_those_of_the_record_are_noticed(tmp_path, directives):
+    folder = Path("asutil/models/pydocs_roberta")
+    shutil.copytree(ROOT / folder, tmp_path / folder)
+    weights = tmp_path / folder / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    with pytest.raises(Broken, match="SHA-256 of the weights"):
+        pages.traced_block(tmp_path, "page", block("backbone", directives("as2_backbone").Backbone.show(None)))
+
+
+@pytest.mark.parametrize("change", ["a step", "the end"])
+def test_a_loss_that_is_not_the_one_in_the_log_is_noticed_in_its_plot(change, tmp_path, directives):
+    folder = Path("asutil/models/pydocs_roberta")
+    shutil.copytree(ROOT / folder, tmp_path / folder)
+    page, log = block("backbone-loss", directives("as2_backbone").BackboneLoss.show(None)), tmp_path / folder / "log.jsonl"
+    lines = log.read_text("utf-8").splitlines()
+    assert pages.traced_block(tmp_path, "page", page) > len(lines)
+    other = json.loads(lines[0 if change == "a step" else -1])
+    other |= {"loss": other["loss"] + 0.02} if change == "a step" else {"step": other["step"] + 100}
+    log.write_text("\n".join([json.dumps(other), *lines[1:]] if change == "a step" else [*lines, json.dumps(other)]), "utf-8")
+    with pytest.raises(Broken, match="is drawn at"):
+        pages.traced_block(tmp_path, "page", page)
+
+
+def test_ranked_lists_of_embedded_data_are_compared_without_their_texts(root):
+    row = '<tr><th>1</th><td class="as2-right"><abbr title="answers">✓</abbr> {} <small>score {}</small></td></tr>'
+    head = "<p>pydocs, budget laptop, seed 0.</p>"
+    html = f'{head}<table class="as2-beside"><caption>Lost: What?</caption><tbody>{row}</tbody></table>'
+    said = list(pages.lines(block("examples", html.format("It is 5.", "0.125"))))
+    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers 1 score 0.125"]]
+    assert said == ["pydocs, budget laptop, seed 0.", *traced_blocks.ranked("pydocs", "Lost: some-id", [[["some-id-1", 1, 0.125, 0]]])]
+    assert said != list(pages.lines(block("examples", html.format("It is 5.", "0.126"))))
 
 
 def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):
@@ -105,7 +189,7 @@ def test_a_table_of_numbers_that_nothing_traces_is_refused(root):
     with pytest.raises(Broken, match="nothing says what its numbers come from"):
         pages.traced_block(root, "page", block("invented", "<table><tr><td>1.5</td></tr></table>"))
     with pytest.raises(Broken, match="no run has finished"):
-        pages.traced_block(root, "page", block(f"laptop {PAPER}", "<table><tr><th>row</th><td>1.5</td></tr></table>"))
+        pages.traced_block(root, "page", block("demo", "<table><tr><th>row</th><td>1.5</td></tr></table>"))
 
 
 def test_a_result_that_is_typed_into_a_page_is_noticed(tmp_path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from asutil.io import disk
 from tests.trust import __main__ as command
-from tests.trust import traced_blocks
+from tests.trust import traced_benchmarks
 
 from .. import made_up
 
@@ -51,7 +51,7 @@ def test_the_page_shows_what_was_counted(tmp_path, directives):
     assert "<b>" not in html
     shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
     assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2", "quick size, seed 7, 2 cores, 2026-01-02"]
-    assert shown[1:] == [list(line) for line in traced_blocks.trust(tmp_path)] and shown[2][1:] == [
+    assert shown[1:] == [list(line) for line in traced_benchmarks.trust(tmp_path)] and shown[2][1:] == [
         "broken a <b>",
         "quick size, seed 8, 2 cores, 2026-01-02",
     ]

@@ -24,16 +24,23 @@ NAMES = {
     **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
     **{"iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER"},
     **{"qasper": "QASPER", "hotpotqa": "HotpotQA", "random": "random order", "document_order": "document order", "bm25": "BM25"},
-    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine", "pydocs_evidence": "pydocs evidence"},
+    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences"},
+    **{"pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
 }
 BY_QUESTION = {
     "verify_claims": ("label_accuracy",),
     "find_evidence": ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"),
 }
-BUDGETS = ("small", "gpu", "paper")
+BUDGETS = ("small", "gpu", "paper")  # those beside whose figures the book puts printed ones
+EVERY = ("laptop", *BUDGETS)
 UNTESTABLE = "not testable here"
 WORDS = ("reduced budget", UNTESTABLE, "private data", "not run")  # the worst first
 NONE = "–"
+BESIDE = {  # of a metric of own tasks what needs no training: its word, its name in a record
+    "accuracy": {"majority": "majority"},
+    "rank_1": {"chance": "rank_1_chance", "TF-IDF": "rank_1_tfidf"},
+    "auc": {"TF-IDF": "auc_tfidf"},
+}
 
 
 class Paper:
@@ -51,8 +58,15 @@ class Paper:
     def of(self, row: str, dataset: str, budgets=BUDGETS) -> list[dict]:
         """The records of a row on a data set at its largest budget, by seed."""
         known = [one for one in self.records if (one["row"], one["dataset"]) == (row, dataset) and one["budget"] in budgets]
-        largest = max((BUDGETS.index(one["budget"]) for one in known), default=None)
-        return sorted((one for one in known if BUDGETS.index(one["budget"]) == largest), key=lambda one: one["seed"])
+        largest = max((EVERY.index(one["budget"]) for one in known), default=None)
+        return sorted((one for one in known if EVERY.index(one["budget"]) == largest), key=lambda one: one["seed"])
+
+    def drawable(self, row: str, dataset: str) -> list[dict]:
+        """The first seed's record of a row on a data set that holds coordinates, at the largest budget that has some."""
+        for budget in reversed(EVERY):
+            if found := [one for one in self.of(row, dataset, (budget,)) if one.get("pca")]:
+                return found[:1]
+        return []
 
     def pair(self, row: str, other: str, dataset: str, budgets=BUDGETS) -> tuple[list[dict], list[dict], int]:
         """Records of two rows at the largest budget that both have, of the seeds that both have, and how many those are."""
@@ -212,11 +226,17 @@ def printed_cell(paper: Paper, row: str, dataset: str, metric: str) -> str:
     return " ± ".join(f"{value:.{digits}f}" for value in known) + mark(as_printed(paper, row, dataset, metric))
 
 
+def figure(records: list[dict], metric: str, printed: bool = False) -> str:
+    """Mean and deviation over seeds, and beside a figure of an own task what needs no training."""
+    levels = {word: values(records, name) for word, name in BESIDE.get(metric, {}).items()}
+    beside = [f"{word} {100 * known[0]:.1f}" for word, known in levels.items() if known]
+    return " ".join([spread(values(records, metric, printed)), *beside])
+
+
 def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[dict]) -> str:
-    text, baseline = spread(values(records, metric, printed=True)), paper.rows[row].get("baseline")
-    chance = {"accuracy": "majority", "rank_1": "rank_1_chance"}.get(metric)
-    if chance and (level := values(records, chance)):
-        return f"{text} {'majority' if metric == 'accuracy' else 'chance'} {100 * level[0]:.1f}"
+    text, baseline = figure(records, metric, printed=True), paper.rows[row].get("baseline")
+    if any(values(records, name) for name in BESIDE.get(metric, {}).values()):
+        return text
     budget = (records[0]["budget"],)
     ours, other, count = paper.pair(row, baseline, dataset, budget) if baseline else ([], [], 0)
     if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
@@ -225,9 +245,10 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
     return text + mark(seeds, over_questions(ours, other, metric))
 
 
-def baselines(paper: Paper, dataset: str, metrics: list[str]):
+def baselines(paper: Paper, dataset: str, metrics: list[str], budgets=BUDGETS, after: int = 3):
     """The untrained baselines, each once, and a zero-shot line for each backbone that a record's runs began with."""
-    same = [one for one in paper.records if one["dataset"] == dataset and side(one) == reported(one) and one["notebook"] != "find_evidence"]
+    known = [one for one in paper.records if one["dataset"] == dataset and one["budget"] in budgets]
+    same = [one for one in known if side(one) == reported(one) and one["notebook"] != "find_evidence"]
     lines = {}
     for one in same:
         for name, found in (one.get("baselines") or {}).items():
@@ -235,7 +256,7 @@ def baselines(paper: Paper, dataset: str, metrics: list[str]):
     for (name, backbone), found in lines.items():
         if found:
             cells = [spread([found[metric]]) if found.get(metric) is not None else NONE for metric in metrics]
-            yield [f"{NAMES.get(name, name)} {backbone}".strip(), "no training", *cells, NONE, NONE, NONE]
+            yield [f"{NAMES.get(name, name)} {backbone}".strip(), "no training", *cells, *[NONE] * after]
 
 
 def began_with(record: dict) -> str:
@@ -277,115 +298,6 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
         cells = [our_cell(paper, row, dataset, metric, records) for metric in metrics]
         seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
         yield [*head, "ours", *cells, seeds, records[0]["budget"], said]
-
-
-def compared(paper: Paper, claim: dict) -> str:
-    dataset, rows = claim["dataset"], [paper.title(claim[side]) for side in ("row_a", "row_b")]
-    return f"{' − '.join(rows)}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
-
-
-def direction(claim: dict, test, reason: str = "") -> str:
-    if reason:
-        return UNTESTABLE
-    return "not run" if test is None else ("unclear", "shows", "opposite")[sign(test) * (1 if claim["sign"] == "+" else -1)]
-
-
-def claimed(paper: Paper, claim: dict) -> tuple:
-    """The printed difference of a claim, its sides' records with their number of seeds, the test over questions, why it says nothing."""
-    row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
-    theirs = [paper.published(name, dataset, metric) for name in (row, other)]
-    found = paper.pair(row, other, dataset)
-    reason = traced_reasons.of_pair(paper, claim, *found[:2])
-    return theirs[0][0] - theirs[1][0] if all(theirs) else None, found, over_questions(*found[:2], metric), reason
-
-
-def claims(root: Path, name: str):
-    paper = Paper(root, name)
-    every = [(claim, claimed(paper, claim)) for claim in paper.claims()]
-    together = [traced_reasons.pooled(paper, claim, *found[:2]) for claim, (_, found, _, _) in every]
-    for (claim, (printed, (ours, _, seeds), test, reason)), both in zip(every, together):
-        head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
-        text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-        cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE])]
-        last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
-        yield [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if any(together) else [])]
-
-
-def orderings(root: Path, name: str):
-    paper, lines = Paper(root, name), {}
-    for claim in paper.data["claims"]:
-        lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
-    datasets = dict.fromkeys(claim["dataset"] for claim in paper.data["claims"])
-    words = Counter(direction(claim, *claimed(paper, claim)[2:]) for claim in paper.data["claims"])
-    yield (
-        f"{words.total()} orderings of two rows that the paper names: {words['shows']} show, {words['unclear']} are unclear, "
-        f"{words['opposite']} are opposite, {words[UNTESTABLE]} are {UNTESTABLE}, {words['not run']} are not run. "
-        "Differences in points, ours with the 95 % interval."
-    )
-    for (row, way, other), of in lines.items():
-        cells = []
-        for claim in map(of.get, datasets):
-            if claim is None:
-                cells += ["", ""]
-                continue
-            printed, _, test, reason = claimed(paper, claim)
-            cells += [
-                f"{printed:+.1f}" + ("" if (printed > 0) == (way == "+") else " not as said"),
-                f"{direction(claim, test, reason)} {points(test)} {reason}".strip(),
-            ]
-        yield [f"{paper.title(row)} {'ahead of' if way == '+' else 'behind'} {paper.title(other)}", *cells]
-
-
-def with_interval(test, seeds=None, questions=None) -> str:
-    """The difference with its mark, its interval and its p."""
-    gain, reach = points(test).split(" ", 1)
-    return f"{gain}{mark(seeds, questions)} {reach}, {p_value(test)}"
-
-
-def two_tests(root: Path, name: str):
-    paper, shown = Paper(root, name), False
-    for claim in paper.claims():
-        _, (ours, _, seeds), asked, reason = claimed(paper, claim)
-        if seeds:
-            budget, metric, shown = ours[0]["budget"], claim["metric"], True
-            t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (budget,)), metric) for row in ("row_a", "row_b")))
-            over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
-            seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
-            cells = [over, with_interval(asked, questions=asked), str(seeds), budget]
-            yield [compared(paper, claim), *cells, f"{UNTESTABLE} {reason}" if reason else seen]
-    if not shown:
-        yield ["no two rows of a claim", "not run", *[NONE] * 4]
-
-
-def printed_tests(paper: Paper) -> list[tuple]:
-    """(row, data set, test) of every published P@1 with a baseline; figures that a checkpoint's row repeats are one."""
-    known, found = [], []
-    for row, content in paper.rows.items():
-        for dataset, cells in content["published"].items():
-            if content.get("baseline") and not any(cells is one for one in known):
-                known.append(cells)
-                if (test := as_printed(paper, row, dataset, "p@1")) is not None:
-                    found.append((row, dataset, test))
-    return found
-
-
-def t_tests(root: Path, name: str):
-    paper = Paper(root, name)
-    tests = printed_tests(paper)
-    datasets, rows = (dict.fromkeys(one[place] for one in tests) for place in (1, 0))
-    by_place, signs = {(row, dataset): test for row, dataset, test in tests}, Counter(sign(test) for *_, test in tests)
-    yield (
-        f"P@1 as printed, minus that of the baseline, in points [95 % interval over {paper.data['runs']} seeds]: {signs[1]} of "
-        f"{len(tests)} are better at 95 %, {signs[-1]} worse. † better than the baseline row over seeds, ‡ over questions, both at 95 %; "
-        "↓ worse. Underlined: better over seeds."
-    )
-    for row in rows:
-        cells = [by_place.get((row, dataset)) for dataset in datasets]
-        yield [
-            paper.title(row),
-            paper.title(paper.rows[row]["baseline"]),
-            *(with_interval(cell, seeds=cell) if cell else NONE for cell in cells),
-        ]
 
 
 def verdicts(root: Path):

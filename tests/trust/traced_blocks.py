@@ -1,4 +1,4 @@
-"""What else the book shows of results, counted again as in `traced`: ranked lists, moves, vectors, verdicts, evidence, benchmarks.
+"""What else the book shows of results, counted again as in `traced`: ranked lists, moves, vectors, verdicts, evidence.
 
 Each function yields the lines of a directive's block in the order of the page: a text for each paragraph and figure's words, and the texts
 of the cells for each line of a table.
@@ -6,15 +6,17 @@ of the cells for each line of a table.
 
 import hashlib
 import itertools
-import json
+import re
 import statistics
 from collections import Counter
 from pathlib import Path
 
-from .traced import NAMES, NONE, Paper, by_question, spread, untrained, values
+from .traced import EVERY, NAMES, NONE, Paper, by_question, spread, untrained, values
 
 PLACES = ("1", "2", "3", "4", "5", "6 to 10", "11 on")
 FATES = ("rescued", "lost", "right by both", "wrong by both")
+SAID = ("✗ does not answer", "✓ answers")
+SHOWN = re.compile(rf"({'|'.join(SAID)}) (.*) (score -?[\d.]+)")
 ROLES = {"question": "question", "positive": "right", "negative": "wrong"}
 
 
@@ -22,8 +24,8 @@ def pairs(paper: Paper, before: str, after: str):
     """Each data set of questions on which two rows have run: their records, and the first of each."""
     printed = [dataset for table in paper.data["tables"].values() for dataset in table["datasets"]]
     for dataset in dict.fromkeys([*printed, *(one["dataset"] for one in paper.records)]):
-        ours, other, count = paper.pair(after, before, dataset)
-        if count and dataset != "pretraining" and not dataset.endswith(("_dev", "_test")):
+        ours, other, count = paper.pair(after, before, dataset, EVERY)
+        if count and dataset not in ("pretraining", "transfer") and not dataset.endswith(("_dev", "_test")):
             seeds = sorted({one["seed"] for side in (ours, other) if not untrained(side) for one in side}) or [ours[0]["seed"]]
             yield (
                 dataset,
@@ -58,7 +60,7 @@ def examples(root: Path, name: str, before: str, after: str):
         yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place."
         shown = [question for one in FATES[:2] for question in chosen([q for q in held if fate[q] == one], 2 if one == "rescued" else 1)]
         for question in shown or chosen(held, 2):
-            yield from ranked(f"{fate[question].capitalize()}: {question}", held[question])
+            yield from ranked(dataset, f"{fate[question].capitalize()}: {question}", held[question])
 
 
 def asked(root: Path, name: str, before: str, after: str):
@@ -70,7 +72,7 @@ def asked(root: Path, name: str, before: str, after: str):
         if names:
             yield f"{place(dataset, last[0], seeds)}."
         for question in names:
-            yield from ranked(question, [side[question] for side in each])
+            yield from ranked(dataset, question, [side[question] for side in each])
 
 
 def nearest(root: Path, name: str, before: str, after: str):
@@ -81,7 +83,7 @@ def nearest(root: Path, name: str, before: str, after: str):
         if names:
             yield f"{place(dataset, last[0], seeds)}."
         for question in names:
-            yield from ranked(question, [side[question] for side in each])
+            yield from ranked(dataset, question, [side[question] for side in each])
 
 
 def place(dataset: str, record: dict, seeds: list[int]) -> str:
@@ -102,14 +104,25 @@ def chosen(names, limit: int) -> list[str]:
     return sorted(names, key=lambda name: hashlib.blake2b(f"0 {name}".encode(), digest_size=8).digest())[:limit]
 
 
-def ranked(said: str, two: list[list]):
+def ranked(dataset: str, said: str, two: list[list]):
     """The lines of one question's table; `said` stands above it."""
-    yield f"{said}"
-    for rank, entries in enumerate(itertools.zip_longest(*two), 1):
-        yield [
-            str(rank),
-            *(f"{'✓ answers' if one[1] else '✗ does not answer'} {one[0]} score {one[2]:.3f}" if one else "" for one in entries),
-        ]
+    lines = [
+        [str(rank), *(f"{SAID[bool(one[1])]} {one[0]} score {one[2]:.3f}" if one else "" for one in entries)]
+        for rank, entries in enumerate(itertools.zip_longest(*two), 1)
+    ]
+    yield from without_texts([said, *lines]) if dataset.startswith("pydocs") else (said, *lines)
+
+
+def without_texts(lines: list):
+    """A question's table with a number in place of each candidate: no record has the texts of the embedded data."""
+    said, *ranks = lines
+    yield said.split(": ", 1)[0] if said.startswith(("Rescued: ", "Lost: ")) else "a question"
+    numbers = {}
+    for rank, *cells in ranks:
+        parts = [SHOWN.fullmatch(cell) for cell in cells]
+        numbered = [part and numbers.setdefault(part[2], len(numbers) + 1) for part in parts]
+        shown = zip(cells, parts, numbered)
+        yield [rank, *(f"{part[1]} {number} {part[3]}" if part else cell for cell, part, number in shown)]
 
 
 # ------------------------------------------------------------------ figures in words
@@ -145,7 +158,7 @@ def binned(rank: int) -> int:
 def components(root: Path, name: str, row: str, dataset: str):
     """What a figure of vectors says in words."""
     paper = Paper(root, name)
-    for record in [one for one in paper.of(row, dataset) if one.get("pca")][:1]:
+    for record in paper.drawable(row, dataset):
         shown = record["pca"]
         counted = [f"{shown['roles'].count(role)} {word}" for role, word in ROLES.items()]
         said = f"{paper.title(row)} on {NAMES.get(dataset, dataset)}, budget {record['budget']}, seed {record['seed']}: "
@@ -182,8 +195,8 @@ def readouts(root: Path, name: str):
 
 def claim_verdicts(root: Path, name: str):
     paper = Paper(root, name)
-    made = sorted({(one["dataset"], one["budget"], one["row"]) for one in paper.records if one["notebook"] == "verify_claims"})
-    for dataset, budget, row in made:
+    made = [(one["dataset"], one["budget"], one["row"]) for one in paper.records if one["notebook"] == "verify_claims"]
+    for dataset, budget, row in dict.fromkeys(made):
         records = paper.of(row, dataset, (budget,))
         metrics = ("label_accuracy", "f1_supports", "f1_not_enough_info", "f1_refutes", "majority")
         cells = [f"{100 * statistics.fmean(found):.1f}" if (found := values(records, metric)) else NONE for metric in metrics]
@@ -193,7 +206,7 @@ def claim_verdicts(root: Path, name: str):
 def evidence_near(root: Path, name: str, dataset: str, *rows: str):
     paper = Paper(root, name)
     for row in rows:
-        records = paper.of(row, dataset)
+        records = paper.of(row, dataset, EVERY)
         started = [one["baselines"]["before training"]["map_projected"] for one in records]
         after = [values(records, f"map_{way}") for way in ("raw", "projected", "predicted_type", "evidence_head")]
         cells = [*map(spread, (started, *after)), str(len(records)), records[0]["budget"]] if records else ["not run", *[NONE] * 6]
@@ -203,7 +216,7 @@ def evidence_near(root: Path, name: str, dataset: str, *rows: str):
 def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
     for dataset in datasets:
-        records = paper.of(row, dataset)[:1]
+        records = paper.of(row, dataset, EVERY)[:1]
         if not records:
             yield [NAMES[dataset], "not run", *[NONE] * 5]
         for record in records:
@@ -217,7 +230,7 @@ def evidence_chance(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
     metrics = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
     for dataset in datasets:
-        records = paper.of(row, dataset)[:1]
+        records = paper.of(row, dataset, EVERY)[:1]
         if not records:
             yield [NAMES[dataset], "not run", *[NONE] * 4]
         for record in records:
@@ -233,135 +246,3 @@ def overlap(root: Path, name: str):
     for where, measured in sorted(found.items()):
         shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
         yield [*where, f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
-
-
-# ------------------------------------------------------------------ benchmarks
-
-
-def benchmark(root: Path, name: str) -> dict | None:
-    path = root / "results" / "benchmarks" / f"{name}.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
-
-
-def machine(known: dict) -> str:
-    device = known["gpu"] or f"{known['cores']} cores of {known['processor']}"
-    return f"{device}, {known['system']}, Python {known['python']}"
-
-
-def shown(value) -> str:
-    """Three digits that count, thousands marked; words as they are."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def benchmarks(root: Path, *names: str):
-    """The overview of all, then the figures of each."""
-    found = {name: benchmark(root, name) for name in names}
-    for name, one in found.items():
-        if one is None:
-            yield [name, "", "", "", "not run", ""]
-            continue
-        reached = "reached" if one["ratio"] >= one["goal"] else "not reached"
-        between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
-        yield [name, shown(one["ratio"]), between, shown(one["goal"]), reached, machine(one["machine"])]
-    for one in filter(None, found.values()):
-        apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
-        yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
-        yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
-        yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
-
-
-def flat(found: dict, before: str = ""):
-    """(name, text) of every figure in nested dictionaries; a median is one with its least and most."""
-    for name, value in found.items():
-        label = f"{before}{name.replace('_', ' ')}"
-        if isinstance(value, dict):
-            if {"median", "least", "most"} <= set(value):
-                yield label, f"{shown(value['median'])} ({shown(value['least'])} to {shown(value['most'])})"
-            yield from flat(
-                {key: one for key, one in value.items() if key not in ("median", "least", "most") or "most" not in value}, f"{label}: "
-            )
-        elif value is not None:
-            yield label, shown(value)
-
-
-def latency(root: Path):
-    """The words under the plot, then the ratios by number of candidates."""
-    for one in filter(None, (benchmark(root, name) for name in ("latency", "latency-gpu"))):
-        model, rounds, paper = one["model"], one["rounds"], one["published"]
-        yield (
-            f"Time to rank the first k candidates of {one['questions']:,} questions of {one['dataset']} from texts to scores, "
-            f"{one['questions_alone']:,} of them also one at a time: the median over {rounds} round{'s' * (rounds > 1)}, by "
-            f"{model['name']} ({model['layers']} layers of {model['hidden']}) on {machine(one['machine'])}. Padded: every text to "
-            f"{one['slot_tokens']} tokens, as in the paper's formula, whose lines start from the time of padded pairs."
-        )
-        for k, at in one["by_k"].items():
-            found = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in at[way].values()]
-            printed = f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
-            yield [k, *(f"{value:.2f}" for value in (*found, *at["formula"].values())), printed if int(k) == paper["k"] else NONE]
-
-
-def slot_cosines(root: Path):
-    """The words under the plot, then each model's cosines after its last layer."""
-    for one in filter(None, [cosines(root)]):
-        yield (
-            f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
-            f"{one['inputs']} inputs of {one['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
-        )
-        for model in one["models"]:
-            last = [model[name][-1] for name in ("first", "first_least", "mean", "mean_least")]
-            yield [slotted(model), *(f"{value:.4f}" for value in last)]
-
-
-def cosines(root: Path) -> dict | None:
-    path = root / "results" / "joint_inference" / "slot_cosines.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
-
-
-def slotted(model: dict) -> str:
-    name = model["model"].rpartition("/")[2]
-    return f"{'RoBERTa-Base, random weights' if name == 'random' else name}, types {model['init']:g}"
-
-
-def growth(root: Path):
-    for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
-        yield (
-            f"How time (above) and memory (below) grow, each point in a process of its own, on {machine(one['machine'])}; text of "
-            f"{one['source']}, a model of {one['model']['layers']} layers of {one['model']['hidden']}, one thread a process. Two "
-            f"processes train on {one['ratio']:.2f} times the tokens of one."
-        )
-
-
-def trained(root: Path):
-    """The committed runs that trained, by kind: medians."""
-    kinds, found = {}, {}
-    for path in sorted((root / "results").glob("*/*/*.json")):
-        one = json.loads(path.read_text("utf-8"))
-        if one.get("figures", {}).get("examples"):
-            found[one["name"]] = one
-    for one in found.values():
-        settings = one["settings"]
-        kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
-        kind += f", pairs of {settings['data']}" if settings.get("data") else ""
-        kinds.setdefault((one["notebook"], kind, settings.get("dataset") or settings.get("corpus"), settings["max_tokens"]), []).append(one)
-    for (notebook, kind, data, longest), of in sorted(kinds.items()):
-        measured = [(one["figures"]["tokens"], one["figures"]["examples"], one["figures"]["training_seconds"]) for one in of]
-        tokens, speed = (statistics.median(each) for each in ([t / n for t, n, _ in measured], [t / s for t, _, s in measured]))
-        share = f"{tokens / longest:.0%}" if notebook in ("pretrain", "finetune") and kind != "joint" else NONE
-        hours = statistics.median(one["seconds"] / 3600 for one in of)
-        figures = [str(len(of)), str(longest), f"{tokens:.0f}", share, f"{speed:,.0f}", f"{hours:.2f}"]
-        yield [notebook, kind, NAMES.get(data, data), *figures]
-
-
-def trust(root: Path):
-    """The figures of each part of `python -m tests.trust`, and what they were measured with."""
-    for path in sorted((root / "results" / "trust").glob("*.json")):
-        record = json.loads(path.read_text("utf-8"))
-        shown = [f"{' '.join(name.split('_'))} {value}" for name, value in record["figures"].items() if type(value) in (int, float, str)]
-        cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
-        yield [record["part"], ", ".join(shown), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
-    if not any((root / "results" / "trust").glob("*.json")):
-        yield "Not run: make trust measures it."

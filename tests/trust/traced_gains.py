@@ -8,7 +8,8 @@ import numpy as np
 import yaml
 from scipy import stats
 
-from .traced import NAMES, Paper, claimed, over_seeds, printed_tests, values
+from .traced import NAMES, Paper, over_seeds, values
+from .traced_claims import claimed, printed_tests
 
 
 def limits(root: Path, name: str):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from .plots import Drawn
 from .traced import Paper
-from .traced_blocks import benchmark, cosines, slotted
+from .traced_benchmarks import benchmark, cosines, slotted
 
 WAYS = {"pair": "pair model", "joint": "joint model", "pair_padded": "pair model, padded", "joint_padded": "joint model, padded"}
 FORMULA = {"attention": "formula, attention: (k + 1)² / 4k", "linear": "formula, linear: (k + 1) / 2k"}
@@ -24,7 +24,7 @@ GROWING = {
 
 def components(root: Path, name: str, row: str, dataset: str) -> Drawn:
     """Each text of the drawn questions in two dimensions, named by its role and its question's type; a line to each right candidate."""
-    for record in [one for one in Paper(root, name).of(row, dataset) if one.get("pca")][:1]:
+    for record in Paper(root, name).drawable(row, dataset):
         shown = record["pca"]
         names = [", ".join(sorted(words)) for words in zip(*(shown[what] for what in ("roles", "kinds") if what in shown))]
         panels = {panel: shown[panel] for panel in ("before", "after") if panel in shown}

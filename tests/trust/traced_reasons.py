@@ -67,7 +67,8 @@ def of_pair(paper, claim: dict, ours: list[dict], other: list[dict]) -> str:
 
 
 def same(one: dict, two: dict) -> bool:
-    made = [record.get("weights_sha256") or record.get("figures", {}).get("encoder") for record in (one, two)]
+    """Whether two records are of one run, or of one encoder with the same figures; an untrained one is its model."""
+    made = [record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one, two)]
     return one["name"] == two["name"] or bool(made[0] and made[0] == made[1] and one["per_question"] == two["per_question"])
 
 

@@ -196,9 +196,9 @@ def reached(result: dict) -> float:
 
 
 def trained(folder: str | Path = "results") -> pd.DataFrame:
-    """Committed runs that trained, one line a kind: notebook, what it learns, data, longest input, tokens an example and a second, hours.
+    """Committed runs that trained, one line a kind and budget: what it learns, data, longest input, tokens an example and a second, hours.
 
-    Columns: notebook, kind, dataset, longest, runs, tokens (an example), speed (tokens a second), hours (of a whole run); medians.
+    Columns: notebook, kind, dataset, budget, longest, runs, tokens (an example), speed (tokens a second), hours (of a whole run); medians.
     """
     found = {}
     for path in sorted((rundir.root() / folder).glob("*/*/*.json")):
@@ -210,10 +210,10 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
                 raise ValueError(
                     f"{path.parent.name}/{path.name} is damaged: {type(error).__name__}: {error}"
                 ) from error
-    columns = ["notebook", "kind", "dataset", "longest", "tokens", "speed", "hours"]
+    columns = ["notebook", "kind", "dataset", "budget", "longest", "tokens", "speed", "hours"]
     lines = pd.DataFrame(list(found.values()), columns=columns)
-    by = lines.groupby(columns[:4])
-    return by[columns[4:]].median().assign(runs=by.size()).reset_index()
+    by = lines.groupby(columns[:5])
+    return by[columns[5:]].median().assign(runs=by.size()).reset_index()
 
 
 def _measured(record: dict) -> tuple:
@@ -222,12 +222,5 @@ def _measured(record: dict) -> tuple:
     kind = f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind
     tokens, seconds = figures["tokens"], figures["training_seconds"]
     where = settings.get("dataset") or settings.get("corpus")
-    return (
-        record["notebook"],
-        kind,
-        where,
-        settings["max_tokens"],
-        tokens / figures["examples"],
-        tokens / seconds,
-        record["seconds"] / 3600,
-    )
+    about = record["notebook"], kind, where, record["budget"], settings["max_tokens"]
+    return *about, tokens / figures["examples"], tokens / seconds, record["seconds"] / 3600

@@ -1,0 +1,140 @@
+"""What the book shows of measurements, counted again as in `traced`: benchmarks, cosines, what runs took, and these drills."""
+
+import json
+import statistics
+from pathlib import Path
+
+from .traced import NAMES, NONE
+
+
+def benchmark(root: Path, name: str) -> dict | None:
+    path = root / "results" / "benchmarks" / f"{name}.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def machine(known: dict) -> str:
+    device = known["gpu"] or f"{known['cores']} cores of {known['processor']}"
+    return f"{device}, {known['system']}, Python {known['python']}"
+
+
+def shown(value) -> str:
+    """Three digits that count, thousands marked; words as they are."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def benchmarks(root: Path, *names: str):
+    """The overview of all, then the figures of each."""
+    found = {name: benchmark(root, name) for name in names}
+    for name, one in found.items():
+        if one is None:
+            yield [name, "", "", "", "not run", ""]
+            continue
+        reached = "reached" if one["ratio"] >= one["goal"] else "not reached"
+        between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
+        yield [name, shown(one["ratio"]), between, shown(one["goal"]), reached, machine(one["machine"])]
+    for one in filter(None, found.values()):
+        apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
+        yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
+        yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
+        yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
+
+
+def flat(found: dict, before: str = ""):
+    """(name, text) of every figure in nested dictionaries; a median is one with its least and most."""
+    for name, value in found.items():
+        label = f"{before}{name.replace('_', ' ')}"
+        if isinstance(value, dict):
+            if {"median", "least", "most"} <= set(value):
+                yield label, f"{shown(value['median'])} ({shown(value['least'])} to {shown(value['most'])})"
+            yield from flat(
+                {key: one for key, one in value.items() if key not in ("median", "least", "most") or "most" not in value}, f"{label}: "
+            )
+        elif value is not None:
+            yield label, shown(value)
+
+
+def latency(root: Path):
+    """The words under the plot, then the ratios by number of candidates."""
+    for one in filter(None, (benchmark(root, name) for name in ("latency", "latency-gpu"))):
+        model, rounds, paper = one["model"], one["rounds"], one["published"]
+        yield (
+            f"Time to rank the first k candidates of {one['questions']:,} questions of {one['dataset']} from texts to scores, "
+            f"{one['questions_alone']:,} of them also one at a time: the median over {rounds} round{'s' * (rounds > 1)}, by "
+            f"{model['name']} ({model['layers']} layers of {model['hidden']}) on {machine(one['machine'])}. Padded: every text to "
+            f"{one['slot_tokens']} tokens, as in the paper's formula, whose lines start from the time of padded pairs."
+        )
+        for k, at in one["by_k"].items():
+            found = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in at[way].values()]
+            printed = f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
+            yield [k, *(f"{value:.2f}" for value in (*found, *at["formula"].values())), printed if int(k) == paper["k"] else NONE]
+
+
+def slot_cosines(root: Path):
+    """The words under the plot, then each model's cosines after its last layer."""
+    for one in filter(None, [cosines(root)]):
+        yield (
+            f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
+            f"{one['inputs']} inputs of {one['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
+        )
+        for model in one["models"]:
+            last = [model[name][-1] for name in ("first", "first_least", "mean", "mean_least")]
+            yield [slotted(model), *(f"{value:.4f}" for value in last)]
+
+
+def cosines(root: Path) -> dict | None:
+    path = root / "results" / "joint_inference" / "slot_cosines.json"
+    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+
+
+def slotted(model: dict) -> str:
+    name = model["model"].rpartition("/")[2]
+    return f"{'RoBERTa-Base, random weights' if name == 'random' else name}, types {model['init']:g}"
+
+
+def growth(root: Path):
+    for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
+        yield (
+            f"How time (above) and memory (below) grow, each point in a process of its own, on {machine(one['machine'])}; text of "
+            f"{one['source']}, a model of {one['model']['layers']} layers of {one['model']['hidden']}, one thread a process. Two "
+            f"processes train on {one['ratio']:.2f} times the tokens of one."
+        )
+
+
+def trained(root: Path):
+    """The committed runs that trained, by kind: the number of cores they ran on, and medians."""
+    kinds, found = {}, {}
+    for path in sorted((root / "results").glob("*/*/*.json")):
+        one = json.loads(path.read_text("utf-8"))
+        if one.get("figures", {}).get("examples"):
+            found[one["name"]] = one
+    for one in found.values():
+        settings = one["settings"]
+        kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
+        kind += f", pairs of {settings['data']}" if settings.get("data") else ""
+        about = one["notebook"], kind, settings.get("dataset") or settings.get("corpus"), one["budget"], settings["max_tokens"]
+        kinds.setdefault(about, []).append(one)
+    cores = {one["hardware"]["cpu_cores"] for one in found.values()}
+    on = "two" if cores == {2} else " or ".join(map(str, sorted(cores)))
+    yield f"Committed runs on {on} CPU cores: the median of each kind. Of joint an example is a candidate, not a group."
+    for (notebook, kind, data, budget, longest), of in sorted(kinds.items()):
+        measured = [(one["figures"]["tokens"], one["figures"]["examples"], one["figures"]["training_seconds"]) for one in of]
+        tokens, speed = (statistics.median(each) for each in ([t / n for t, n, _ in measured], [t / s for t, _, s in measured]))
+        share = f"{tokens / longest:.0%}" if notebook in ("pretrain", "finetune") and kind != "joint" else NONE
+        hours = statistics.median(one["seconds"] / 3600 for one in of)
+        figures = [str(len(of)), str(longest), f"{tokens:.0f}", share, f"{speed:,.0f}", f"{hours:.2f}"]
+        yield [notebook, kind, NAMES.get(data, data), budget, *figures]
+
+
+def trust(root: Path):
+    """The figures of each part of `python -m tests.trust`, and what they were measured with."""
+    for path in sorted((root / "results" / "trust").glob("*.json")):
+        record = json.loads(path.read_text("utf-8"))
+        shown = [f"{' '.join(name.split('_'))} {value}" for name, value in record["figures"].items() if type(value) in (int, float, str)]
+        cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
+        yield [record["part"], ", ".join(shown), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
+    if not any((root / "results" / "trust").glob("*.json")):
+        yield "Not run: make trust measures it."

@@ -1,0 +1,90 @@
+"""What the book shows of budget laptop, counted again as in `traced`: our own questions, and nothing printed."""
+
+from pathlib import Path
+
+from . import traced_reasons
+from .traced import BY_QUESTION, NONE, UNTESTABLE, WORDS, Paper, baselines, figure, over_questions, points, untrained
+from .traced_claims import claimed, compared, direction
+
+LAPTOP = ("laptop",)
+RANKED = ["p@1", "map", "mrr"]
+
+
+def rows_of(root: Path, name: str, table_id: str | None = None):
+    """The words above a table, the baselines from records of the laptop alone, then a line for each row."""
+    paper = Paper(root, name)
+    budget, table = paper.data["budgets"]["laptop"], paper.data["tables"].get(table_id, {"datasets": [], "metrics": []})
+    dataset, metrics, gained = asked(budget, table)
+    known = [one for one in paper.records if (one["budget"], one["dataset"]) == ("laptop", dataset)]
+    yield words_above(table, dataset, gained, known)
+    if gained:
+        yield from baselines(paper, dataset, metrics, LAPTOP, after=4)
+    for row in table.get("rows", budget["rows"]):
+        if row in budget["rows"]:
+            yield line(paper, row, dataset, metrics, gained)
+
+
+def asked(budget: dict, table: dict) -> tuple[str, list[str], str]:
+    """The data set of a table on the laptop, its metrics, and that of its gains; "" for own tasks, which have none."""
+    metrics = table["metrics"]
+    if table["datasets"] == ["pretraining"]:
+        return "pretraining", metrics, ""
+    if metrics == ["label_accuracy"]:
+        return budget["claims"][0], metrics, "label_accuracy"
+    if set(metrics) & set(BY_QUESTION["find_evidence"]):
+        return budget["datasets"][0], metrics, "evidence_f1"
+    return "pydocs", RANKED, "map"
+
+
+def words_above(table: dict, dataset: str, gained: str, known: list[dict]) -> str:
+    where = f"{table['where']}. " if "where" in table else ""
+    kind = "claims" if gained == "label_accuracy" else "questions"
+    task = "the task of each row on held-out documents; F1 is that of class 1"
+    what = f"{dataset}, our own {kind}" if gained else task
+    size = f" {len(known[0]['per_question']):,} test {kind}." if gained and known else ""
+    made = [one["hardware"] for one in known if one.get("hardware")]
+    machines = dict.fromkeys(f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in made)
+    ours = f" Ours: {'; '.join(machines)}." if machines else ""
+    return f"{where}Budget laptop: {what}; nothing of the paper.{size}{ours} Points, mean ± std over seeds."
+
+
+def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str) -> list[str]:
+    """The cells of a row: those of our runs, without marks of tests, or that it was not run."""
+    records = paper.of(row, dataset, LAPTOP)
+    if not records:
+        return [paper.title(row), WORDS[-1], *[NONE] * (len(metrics) + 3 + bool(gained))]
+    figures = [figure(records, metric) for metric in metrics]
+    seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
+    last = [gain(paper, row, dataset, gained)] if gained else []
+    return [paper.title(row), "ours", *figures, seeds, "laptop", *last, WORDS[0]]
+
+
+def gain(paper: Paper, row: str, dataset: str, metric: str) -> str:
+    """The difference of a row to its baseline over questions, with its interval; or why it says nothing."""
+    baseline = paper.rows[row].get("baseline")
+    ours, other, seeds = paper.pair(row, baseline, dataset, LAPTOP) if baseline else ([], [], 0)
+    if not seeds:
+        return NONE
+    reason = traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other)
+    return f"{UNTESTABLE} {reason}" if reason else points(over_questions(ours, other, metric))
+
+
+def claims(root: Path, name: str):
+    """The claims that the laptop's rows can be asked; of those that differ in the paper's data set alone the first."""
+    paper, said = Paper(root, name), set()
+    budget = paper.data["budgets"]["laptop"]
+    yield "Budget laptop, our own questions. Differences in points."
+    for claim in paper.claims():
+        dataset = budget.get("asked_of", {}).get(claim["dataset"])
+        same = (claim["row_a"], claim["row_b"], claim["metric"], claim["sign"], dataset)
+        if dataset and {claim["row_a"], claim["row_b"]} <= {*budget["rows"]} and same not in said:
+            said.add(same)
+            yield claim_line(paper, claim | {"dataset": dataset})
+
+
+def claim_line(paper: Paper, claim: dict) -> list[str]:
+    _, (_, _, seeds), test, reason = claimed(paper, claim, LAPTOP)
+    head = [f"{claim['claim']} {claim['where']}", compared(paper, claim), claim["sign"]]
+    if not seeds:
+        return [*head, NONE, NONE, NONE, WORDS[-1]]
+    return [*head, points(test), "ours", str(seeds), f"{direction(claim, test, reason)} {reason}".strip()]
