@@ -3,8 +3,8 @@
     python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32 --workers 2
     python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --executor slurm --partition cpu
 
-A shard is an index of its own, of a contiguous share of the documents: one after the other they are the index of the whole source, whatever
-their number. `Corpus.open` opens their folder, whose corpus.json lists them and is written last; datatrove's own files are in `datatrove/`.
+A shard is an index of its own, of a contiguous share of the documents. When all shards are there, they are concatenated and removed: the
+arrays are those that one process would write, whatever the number of shards. datatrove's own files are in `datatrove/`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from filelock import FileLock
 from tqdm.auto import tqdm
 
-from asutil.corpus import cleaning, sources
+from asutil.corpus import arrays, cleaning, sources
 from asutil.corpus import index as corpus_index
 from asutil.io import disk, hub
 
@@ -42,8 +42,8 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
         raise ValueError(f"{source}: no documents")
     return {
         "format": corpus_index.FORMAT,
-        "source": sources.shown(source),
-        "fingerprint": sources.fingerprint(source),
+        "source": sources.without_paths(source),
+        "fingerprint": sources.fingerprint_of_source(source),
         "tokenizer": Path(tokenizer.name_or_path).name,
         "tokenizer_sha256": corpus_index.tokenizer_hash(tokenizer),
         "splitter": splitter,
@@ -58,14 +58,16 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
 def _files(source) -> list[tuple[Path, str, str]]:
     """The files of a source in the order of its documents, each with text column and paragraph separator; none if it is not all files."""
     found = []
-    for one in sources._several(source):
+    for one in sources.parts_of(source):
         hub_id = one.partition(":")[0]
         form, folder = sources.HUB_FORMS.get(hub_id, (None, "text", "\n\n")), hub.mirror(hub_id)
         if folder is None and sources.is_hub_id(one):
             raise ValueError(
                 f"{one}: not in the mirror, and each task would download it; put it into {hub.MIRROR}, or give a limit"
             )
-        held = sorted(folder.glob("train*.parquet")) if folder else sources._files(Path(one)) if one != "pydocs" else []
+        held = (
+            sorted(folder.glob("train*.parquet")) if folder else sources.files_of(Path(one)) if one != "pydocs" else []
+        )
         if not held:
             return []
         found += [(path.resolve(), *form[1:]) for path in held]
@@ -109,7 +111,7 @@ class Index(PipelineStep):
         with self.track_time("task"):
             try:
                 counts = corpus_index.build(texts, tokenizer, folder, *form, source=planned["source"]).info
-            except corpus_index.EmptyCorpus as error:  # of this share: it is left out when all are opened
+            except corpus_index.EmptyCorpus as error:  # of this share: `join` leaves it out
                 counts, part = (
                     dict.fromkeys(COUNTS, 0) | {"documents_read": error.read},
                     folder.with_name(f".{folder.name}.building"),
@@ -120,7 +122,22 @@ class Index(PipelineStep):
 
 
 def join(out: Path, *_) -> None:
-    """Write corpus.json of a folder that has all its shards. Raises: ValueError naming one that is missing."""
+    """Concatenate the shards of a folder to one index, and remove them. A finished index stays as it is.
+
+    Raises: ValueError naming a shard that is missing or damaged.
+    """
+    if not _is_joined(out):
+        _concatenate(out)
+    for shard in out.glob("shard-*"):
+        shutil.rmtree(shard)
+
+
+def _is_joined(out: Path) -> bool:
+    """Whether the index is finished; one of version 0.1 lists shards that are still to be concatenated."""
+    return (out / "corpus.json").is_file() and "shards" not in disk.read_json(out / "corpus.json")
+
+
+def _concatenate(out: Path) -> None:
     planned = disk.read_json(out / PLAN)
     folders = [_shard(out, rank) for rank in range(planned["tasks"])]
     missing = [folder.name for folder in folders if not folder.is_dir()]
@@ -135,9 +152,16 @@ def join(out: Path, *_) -> None:
     counts = {name: sum(info[name] for info in found.values()) for name in COUNTS}
     if not counts["documents"]:
         raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"])
-    sums = {name: hub.sha256(out / name / "corpus.json") for name, info in found.items() if info["documents"]}
-    settings = {name: value for name, value in found[next(iter(sums))].items() if name != "sha256"}
-    disk.write_json(out / "corpus.json", {**settings, **planned, **counts, "shards": sums})
+    filled = [folder for folder in folders if found[folder.name]["documents"]]
+    for folder in filled:
+        for name, sha256 in found[folder.name]["sha256"].items():
+            disk.check(folder / f"{name}.npy", sha256)
+    with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
+        written = arrays.concatenate(filled, out)
+        settings = {name: value for name, value in found[filled[0].name].items() if name != "sha256"}
+        sums = {name: hub.sha256(out / f"{name}.npy") for name in arrays.ARRAYS}
+        os.sync()
+        disk.write_json(out / "corpus.json", {**settings, **planned, **counts, **written, "sha256": sums})
 
 
 def _shard(out: Path, rank: int) -> Path:
@@ -189,7 +213,7 @@ def build(
         if not (out / PLAN).is_file():
             opened.save_pretrained(out / TOKENIZER)
             disk.write_json(out / PLAN, planned)
-        if not (out / "corpus.json").is_file():
+        if not _is_joined(out):
             for rank in range(planned["tasks"]):  # datatrove goes by its marks alone
                 if not _shard(out, rank).is_dir():
                     (out / LOGS / "completions" / f"{rank:05d}").unlink(missing_ok=True)
@@ -197,7 +221,7 @@ def build(
                 return jobs[-1].launch_job()
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tasks are what runs side by side
             jobs[0].run()
-            join(out)
+        join(out)
     return corpus_index.Corpus.open(out)
 
 

@@ -43,8 +43,15 @@ STAGES = ("first_run", "joint_run")  # those that name a finished run and nothin
 
 
 def _fingerprints(notebook: str) -> dict:
-    dataset = {"verify_claims": claims, "find_evidence": long_questions}.get(notebook, answers).fingerprint
-    return {"corpus": sources.fingerprint, "dataset": dataset, "exclude_titles": lambda path: hub.sha256(Path(path))}
+    of_dataset = {
+        "verify_claims": claims.fingerprint_of_claims,
+        "find_evidence": long_questions.fingerprint_of_evidence,
+    }
+    return {
+        "corpus": sources.fingerprint_of_source,
+        "dataset": of_dataset.get(notebook, answers.fingerprint_of_answers),
+        "exclude_titles": lambda path: hub.sha256(Path(path)),
+    }
 
 
 def shown(values: dict) -> dict:
@@ -59,7 +66,7 @@ def shown(values: dict) -> dict:
         if find(value):
             named[name] = Path(value).name
         elif name == "corpus" and value:
-            named[name] = sources.shown(value)
+            named[name] = sources.without_paths(value)
         elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
@@ -174,7 +181,7 @@ def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
         return SimpleNamespace(**settings("pretrain", {"objective": objective}))
     record = read_record(folder)
     inputs, chosen = record.get("inputs", {}), settings("pretrain", {}) | record["settings"]
-    if inputs.get("corpus") != sources.fingerprint(source):
+    if inputs.get("corpus") != sources.fingerprint_of_source(source):
         chosen |= {"text_column": None, "paragraph_separator": None}
     if chosen["exclude_titles"]:  # a record has its name alone
         chosen["exclude_titles"] = path = disk.read_json(folder / "run.json")["given"]["exclude_titles"]
@@ -253,7 +260,7 @@ def start(notebook: str, values: dict) -> Run:
     who = identity(notebook, given)
     folder = no_link(runs_folder(given.get("runs_dir")) / who["name"])
     folder.mkdir(parents=True, exist_ok=True)
-    lock = None if "RANK" in os.environ else disk.own(folder)  # the processes of one training share its run
+    lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
     disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
     values = settings(notebook, given)
     found = {name: find(values[name], values["runs_dir"]) for name in (*STARTS, *STAGES) if values.get(name)}

@@ -26,7 +26,7 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
                 "layers": config.num_hidden_layers,
                 "hidden": config.hidden_size,
             }
-            described |= {"init": init, "weights_sha256": checkpoints.fingerprint(None, model.backbone)}
+            described |= {"init": init, "weights_sha256": checkpoints.fingerprint_of_weights(None, model.backbone)}
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
     origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}

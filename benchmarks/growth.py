@@ -27,7 +27,7 @@ import torch
 from transformers import RobertaConfig
 
 from asutil import corpus, sampling, training
-from asutil.corpus import index, sources, tokenizers
+from asutil.corpus import arrays, sources, tokenizers
 from asutil.data.answers import Candidate, Question
 from asutil.io import hub
 from asutil.models import loading
@@ -95,7 +95,7 @@ def of_corpus(source: str, folder: str, megabytes: int) -> dict:
         started = time.perf_counter()
         found = corpus.build(some(source, megabytes * 10**6), tokenizer, Path(built) / "index")
         building = time.perf_counter() - started
-        held = sum((found.folder / f"{name}.npy").stat().st_size for name in index.ARRAYS)
+        held = sum((found.folder / f"{name}.npy").stat().st_size for name in arrays.ARRAYS)
         started = time.perf_counter()
         sampler = sampling.Sampler(corpus.Corpus.open(found.folder), "ssp")
         opening = time.perf_counter() - started

@@ -25,7 +25,7 @@ import side_by_side
 from blingfire import text_to_sentences
 
 from asutil import corpus
-from asutil.corpus import cleaning, index, sources, tokenizers
+from asutil.corpus import arrays, cleaning, sources, tokenizers
 from asutil.io import hub
 
 GOAL = 0.8  # of the raw speed of splitter and tokenizer, one worker
@@ -68,7 +68,7 @@ def whole(source, folder) -> dict:
     with tempfile.TemporaryDirectory() as built:
         found = corpus.build(counted(), tokenizer, Path(built) / "index")
         seconds = time.perf_counter() - started
-        size = sum((found.folder / f"{name}.npy").stat().st_size for name in index.ARRAYS)
+        size = sum((found.folder / f"{name}.npy").stat().st_size for name in arrays.ARRAYS)
     return {
         "corpus": source,
         "characters": characters,

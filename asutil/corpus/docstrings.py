@@ -23,7 +23,7 @@ class Docstring(NamedTuple):
     text: str
 
 
-def read(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
+def read_docstrings(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
     """Every distinct docstring of `packages`, ordered by module and name; of identical (mostly inherited) ones the first.
 
     Raises: FileNotFoundError for a package that is not installed.
@@ -39,7 +39,7 @@ def read(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
                 yield Docstring(package, *found)
 
 
-def fingerprint(packages=PACKAGES) -> str:
+def fingerprint_of_docstrings(packages=PACKAGES) -> str:
     """A hash of the packages' names and installed versions (a local part such as `+cpu` changes no docstring)."""
     versions = [
         f"{package}=={metadata.version(DISTRIBUTION.get(package, package)).split('+')[0]}" for package in packages
@@ -49,7 +49,7 @@ def fingerprint(packages=PACKAGES) -> str:
 
 def documents(limit: int | None = None, packages=PACKAGES) -> Iterator[list[str]]:
     """One document a docstring: its paragraphs of prose; a docstring without prose gives none. Lengths are the corpus's to filter."""
-    return islice(filter(None, (prose(docstring.text) for docstring in read(packages))), limit)
+    return islice(filter(None, (prose(docstring.text) for docstring in read_docstrings(packages))), limit)
 
 
 def sections(text: str) -> list[tuple[str, list[str]]]:
@@ -108,7 +108,7 @@ def questions(packages=NUMPYDOC) -> Iterator[Asked]:
 
 def _public(packages) -> Iterator[tuple[Docstring, list[str]]]:
     """The docstrings of public classes and functions, and the parts of their names."""
-    for docstring in read(packages):
+    for docstring in read_docstrings(packages):
         path = docstring.qualname.split(".")
         if docstring.qualname and not any(part.startswith("_") for part in path):
             yield docstring, path

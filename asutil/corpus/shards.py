@@ -1,123 +1,224 @@
-"""The arrays of an index on disk: opened and checked, those of many shards as one, and tokens read in the order of their place."""
+"""Shards of an index that is being built: documents in groups of about SHARD_CHARACTERS, each cleaned, split and tokenised on its own.
 
+A shard is a folder with the arrays of a small index. A build that was stopped keeps its finished shards.
+"""
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import sys
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from tqdm.auto import tqdm
 
-from ..io import disk, hub
-from .tokenizing import gathered
+from ..draws import mix
+from ..io import disk, files
+from .cleaning import clean, splitter_function
+from .tokenizing import tokenized
 
-ARRAYS = ("tokens", "sentences", "paragraphs", "documents", "hashes", "document_hashes")
-VERIFIED_BYTES = 2 << 30  # arrays up to this size, of all shards together, are checked by hash whenever they are opened
-
-
-def opened(folder: Path, sums: dict, verified=VERIFIED_BYTES) -> dict[str, np.ndarray]:
-    """The memory-mapped arrays of a folder, those of up to `verified` bytes checked.
-
-    Raises: ValueError naming a damaged file, or an index of an earlier format.
-    """
-    if "document_hashes" not in sums:
-        raise ValueError(
-            f"{folder} was built before documents had hashes, which say what is held out: delete it and build it again"
-        )
-    found = {}
-    for name in ARRAYS:
-        path = folder / f"{name}.npy"
-        if path.is_file() and path.stat().st_size <= verified and hub.sha256(path) != sums[name]:
-            raise ValueError(
-                f"{path} is damaged: sha256 {hub.sha256(path)[:16]}, corpus.json says {str(sums[name])[:16]}"
-            )
-        try:
-            found[name] = np.load(path, mmap_mode="r", allow_pickle=False)
-        except Exception as error:  # numpy hands on whatever reading a damaged header ends in
-            raise ValueError(
-                f"{path} is damaged, cut short or a pickle, which is refused: build the index again ({error})"
-            ) from error
-    return found
+SHARD_CHARACTERS = 4_000_000
+VALIDATION_KEY = b"validation"
+FORMAT = 2  # of a shard's arrays; 2 has offsets where earlier shards had lengths
+log = logging.getLogger(__name__)
 
 
-def joined(folder: Path, sums: dict) -> dict:
-    """The arrays of many indexes as those of one: tokens stay where they are, offsets and hashes are put together in memory.
+def build_shards(
+    documents, tokenizer, out: Path, settings: dict, workers: int, progress: bool
+) -> tuple[list[Path], int]:
+    """Write the shards of some documents into `out`, and count the documents that were read.
 
     Args:
-        sums: name of a shard -> sha256 of its corpus.json, which has those of its arrays, in the order of the documents.
-    Raises: ValueError, with both hashes, for a shard that is missing or damaged.
+        settings: of the index, as in corpus.json; a shard that was made with other settings is made again.
+    Raises: ValueError for documents that are no text, and for a tokenizer that does not join sentences exactly.
     """
-    parts = []
-    for name, expected in sums.items():
-        path = folder / name / "corpus.json"
-        came = f"sha256 {hub.sha256(path)[:16]}" if path.is_file() else "there is no such file"
-        if not path.is_file() or hub.sha256(path) != expected:
-            raise ValueError(f"{path} is missing or damaged: {came}, the corpus.json above it says {expected[:16]}")
-        parts.append(opened(path.parent, disk.read_json(path)["sha256"], VERIFIED_BYTES // len(sums)))
-    found = {name: np.concatenate([part[name] for part in parts]) for name in ("hashes", "document_hashes")}
-    found["tokens"] = Pieces([part["tokens"] for part in parts])
-    for name in ("sentences", "paragraphs", "documents"):
-        starts = np.cumsum([0] + [int(part[name][-1]) for part in parts])
-        found[name] = np.concatenate([[0], *(part[name][1:] + start for part, start in zip(parts, starts))])
-    return found
+    backend = tokenizer.backend_tokenizer
+    make = partial(
+        make_shard, backend=backend.to_str(), as_text=backend.encode_special_tokens, settings=settings, out=out
+    )
+    folders = []
+    read = 0
+    with tqdm(desc="index", unit=" documents", disable=not progress) as bar:
+        for folder, size in _in_order(make, enumerate(grouped(documents)), workers):
+            folders.append(folder)
+            read += size
+            bar.update(size)
+    return folders, read
 
 
-class Pieces:
-    """Arrays on disk that are read as one, laid end to end, without being copied: `[number]`, `[slice]`, `[numbers]`, `take`, `len`."""
-
-    def __init__(self, arrays: list[np.ndarray]):
-        self.arrays, self.dtype = [np.asarray(array) for array in arrays], arrays[0].dtype
-        self.begins = np.cumsum([0, *map(len, arrays)])
-        self.shape = (int(self.begins[-1]),)
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __array__(self, dtype=None, copy=None):
-        return np.concatenate(self.arrays).astype(dtype or self.dtype, copy=False)
-
-    def __getitem__(self, at):
-        if not isinstance(at, slice):
-            return self.take(at)[()]
-        start, stop, step = at.indices(len(self))
-        if step != 1:
-            return self.take(np.arange(start, stop, step))
-        inside = range(np.searchsorted(self.begins, start, side="right") - 1, np.searchsorted(self.begins, stop))
-        found = [self.arrays[n][max(start - self.begins[n], 0) : stop - self.begins[n]] for n in inside]
-        return np.concatenate([np.zeros(0, self.dtype), *found])
-
-    def take(self, numbers, mode="raise") -> np.ndarray:
-        """What stands at some places, each array read once and in order. Raises: IndexError, unless mode is `clip`."""
-        numbers = np.asarray(numbers)
-        if mode == "clip":
-            numbers = numbers.clip(0, len(self) - 1)
-        elif numbers.size and not -len(self) <= numbers.min() <= numbers.max() < len(self):
-            raise IndexError(f"places are 0 to {len(self) - 1}, got {numbers.min()} to {numbers.max()}")
-        flat = numbers.ravel() % max(len(self), 1)
-        order = np.argsort(flat, kind="stable")
-        flat, found = flat[order], np.empty(len(flat), self.dtype)
-        borders = np.searchsorted(flat, self.begins)
-        for n in np.flatnonzero(np.diff(borders)):
-            rows = slice(borders[n], borders[n + 1])
-            found[order[rows]] = self.arrays[n][flat[rows] - self.begins[n]]
-        return found.reshape(numbers.shape)
+def _in_order(function: Callable, arguments: Iterable[tuple], workers: int) -> Iterator:
+    """The function's results in the order of its arguments: of this process for one worker, else of a pool of processes."""
+    if workers < 1:
+        raise ValueError(f"workers must be 1 or more, got {workers}")
+    if workers == 1:
+        yield from (function(*values) for values in arguments)
+        return
+    # fork, so that a plain script without a __main__ guard can ask for workers; the workers use no threads
+    method = "fork" if sys.platform == "linux" else "spawn"
+    with ProcessPoolExecutor(workers, multiprocessing.get_context(method)) as pool:
+        waiting = deque()
+        try:
+            for values in arguments:
+                waiting.append(pool.submit(function, *values))
+                if len(waiting) > 2 * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
-def taken(tokens, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-    """The tokens of many ranges, one range after the other; of a place outside, the nearest one's.
+def grouped(documents) -> Iterator[list]:
+    """Documents in groups of about SHARD_CHARACTERS: the borders depend on the documents alone."""
+    if isinstance(documents, str):
+        raise ValueError("documents is an iterable of documents, got one string")
+    group = []
+    size = 0
+    for number, document in enumerate(documents):
+        group.append(document)
+        size += characters(number, document)
+        if size >= SHARD_CHARACTERS:
+            yield group
+            group = []
+            size = 0
+    if group:
+        yield group
 
-    What is on disk is read in the order of its place there, each token once: where random reads are slow, no block is come back to.
-    Shapes: (R,), (R,) -> (sum of lengths,)
+
+def characters(number: int, document) -> int:
+    """The size of a document. Raises: ValueError naming a document that is no text, or whose text cannot be written."""
+    parts = [document] if isinstance(document, str) else document
+    if not isinstance(parts, list | tuple):
+        raise ValueError(
+            f"document {number}: expected text, a list of paragraphs or a list of lists of sentences, got {document!r:.80}"
+        )
+    texts = [text for part in parts for text in (part if isinstance(part, list | tuple) else [part])]
+    for text in texts:
+        if not isinstance(text, str):
+            raise ValueError(f"document {number}: expected text, got {text!r:.80}")
+        files.require_encodable(text, f"document {number}")
+    return sum(map(len, texts))
+
+
+def make_shard(
+    number: int, documents: list, backend: str, as_text: bool, settings: dict, out: Path
+) -> tuple[Path, int]:
+    """Write one shard, unless an earlier build wrote it from the same documents with the same settings.
+
+    Args:
+        backend: the description of a `tokenizers.Tokenizer`. as_text: its `encode_special_tokens`, which the description lacks.
+    Returns: the shard's folder and the number of its documents.
+    """
+    folder = out / f"shard-{number:06d}"
+    identity = hashlib.sha256(json.dumps([FORMAT, documents, settings], sort_keys=True).encode()).hexdigest()
+    if folder.is_dir():
+        if _is_whole(folder, identity):
+            return folder, len(documents)
+        shutil.rmtree(folder)
+    arrays = index(documents, _loaded(backend, as_text), settings["splitter"], settings["min_sentence_chars"])
+    temporary = out / f".{folder.name}.{os.getpid()}"
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir()
+    for name, array in arrays.items():
+        np.save(temporary / f"{name}.npy", array)
+    disk.write_json(temporary / "shard.json", {"identity": identity, "sha256": disk.hashes(temporary)})
+    temporary.rename(folder)
+    return folder, len(documents)
+
+
+def _is_whole(shard: Path, identity: str) -> bool:
+    """Whether an earlier build made this shard of the same documents and its files are unchanged."""
+    try:
+        saved = disk.read_json(shard / "shard.json")
+        if saved["identity"] != identity:
+            return False
+        for name, sha256 in saved["sha256"].items():
+            disk.check(shard / name, sha256)
+    except (OSError, ValueError) as error:
+        log.warning("a finished shard is built again: %s", error)
+        return False
+    return True
+
+
+def _loaded(description: str, as_text: bool):
+    from tokenizers import Tokenizer
+
+    if multiprocessing.parent_process():
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
+    backend = Tokenizer.from_str(description)
+    backend.encode_special_tokens = as_text
+    backend.no_truncation()
+    backend.no_padding()
+    return backend
+
+
+def index(documents: Iterable, backend, splitter="blingfire", min_sentence_chars=0) -> dict[str, np.ndarray]:
+    """The arrays of the index of a few documents."""
+    split = splitter_function(splitter)
+    sentences, paragraph_sizes, document_sizes, document_hashes = [], [], [], []
+    for document in documents:
+        cleaned = clean(document)
+        paragraphs_before = len(paragraph_sizes)
+        for paragraph in cleaned:
+            texts = split(paragraph) if isinstance(paragraph, str) else paragraph
+            texts = (" ".join(text.split()) for text in texts)
+            texts = [text for text in texts if text and len(text) >= min_sentence_chars]
+            if texts:
+                sentences.extend(texts)
+                paragraph_sizes.append(len(texts))
+        if len(paragraph_sizes) > paragraphs_before:
+            document_sizes.append(len(paragraph_sizes) - paragraphs_before)
+            document_hashes.append(document_hash(cleaned))
+    tokens, lengths = tokenized(backend, sentences)
+    _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
+    tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
+    return {
+        "tokens": tokens,
+        "sentences": _offsets(lengths),
+        "paragraphs": _offsets(paragraph_sizes),
+        "documents": _offsets(document_sizes),
+        "hashes": sentence_hashes(tokens, _offsets(lengths)),
+        "document_hashes": np.array(document_hashes, np.uint64),
+    }
+
+
+def _offsets(sizes) -> np.ndarray:
+    return np.cumsum([0, *sizes], dtype=np.int64)
+
+
+def _check_joins(backend, sentences: list[str], apart: list[int]) -> None:
+    """Refuse a tokenizer for which the ids of the first two sentences together are not their ids joined."""
+    together = backend.encode(" ".join(sentences), add_special_tokens=False).ids
+    if together != apart:
+        raise ValueError(
+            "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
+            f"(load it with asutil.corpus.load_tokenizer): {together[:8]}... against {apart[:8]}..."
+        )
+
+
+def document_hash(paragraphs: list) -> int:
+    """Keyed 64-bit hash of a document as `clean` returns it: of its text alone, whatever splits or tokenises it.
 
     Example:
-        >>> taken(np.arange(10, 20), np.array([5, 0]), np.array([2, 3]))
-        array([15, 16, 10, 11, 12])
+        >>> document_hash(["One. Two.", "Three."]) == document_hash([["One.", "Two."], ["Three."]])
+        True
     """
-    held = tokens if isinstance(tokens, Pieces) else np.asarray(tokens)
-    if not isinstance(tokens, np.memmap | Pieces) or not len(starts):
-        return held.take(gathered(starts, lengths), mode="clip")
-    order = np.argsort(starts)
-    begins, ends = starts[order], (starts + lengths)[order]
-    reached = np.maximum.accumulate(np.append(begins[0], ends[:-1]))  # the end of what ranges before have read
-    fresh = np.maximum(begins, reached)
-    sizes = np.maximum(ends - fresh, 0)
-    found = held.take(gathered(fresh, sizes), mode="clip")
-    at = np.empty_like(starts)
-    at[order] = sizes.cumsum() - sizes - np.maximum(reached - begins, 0)
-    return found[gathered(at, lengths)]
+    text = "\n".join(paragraph if isinstance(paragraph, str) else " ".join(paragraph) for paragraph in paragraphs)
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8, key=VALIDATION_KEY).digest(), "little")
+
+
+def sentence_hashes(tokens: np.ndarray, offsets: np.ndarray) -> np.ndarray:
+    """64-bit hash of every sentence: sum over its tokens of mix(token, position), so that equal texts and only those agree."""
+    lengths = np.diff(offsets)
+    positions = np.arange(len(tokens), dtype=np.uint64) - np.repeat(offsets[:-1], lengths).astype(np.uint64)
+    with np.errstate(over="ignore"):
+        mixed = mix(tokens.astype(np.uint64) + (positions << np.uint64(32)) + np.uint64(1))
+        sums = np.concatenate([np.zeros(1, np.uint64), mixed.cumsum(dtype=np.uint64)])
+        return mix(sums[offsets[1:]] - sums[offsets[:-1]] + lengths.astype(np.uint64))

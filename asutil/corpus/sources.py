@@ -10,19 +10,28 @@ import argparse
 import hashlib
 import itertools
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from ..io import files, hub
 
-# Hub data sets whose rows differ from `text` with a blank line between paragraphs: (configuration, text column, paragraph separator).
+
+class Form(NamedTuple):
+    """How the rows of a hub data set are read."""
+
+    config: str | None = None
+    text_column: str = "text"
+    separator: str = "\n\n"  # of paragraphs
+
+
 HUB_FORMS = {
-    "wikimedia/wikipedia": ("20231101.en", "text", "\n\n"),
-    "lucadiliello/bookcorpusopen": (None, "text", "\n\n"),
-    "Skylion007/openwebtext": (None, "text", "\n\n"),
-    "vblagoje/cc_news": (None, "text", "\n"),
+    "wikimedia/wikipedia": Form("20231101.en"),
+    "lucadiliello/bookcorpusopen": Form(),
+    "Skylion007/openwebtext": Form(),
+    "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
-UNWRITABLE = re.compile("[\0\ud800-\udfff]")  # JSON can spell NUL and half a character
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -36,11 +45,12 @@ def documents(source, split="train", limit=None, text_column=None, paragraph_sep
     Raises: FileNotFoundError, ValueError naming the file and the row.
     """
     options = (split, text_column, paragraph_separator, frozenset(exclude_titles))
-    return itertools.islice(itertools.chain.from_iterable(_source(one, *options) for one in _several(source)), limit)
+    parts = (_documents_of_one(part, *options) for part in parts_of(source))
+    return itertools.islice(itertools.chain.from_iterable(parts), limit)
 
 
-def _several(source) -> list[str]:
-    """The sources that are joined by commas; a path may have a comma of its own."""
+def parts_of(source) -> list[str]:
+    """The sources that are joined by commas. A path may have a comma of its own."""
     source = str(source)
     parts = [source] if Path(source).exists() and source else [part.strip() for part in source.split(",")]
     if not all(parts):
@@ -50,37 +60,39 @@ def _several(source) -> list[str]:
     return parts
 
 
-def shown(source) -> str:
-    """A source without any place on this machine: `own:documents.jsonl` for a path, everything else as it is."""
-    return ",".join(
-        part if part == "pydocs" or is_hub_id(part) else f"own:{Path(part).name}" for part in _several(source)
-    )
+def without_paths(source) -> str:
+    """The name of a source without paths of this machine: `own:documents.jsonl` for a path, everything else as it is."""
+    parts = (part if part == "pydocs" or is_hub_id(part) else f"own:{Path(part).name}" for part in parts_of(source))
+    return ",".join(parts)
 
 
-def _source(source, split, text_column, separator, exclude_titles):
+def _documents_of_one(source, split, text_column, separator, exclude_titles):
     if source == "pydocs":
         from . import docstrings
 
         return docstrings.documents()
     hub_id, _, config = source.partition(":")
-    form = HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
-    column, separator = text_column or form[1], separator or form[2]
-    if hub.mirror(hub_id) is None and is_hub_id(source):
-        rows = enumerate(hub.stream(hub_id, split, config or form[0]), 1)
-        rows = ((f"{hub_id} row {number}", row) for number, row in rows)
+    form = HUB_FORMS.get(hub_id, Form())
+    column = text_column or form.text_column
+    folder = hub.mirror(hub_id)
+    if folder is None and is_hub_id(source):
+        stream = hub.stream(hub_id, split, config or form.config)
+        rows = ((f"{hub_id} row {number}", row) for number, row in enumerate(stream, 1))
     else:
-        folder = hub.mirror(hub_id)
-        held = sorted(folder.glob(f"{split}*.parquet")) if folder else _files(Path(source))
-        if not held:
-            wanted = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
-            raise FileNotFoundError(f"corpus {source}: no {wanted}")
-        rows = itertools.chain.from_iterable(_rows(path, column) for path in held)
-    return _texts(rows, column, separator, exclude_titles)
+        paths = sorted(folder.glob(f"{split}*.parquet")) if folder else files_of(Path(source))
+        if not paths:
+            expected = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
+            raise FileNotFoundError(f"corpus {source}: no {expected}")
+        rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
+    return _texts(rows, column, separator or form.separator, exclude_titles)
 
 
 def read_titles(path: str | None) -> tuple[str, ...]:
     """The titles to leave out: one a line of a text file."""
-    return tuple(title for _, line in files.lines(Path(path)) if (title := line.strip())) if path else ()
+    if not path:
+        return ()
+    titles = (line.strip() for _, line in files.lines(Path(path)))
+    return tuple(title for title in titles if title)
 
 
 def is_hub_id(source: str) -> bool:
@@ -89,11 +101,14 @@ def is_hub_id(source: str) -> bool:
     return form is not None and not Path(source).exists() and Path(source).suffix not in SUFFIXES
 
 
-def _files(path: Path) -> list[Path]:
+def files_of(path: Path) -> list[Path]:
+    """The files of a folder in their order, or the file itself."""
     if path.is_dir():
-        # A link that leads nowhere is taken too, and is an error when it is opened: its documents would be missed by nobody.
+        # A broken link counts as a file, so that opening it fails: else nobody would miss its documents.
         return sorted(
-            p for p in path.rglob("*") if p.suffix in SUFFIXES and (p.is_file() or (p.is_symlink() and not p.exists()))
+            file
+            for file in path.rglob("*")
+            if file.suffix in SUFFIXES and (file.is_file() or (file.is_symlink() and not file.exists()))
         )
     if not path.is_file():
         raise FileNotFoundError(
@@ -101,20 +116,23 @@ def _files(path: Path) -> list[Path]:
         )
     if path.suffix not in SUFFIXES:
         raise ValueError(
-            f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.why_not(path)}"
+            f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.advice_on_pickle(path)}"
         )
     return [path]
 
 
-def _rows(path: Path, column: str):
-    """(place, row) of one file; a row is a dict."""
+def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
+    """(place, row) of every row of a file, where a place is its name and the row's number.
+
+    Raises: ValueError naming the place of a row that is no object, or the file where it lacks the column.
+    """
     if path.suffix == ".parquet":
         file = files.opened(path)
-        known = file.schema_arrow.names
-        if column not in known:
-            raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(known)}")
-        wanted = [name for name in (column, "title") if name in known]
-        yield from files.rows(files.batches(file, path, 256, wanted), path)
+        names = file.schema_arrow.names
+        if column not in names:
+            raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(names)}")
+        columns = [name for name in (column, "title") if name in names]
+        yield from files.rows(files.batches(file, path, 256, columns), path)
     elif path.suffix == ".txt":
         yield path.name, {column: files.decoded(path.read_bytes(), path.name)}
     else:
@@ -125,40 +143,40 @@ def _rows(path: Path, column: str):
             yield place, row
 
 
-def _texts(rows, column, separator, exclude_titles):
+def _texts(rows, column: str, separator: str, exclude_titles: frozenset):
     for place, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
             raise ValueError(
                 f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})"
             )
-        if bad := UNWRITABLE.search(text):
-            raise ValueError(
-                f"{place}: {'NUL byte' if bad[0] == chr(0) else 'half a character'} at character {bad.start()} of {column!r}"
-            )
+        files.require_encodable(text, f"{place}, {column!r}")
         title = row.get("title")
         if not isinstance(title, str) or title not in exclude_titles:
             yield text if separator == "\n\n" else text.split(separator)
 
 
-def fingerprint(source: str) -> str:
+def fingerprint_of_source(source: str) -> str:
     """What identifies the data of a source: hashes of files, versions of the packages behind `pydocs`, or the hub id itself."""
-    prints = []
-    for one in _several(source):
-        hub_id = one.partition(":")[0]
-        if hub_id == "pydocs":
-            from . import docstrings
+    fingerprints = [_fingerprint_of_one(part) for part in parts_of(source)]
+    if len(fingerprints) == 1:
+        return fingerprints[0]
+    return hashlib.sha256("".join(fingerprints).encode()).hexdigest()
 
-            prints.append(docstrings.fingerprint())
-        elif held := hub.mirror(hub_id):
-            prints.append(hub.sha256(held))
-        elif (Path(one) / "corpus.json").is_file():  # an index, which says what it was made of
-            prints.append(hub.sha256(Path(one) / "corpus.json"))
-        elif is_hub_id(one):
-            prints.append(one)
-        else:
-            prints.append(hashlib.sha256("".join(hub.sha256(path) for path in _files(Path(one))).encode()).hexdigest())
-    return prints[0] if len(prints) == 1 else hashlib.sha256("".join(prints).encode()).hexdigest()
+
+def _fingerprint_of_one(source: str) -> str:
+    hub_id = source.partition(":")[0]
+    if hub_id == "pydocs":
+        from . import docstrings
+
+        return docstrings.fingerprint_of_docstrings()
+    if folder := hub.mirror(hub_id):
+        return hub.sha256(folder)
+    if (Path(source) / "corpus.json").is_file():  # an index: the file describes its origin
+        return hub.sha256(Path(source) / "corpus.json")
+    if is_hub_id(source):
+        return source
+    return hashlib.sha256("".join(hub.sha256(path) for path in files_of(Path(source))).encode()).hexdigest()
 
 
 def main() -> None:
@@ -176,7 +194,9 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
     given = parser.parse_args()
     hub_id, _, config = given.source.partition(":")
-    rows = itertools.islice(hub.stream(hub_id, given.split, config or HUB_FORMS.get(hub_id, (None,))[0]), given.limit)
+    rows = itertools.islice(
+        hub.stream(hub_id, given.split, config or HUB_FORMS.get(hub_id, Form()).config), given.limit
+    )
     table = pyarrow.Table.from_pylist(list(tqdm(rows, total=given.limit, unit=" rows")))
     given.out.parent.mkdir(parents=True, exist_ok=True)
     atomically(given.out, lambda path: pyarrow.parquet.write_table(table, path))

@@ -108,7 +108,9 @@ def tokenizer_for(
         return load_tokenizer(model)
     if (Path(source) / "corpus.json").is_file():  # an index has its own
         return load_tokenizer(Path(source) / "tokenizer")
-    identity = json.dumps([sources.fingerprint(source), {name: value for name, value in form.items() if value}])
+    identity = json.dumps(
+        [sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}]
+    )
     kept = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
     kept.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together train it once

@@ -216,10 +216,10 @@ def load_answers(
     return splits
 
 
-def fingerprint(name) -> str:
+def fingerprint_of_answers(name) -> str:
     """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
     if name == "pydocs":
-        return docstrings.fingerprint(docstrings.NUMPYDOC)
+        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
     if name not in HUB:
         path = _path(name)
         hashes = [hub.sha256(path)] if path.is_file() else [hub.sha256(_side_file(path, side)) for side in SIDES]
@@ -303,7 +303,7 @@ def _users_file(path: Path, side: str) -> Split:
 def _pydocs() -> dict[str, Split]:
     columns = {side: {"question_id": [], "question": [], "answer": [], "label": []} for side in SIDES}
     for asked in docstrings.questions():
-        column = columns[docstrings.side(asked.function)]
+        column = columns[docstrings.split_of(asked.function)]
         column["question_id"] += [asked.id] * len(asked.sentences)
         column["question"] += [asked.question] * len(asked.sentences)
         column["answer"] += asked.sentences

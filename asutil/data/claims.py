@@ -102,13 +102,13 @@ def _pydocs_claim(id: str, text: str, label: int, pieces: tuple) -> Claim:
     return Claim(id, text, label, tuple(Evidence(*piece) for piece in pieces))
 
 
-def fingerprint(name) -> str:
+def fingerprint_of_claims(name) -> str:
     """What identifies a data set's content: a hash of its files, or of the package versions behind pydocs_claims.
 
     Of a data set that is not at hand its name: its runs can be planned, and loading asserts its counts.
     """
     if name == "pydocs_claims":
-        return docstrings.fingerprint(docstrings.NUMPYDOC)
+        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
     if name in COUNTS and hub.mirror(f"local/{name}") is None:
         return f"local/{name}"
     hashes = [f"{side} {hub.sha256(path)}" for side, path in _paths(name).items() if path]
@@ -184,7 +184,7 @@ def _check_counts(report: dict, expected: tuple[int, int], where: str) -> None:
 
 def _read(path: Path, blind: bool) -> Claims:
     found, places, beyond = [], {}, 0
-    for place, row in sources._rows(path, "claim"):
+    for place, row in sources.read_rows(path, "claim"):
         claim = _claim(row, place, blind)
         if claim.id in places:
             raise ValueError(f"{place}: expected distinct ids, got {claim.id!r} as in {places[claim.id]}")

@@ -168,10 +168,10 @@ def _form(question: LongQuestion) -> str | None:
     return "hotpotqa" if "span" in kinds else "qasper" if kinds - {"yes", "no"} or len(question.answers) > 1 else None
 
 
-def fingerprint(name) -> str:
+def fingerprint_of_evidence(name) -> str:
     """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
     if name == "pydocs_evidence":
-        return docstrings.fingerprint(docstrings.NUMPYDOC)
+        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
     if name in HUB:
         folder = hub.mirror(HUB[name])
         return hub.sha256(folder) if folder else HUB[name]
@@ -186,7 +186,7 @@ def _from_hub(name: str, side: str) -> LongQuestions:
     """From the mirror, which may hold a part, or whole from the hub."""
     hub_id, stem, folder = HUB[name], STEMS[name][side], hub.mirror(HUB[name])
     if folder is None:
-        found = [(f"{hub_id}/{stem}", hub._from_hub(hub_id, split=stem, **OPTIONS[name]).data.table)]
+        found = [(f"{hub_id}/{stem}", hub.load_from_hub(hub_id, split=stem, **OPTIONS[name]).data.table)]
     elif path := _release(folder, name).get(side):
         return _released(name, side, path)
     elif side == "test" and not any(folder.rglob(f"{stem}[-.]*parquet")):
@@ -284,7 +284,7 @@ def _folder(name) -> dict[str, LongQuestions]:
         elif released:
             sides[side] = _released(released, side, path)
         else:
-            sides[side] = _built((place, row, {}) for place, row in sources._rows(path, "question"))
+            sides[side] = _built((place, row, {}) for place, row in sources.read_rows(path, "question"))
             if not sides[side]:
                 raise ValueError(f"{path.name} is empty: expected at least one question")
             for number, question in enumerate(sides[side], 1):

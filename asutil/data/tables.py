@@ -26,7 +26,7 @@ def read(path: Path) -> pa.Table:
     readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (files.table, 1)}
     if path.suffix not in readers:
         raise ValueError(
-            f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}{hub.why_not(path)}"
+            f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}{hub.advice_on_pickle(path)}"
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")

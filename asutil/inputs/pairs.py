@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from tqdm.auto import tqdm
 
-from ..corpus.shards import taken
+from ..corpus.arrays import read_ranges
 from ..corpus.tokenizing import last_first, longest_first, tokenized
 from .ragged import Ragged
 from .template import Template
@@ -84,7 +84,7 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     starts[:, :, 0] -= around[:-1]
     lengths[:, :, 0] += around[:-1]
     lengths[:, -1, -1] += around[-1]
-    ids = taken(tokens, starts.ravel(), lengths.ravel())
+    ids = read_ranges(tokens, starts.ravel(), lengths.ravel())
     types = (
         np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel())
         if template.has_types

@@ -143,7 +143,7 @@ def restore(parameters: dict[str, torch.nn.Parameter], saved: dict[str, torch.Te
         parameter.copy_(saved[key])
 
 
-def fingerprint(settings, *modules: torch.nn.Module | None) -> str:
+def fingerprint_of_weights(settings, *modules: torch.nn.Module | None) -> str:
     """A hash of settings (plain data) and of the names, shapes and values of all weights of some modules."""
     whole = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
     for module in filter(None, modules):

@@ -112,7 +112,7 @@ def sweep(folder: Path) -> None:
         shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
 
 
-def own(folder: Path) -> FileLock:
+def lock_folder(folder: Path) -> FileLock:
     """The lock of a folder, held as long as this process lives or until it is released; what a killed one left half-written is removed.
 
     Where another process holds it, that one's end is waited for.

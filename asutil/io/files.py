@@ -1,8 +1,9 @@
-"""Files read strictly: whatever is wrong in one is said with its name, of JSON and UTF-8 also with its place."""
+"""Files read strictly: an error names the file, and for text, JSON and YAML also the line or byte."""
 
 import contextlib
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -10,23 +11,37 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+UNENCODABLE = re.compile("[\0\ud800-\udfff]")
+
 # ------------------------------------------------------------------ text, JSON and YAML
 
 
 def decoded(data: bytes, place: str) -> str:
-    """The text of some bytes, without a mark in front. Raises: ValueError naming the place and the byte that is no UTF-8."""
+    """The text of some bytes without a byte order mark. Raises: ValueError naming the place and the first byte that is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(f"{place}: expected UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
 
 
+def require_encodable(text: str, place: str) -> None:
+    """Refuse NUL and halves of characters, which JSON can spell and no tokenizer takes.
+
+    Raises: ValueError naming the place and the character's position.
+    """
+    if "\0" not in text and text.isascii():  # a fast way for most texts
+        return
+    if wrong := UNENCODABLE.search(text):
+        what = "a NUL byte" if wrong[0] == "\0" else "half a character"
+        raise ValueError(f"{place}: expected text that UTF-8 can encode, got {what} at character {wrong.start()}")
+
+
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(place, line) of a text file, counted from 1: a line ends at a line feed alone, not at U+2028, which may stand in a text.
+    """(place, line) of a text file, counted from 1. Only a line feed ends a line: U+2028 may occur in a text.
 
-    A mark in front of a line is dropped: files that were joined have one where each began.
+    A byte order mark at the start of any line is dropped: files that were joined have one where each began.
 
-    Raises: ValueError that names file and line, of what is no UTF-8.
+    Raises: ValueError naming file and line of what is not UTF-8.
     """
     if "\0" in str(path):
         raise ValueError(f"{str(path)!r} is no path: it has a NUL")
@@ -37,7 +52,7 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def parsed(text: str, place: str):
-    """What a JSON text says. Raises: ValueError naming the place, also for what Python alone refuses: deep nesting, endless numbers."""
+    """The value of a JSON text. Raises: ValueError naming the place, also for nesting and numbers that are too large for Python."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -46,63 +61,71 @@ def parsed(text: str, place: str):
 
 
 def yaml_value(text: str | bytes, loader_class):
-    """What a YAML text says. Raises: yaml.YAMLError; ValueError where its aliases, written out, come to more than a million items."""
+    """The value of a YAML text. Raises: yaml.YAMLError; ValueError where its aliases, written out, come to more than a million items."""
     loader = loader_class(text)
     try:
         node = loader.get_single_node()
-        if node is not None and _items(node, {}) > 1_000_000:
+        if node is None:
+            return None
+        if _size(node, {}) > 1_000_000:
             raise ValueError("its aliases, written out, come to more than a million items")
-        return None if node is None else loader.construct_document(node)
+        return loader.construct_document(node)
     finally:
         loader.dispose()
 
 
-def _items(node, counted: dict) -> float:
-    """Nodes below a node of YAML, each as often as an alias repeats it; infinite below one that holds itself."""
-    if id(node) not in counted:
-        counted[id(node)] = math.inf
-        held = node.value if isinstance(node.value, list) else ()
-        counted[id(node)] = 1 + sum(
-            _items(one, counted) for pair in held for one in (pair if isinstance(pair, tuple) else (pair,))
-        )
-    return counted[id(node)]
+def _size(node, sizes: dict[int, float]) -> float:
+    """The number of nodes below a YAML node, aliases written out; infinite for a node that contains itself."""
+    if id(node) not in sizes:
+        sizes[id(node)] = math.inf
+        entries = node.value if isinstance(node.value, list) else ()
+        children = (child for entry in entries for child in (entry if isinstance(entry, tuple) else (entry,)))
+        sizes[id(node)] = 1 + sum(_size(child, sizes) for child in children)
+    return sizes[id(node)]
 
 
 def expanded(name: str | Path) -> Path:
-    """The path of a name that may begin with ~ or ~user; as it stands where there is no such user."""
+    """The path of a name that may begin with ~ or ~user; unchanged where there is no such user."""
     try:
         return Path(name).expanduser()
     except RuntimeError:
         return Path(name)
 
 
+def listing(folder: Path, pattern: str = "*") -> str:
+    """The names of the first ten matching files of a folder, for an error message; `nothing` where there are none."""
+    return ", ".join(sorted(path.name for path in folder.glob(pattern))[:10]) or "nothing"
+
+
 def json_object(path: Path, **types: type) -> dict:
     """The JSON object in a file that the project wrote.
 
     Args:
-        types: what the values of some keys are, where the object has these.
-    Raises: ValueError that names the file with its folder, and says what is wrong; OSError.
+        types: of the values of some keys, where the object has these keys.
+    Raises: ValueError that names the file with its folder and the fault; OSError.
     """
     place = f"{path.parent.name}/{path.name} is damaged"
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{place}: {error}") from None
-    found = parsed(text, place)
-    if not isinstance(found, dict) or not found:
-        raise ValueError(f"{place}: an object is expected, with something in it, got {str(found)[:80]}")
+    content = parsed(text, place)
+    if not isinstance(content, dict) or not content:
+        raise ValueError(f"{place}: an object is expected, with something in it, got {str(content)[:80]}")
     for name, expected in types.items():
-        if name in found and not isinstance(found[name], expected):
-            raise ValueError(f"{place}: {name} is expected to be {expected.__name__}, got {type(found[name]).__name__}")
-    return found
+        if name in content and not isinstance(content[name], expected):
+            raise ValueError(
+                f"{place}: {name} is expected to be {expected.__name__}, got {type(content[name]).__name__}"
+            )
+    return content
 
 
 # ------------------------------------------------------------------ parquet
 
 
 @contextlib.contextmanager
-def sound(path: Path) -> Iterator[None]:
-    """What is read inside is a parquet file. Raises: ValueError that names it, for all that Arrow refuses."""
+def _naming_parquet(path: Path) -> Iterator[None]:
+    """Turn whatever Arrow refuses into a ValueError that names the file."""
     try:
         yield
     except (pa.ArrowException, OSError) as error:
@@ -110,49 +133,52 @@ def sound(path: Path) -> Iterator[None]:
 
 
 def opened(path: Path) -> pq.ParquetFile:
-    """A parquet file, of which nothing but the footer is held. Raises: ValueError that names it."""
-    with sound(path):
-        return pq.ParquetFile(path, pre_buffer=False)  # else the whole file is kept
+    """A parquet file of which only the footer is in memory. Raises: ValueError that names it."""
+    with _naming_parquet(path):
+        return pq.ParquetFile(path, pre_buffer=False)  # else the whole file stays in memory
 
 
 def batches(
     file: pq.ParquetFile, path: Path, size: int, columns: Iterable[str] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of an opened file, some at a time. Raises: ValueError that names it, also behind its last row where it claims others."""
-    held = 0
-    with sound(path):
+    """The rows of an opened file, `size` at a time.
+
+    Raises: ValueError that names the file; after the last row also where the footer claims another number of rows.
+    """
+    count = 0
+    with _naming_parquet(path):
         for batch in file.iter_batches(size, columns=columns):
-            held += len(batch)
+            count += len(batch)
             yield batch
-    _counted(file, path, held)
+    _check_count(file, path, count)
 
 
 def table(path: Path) -> pa.Table:
     """All rows of a parquet file. Raises: ValueError that names it."""
     file = opened(path)
-    with sound(path):
-        found = file.read()
-    _counted(file, path, len(found))
-    return found
+    with _naming_parquet(path):
+        content = file.read()
+    _check_count(file, path, len(content))
+    return content
 
 
-def _counted(file: pq.ParquetFile, path: Path, held: int) -> None:
-    if held != file.metadata.num_rows:
+def _check_count(file: pq.ParquetFile, path: Path, count: int) -> None:
+    if count != file.metadata.num_rows:
         raise ValueError(
-            f"{path}: expected a parquet file, got one that claims {file.metadata.num_rows:,} rows and holds {held:,}"
+            f"{path}: expected a parquet file, got one that claims {file.metadata.num_rows:,} rows and holds {count:,}"
         )
 
 
 def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, dict]]:
-    """(place, row) of all rows, counted from 1. Raises: ValueError that names file and row, of what is no text or no date."""
-    before = 0
+    """(place, row) of all rows, counted from 1. Raises: ValueError naming file and row of what is no text or no date."""
+    first = 1
     for batch in batches:
         try:
-            found = batch.to_pylist()
-        except (ValueError, OverflowError):  # of one of its rows: which?
-            found = [_row(batch, n, f"{path.name} row {before + n + 1}") for n in range(len(batch))]
-        yield from ((f"{path.name} row {number}", row) for number, row in enumerate(found, before + 1))
-        before += len(batch)
+            values = batch.to_pylist()
+        except (ValueError, OverflowError):  # one of its rows is wrong: convert row by row to name it
+            values = [_row(batch, n, f"{path.name} row {first + n}") for n in range(len(batch))]
+        yield from ((f"{path.name} row {number}", row) for number, row in enumerate(values, first))
+        first += len(batch)
 
 
 def _row(batch: pa.RecordBatch, n: int, place: str) -> dict:
@@ -166,22 +192,21 @@ def frame(path: Path, ids: Iterable[str], numbers: Iterable[str]) -> pd.DataFram
     """The table that a run wrote into a parquet file.
 
     Args:
-        ids, numbers: columns that it must have, of what can be compared, and of numbers.
+        ids: columns that it must have, of values that can be compared.
+        numbers: columns that it must have, of numbers.
     Raises: ValueError that names the file with its folder.
     """
-    place, found = f"{path.parent.name}/{path.name}", table(path)
+    place = f"{path.parent.name}/{path.name}"
+    content = table(path)
     for name in (*ids, *numbers):
-        if name not in found.column_names:
-            raise ValueError(
-                f"{place}: expected a column {name!r}, got {', '.join(map(repr, found.column_names)) or 'none'}"
-            )
-        came = found.schema.field(name).type
-        if pa.types.is_nested(came) or (
-            name in numbers and not (pa.types.is_integer(came) or pa.types.is_floating(came))
-        ):
-            raise ValueError(
-                f"{place}: expected {'numbers' if name in numbers else 'ids'} in the column {name!r}, got {came}"
-            )
-    with sound(path):
-        found.validate(full=True)
-        return found.to_pandas(ignore_metadata=True)
+        if name not in content.column_names:
+            names = ", ".join(map(repr, content.column_names)) or "none"
+            raise ValueError(f"{place}: expected a column {name!r}, got {names}")
+        came = content.schema.field(name).type
+        is_number = pa.types.is_integer(came) or pa.types.is_floating(came)
+        if pa.types.is_nested(came) or (name in numbers and not is_number):
+            expected = "numbers" if name in numbers else "ids"
+            raise ValueError(f"{place}: expected {expected} in the column {name!r}, got {came}")
+    with _naming_parquet(path):
+        content.validate(full=True)
+        return content.to_pandas(ignore_metadata=True)

@@ -63,7 +63,7 @@ def table(hub_id: str, split: str):
     """
     folder = mirror(hub_id)
     if folder is None:
-        return _from_hub(hub_id, split=split, data_files={split: [f"**/{split}[-.]*"]}).data.table
+        return load_from_hub(hub_id, split=split, data_files={split: [f"**/{split}[-.]*"]}).data.table
     from . import files
 
     path = folder / f"{split}.parquet"
@@ -75,10 +75,10 @@ def table(hub_id: str, split: str):
 
 def stream(hub_id: str, split: str, config: str | None = None):
     """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole."""
-    return iter(_from_hub(hub_id, name=config, split=split, streaming=True))
+    return iter(load_from_hub(hub_id, name=config, split=split, streaming=True))
 
 
-def _from_hub(hub_id: str, **options):
+def load_from_hub(hub_id: str, **options):
     import datasets
 
     if hub_id.startswith("local/"):
@@ -89,7 +89,7 @@ def _from_hub(hub_id: str, **options):
         raise FileNotFoundError(unreachable(hub_id, error)) from error
 
 
-def why_not(path: Path) -> str:
+def advice_on_pickle(path: Path) -> str:
     """What to add to the refusal of a data file that is a pickle by its name: why, and how it is converted; nothing for any other file."""
     if path.suffix not in PICKLES:
         return ""

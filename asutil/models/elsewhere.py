@@ -112,7 +112,7 @@ class WordVectors:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint(["word_vectors", self._sha256, WORD.pattern, self.lower_case])
+        return checkpoints.fingerprint_of_weights(["word_vectors", self._sha256, WORD.pattern, self.lower_case])
 
     def rows(self, text: str) -> list[int]:
         """The rows of a text's words that have a vector, in order."""
@@ -252,7 +252,7 @@ class InferSent:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
+        return checkpoints.fingerprint_of_weights(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
 
     def rows(self, text: str) -> list[int]:
         """The rows of the word vectors that are read for a text, those of its marks included."""
@@ -353,7 +353,7 @@ class UniversalSentenceEncoder:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint(["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)])
+        return checkpoints.fingerprint_of_weights(["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
@@ -405,7 +405,7 @@ class SentenceTransformerEncoder:
             file for file in self.folder.rglob("*") if file.suffix in READ
         )  # a pooler in memory may be fresh, and is not used
         read = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
-        self.identity = checkpoints.fingerprint(["sentence_transformer", read, self.model.max_seq_length])
+        self.identity = checkpoints.fingerprint_of_weights(["sentence_transformer", read, self.model.max_seq_length])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""

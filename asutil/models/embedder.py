@@ -97,7 +97,7 @@ class Embedder(nn.Module):
             for name, value in self.backbone.config.to_dict().items()
             if name not in ("_name_or_path", "transformers_version")
         }
-        return checkpoints.fingerprint([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
+        return checkpoints.fingerprint_of_weights([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
 
     @property
     def device(self) -> torch.device:

@@ -83,7 +83,7 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
     if dataset is None and settings["dataset"].startswith("own:"):
         raise ValueError(f"dataset: a record keeps no path, name the file or folder of {settings['dataset']} again")
     dataset = dataset or settings["dataset"]
-    if (came := answers.fingerprint(dataset)) != expected:
+    if (came := answers.fingerprint_of_answers(dataset)) != expected:
         raise ValueError(
             f"dataset: {dataset} is not what {record['name']} was made from: fingerprint {expected} expected, got {came}"
         )

@@ -350,7 +350,7 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
     readers = {
         ".txt": _lines,
         ".tsv": _lines,
-        ".jsonl": lambda path: sources._rows(path, columns[0]),
+        ".jsonl": lambda path: sources.read_rows(path, columns[0]),
         ".parquet": _parquet,
     }
     if path.suffix not in readers:

@@ -44,7 +44,7 @@ def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
     """The first test question of the embedded data that needs two inputs, with right and wrong candidates: nobody picks."""
     for asked in docstrings.questions(packages):
         right = [int(number in asked.positive) for number in range(len(asked.sentences))]
-        if docstrings.side(asked.function) == "test" and k < len(right) < 2 * k and 0 < sum(right) < len(right):
+        if docstrings.split_of(asked.function) == "test" and k < len(right) < 2 * k and 0 < sum(right) < len(right):
             named = enumerate(zip(asked.sentences, right))
             candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in named)
             return Question(asked.id, asked.question, candidates)

@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 from aslab import pipeline
 from asutil import corpus as c
 from asutil import inputs, sampling
-from asutil.corpus import index as corpus_index
-from asutil.corpus import shards, sources
+from asutil.corpus import arrays, shards, sources
 from asutil.io import disk
 
 from ..conftest import made_up_documents
@@ -86,7 +85,7 @@ def parted(texts, named, tmp_path_factory):
 
 
 def equal(found, expected):
-    assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in corpus_index.ARRAYS)
+    assert all(np.array_equal(getattr(found, name), getattr(expected, name)) for name in arrays.ARRAYS)
     assert all(found.info[name] == expected.info[name] for name in pipeline.COUNTS)
 
 
@@ -100,7 +99,7 @@ def test_any_number_of_shards_is_the_index_of_the_source(texts, named, whole, tm
     built = c.Corpus.open(tmp_path / "index", named)
     equal(built, whole)
     assert planned["unit"] == ("documents" if tasks == 10 else "files")
-    assert len(built.info["shards"]) == tasks and built.info["limit"] is None and built.info["source"] == "own:texts"
+    assert built.info["tasks"] == tasks and built.info["limit"] is None and built.info["source"] == "own:texts"
 
 
 def test_a_limit_and_several_sources(texts, named, tmp_path, documents):
@@ -114,11 +113,6 @@ def test_a_limit_and_several_sources(texts, named, tmp_path, documents):
         pipeline.join(out)
         assert planned["unit"] == unit
         equal(c.Corpus.open(out), c.build(sources.documents(source, **options), named, tmp_path / f"whole{number}"))
-
-
-def test_tokens_stay_where_they_are(parted):
-    assert [array.base is not None for array in parted.tokens.arrays] == [True] * TASKS
-    assert all(isinstance(array.base, np.memmap) for array in parted.tokens.arrays)
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -142,7 +136,7 @@ def test_the_task_of_documents_that_are_all_too_short(named, tmp_path, documents
     pipeline.join(tmp_path / "index")
     built = c.Corpus.open(tmp_path / "index")
     equal(built, c.build(sources.documents(texts), named, tmp_path / "whole"))
-    assert built.info["documents_read"] == 10 + 5 and list(built.info["shards"]) == ["shard-00000"]
+    assert built.info["documents_read"] == 10 + 5 and not list((tmp_path / "index").glob("shard-*"))
     (texts / "0.jsonl").write_text('{"text": "short"}\n')
     by_hand(texts, named, tmp_path / "empty", 3)
     with pytest.raises(ValueError, match="empty corpus: 6 documents read, none kept"):
@@ -159,91 +153,68 @@ def test_prepare_opens_such_a_folder(parted, named, tmp_path):
         c.prepare(str(parted.folder), named, tmp_path, **options, text_column="body")
 
 
-def test_damaged_and_missing_shards_are_refused(parted, tmp_path):
-    folder = tmp_path / "index"
-    shutil.copytree(parted.folder, folder)
-    array = folder / "shard-00002" / "tokens.npy"
+def test_damaged_and_missing_shards_are_refused(texts, named, whole, tmp_path):
+    out = tmp_path / "index"
+    by_hand(texts, named, out)
+    array = out / "shard-00002" / "tokens.npy"
     kept = array.read_bytes()
     for damaged in (kept[:-1] + bytes([kept[-1] ^ 1]), kept[:-10]):
         array.write_bytes(damaged)
-        with pytest.raises(ValueError, match=r"shard-00002/tokens.npy is damaged"):
-            c.Corpus.open(folder)
+        with pytest.raises(ValueError, match=r"shard-00002/tokens.npy is damaged or was changed: sha256 [0-9a-f]{16} expected, got"):
+            pipeline.join(out)
     array.write_bytes(kept)
-    expected = parted.info["shards"]["shard-00001"][:16]
-    shutil.rmtree(folder / "shard-00001")
-    with pytest.raises(ValueError, match=rf"shard-00001/corpus.json is missing or damaged: there is no such file, .* {expected}"):
-        c.Corpus.open(folder)
-    shutil.copytree(folder / "shard-00003", folder / "shard-00001")  # whole, but another one
-    came = parted.info["shards"]["shard-00003"][:16]
-    with pytest.raises(ValueError, match=rf"shard-00001/corpus.json is missing or damaged: sha256 {came}, .* {expected}"):
-        c.Corpus.open(folder)
-    (folder / "corpus.json").unlink()
+    (out / "shard-00001").rename(tmp_path / "aside")
+    with pytest.raises(ValueError, match="1 of 4 shards are missing, the first is shard-00001"):
+        pipeline.join(out)
+    (tmp_path / "aside").rename(out / "shard-00001")
     with pytest.raises(FileNotFoundError, match=r"no finished index"):
-        c.Corpus.open(folder)
+        c.Corpus.open(out)
+    pipeline.join(out)
+    equal(c.Corpus.open(out), whole)
+
+
+def test_an_index_of_an_earlier_version_is_refused_until_its_shards_are_joined(texts, named, whole, tmp_path):
+    out = tmp_path / "index"
+    planned = by_hand(texts, named, out)
+    disk.write_json(out / "corpus.json", {**planned, "shards": {"shard-00000": "0" * 64}})
+    with pytest.raises(ValueError, match="has the form of an earlier version, in shards .*: build it again"):
+        c.Corpus.open(out)
+    pipeline.join(out)
+    equal(c.Corpus.open(out), whole)
 
 
 # ------------------------------------------------------------------ reads
 
 
-@given(st.lists(st.integers(0, 5), min_size=1, max_size=5), st.data())
-def test_pieces_are_read_like_one_array(sizes, data):
-    arrays = np.split(np.arange(100, 100 + sum(sizes), dtype=np.uint16), np.cumsum(sizes[:-1]))
-    pieces, plain = shards.Pieces(arrays), np.concatenate(arrays)
-    places = st.integers(-len(plain) - 2, len(plain) + 2)
-    cut = slice(*data.draw(st.tuples(places, places)), data.draw(st.sampled_from([None, 1, 2, -1])))
-    assert np.array_equal(pieces[cut], plain[cut]) and pieces[cut].dtype == np.uint16
-    numbers = np.array(data.draw(st.lists(places, max_size=12)), np.int64)
-    inside = numbers[(-len(plain) <= numbers) & (numbers < len(plain))]
-    assert np.array_equal(pieces[inside], plain[inside])
-    assert (len(pieces), pieces.shape, pieces.dtype) == (len(plain), plain.shape, plain.dtype)
-    if len(plain):
-        assert np.array_equal(pieces.take(numbers[None], mode="clip"), plain.take(numbers[None], mode="clip"))
-        assert pieces[-1] == plain[-1] and np.array_equal(np.asarray(pieces), plain)
-    with pytest.raises(IndexError, match=f"places are 0 to {len(plain) - 1}, got"):
-        pieces[[len(plain)]]
+class Counting(np.memmap):
+    """An array on disk that remembers the positions that were read of it."""
+
+    def __array_finalize__(self, array):
+        super().__array_finalize__(array)
+        self.read = getattr(array, "read", [])
+
+    def take(self, indices, **options):
+        self.read += np.asarray(indices).tolist()
+        return super().take(indices, **options)
 
 
-class Counting:
-    """An array on disk that remembers what was read of it."""
-
-    def __init__(self, array):
-        self.array, self.read = array, []
-
-    def __getitem__(self, at):
-        self.read += at.tolist()
-        return self.array[at]
-
-
-def counted(corpus):
-    """Pieces whose reads are remembered, for all pieces together."""
-    pieces = shards.Pieces(getattr(corpus.tokens, "arrays", [corpus.tokens]))
-    pieces.arrays = [Counting(array) for array in pieces.arrays]
-    return pieces
-
-
-def reads(pieces):
-    return [int(begin) + place for array, begin in zip(pieces.arrays, pieces.begins) for place in array.read]
-
-
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12), st.booleans())
-def test_ranges_are_read_in_order_and_once(tmp_path_factory, ranges, on_disk):
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 12)), max_size=12))
+def test_ranges_are_read_in_order_and_once(tmp_path_factory, ranges):
     tokens = np.arange(60, dtype=np.uint16) * 7
     starts, lengths = np.array(ranges, np.int64).reshape(-1, 2).T
     expected = [tokens[n] for start, length in ranges for n in range(start, start + length)]
-    pieces = shards.Pieces(np.split(tokens, [11, 11, 37]))
-    pieces.arrays = [Counting(array) for array in pieces.arrays]
-    assert shards.taken(pieces, starts, lengths).tolist() == expected == shards.taken(tokens, starts, lengths).tolist()
-    assert reads(pieces) == sorted({n for start, length in ranges for n in range(start, start + length)})
-    if on_disk:
-        path = tmp_path_factory.mktemp("tokens") / "tokens.npy"
-        np.save(path, tokens)
-        assert shards.taken(np.load(path, mmap_mode="r"), starts, lengths).tolist() == expected
+    path = tmp_path_factory.mktemp("tokens") / "tokens.npy"
+    np.save(path, tokens)
+    on_disk = np.load(path, mmap_mode="r").view(Counting)
+    assert arrays.read_ranges(on_disk, starts, lengths).tolist() == expected == arrays.read_ranges(tokens, starts, lengths).tolist()
+    assert on_disk.read == sorted({n for start, length in ranges for n in range(start, start + length)})
 
 
-def test_a_place_outside_gives_the_nearest_token():
+def test_a_place_outside_gives_the_nearest_token(tmp_path):
     tokens, starts, lengths = np.arange(5) * 3, np.array([3, -2]), np.array([4, 3])
-    expected = [9, 12, 12, 12, 0, 0, 0]
-    assert shards.taken(tokens, starts, lengths).tolist() == shards.taken(shards.Pieces([tokens]), starts, lengths).tolist() == expected
+    np.save(tmp_path / "tokens.npy", tokens)
+    for array in (tokens, np.load(tmp_path / "tokens.npy", mmap_mode="r")):
+        assert arrays.read_ranges(array, starts, lengths).tolist() == [9, 12, 12, 12, 0, 0, 0]
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
@@ -252,10 +223,10 @@ def test_a_batch_comes_back_to_no_block(whole, parted, objective):
         sampler = sampling.Sampler(corpus, objective)
         numbers = np.arange(min(len(sampler), 40))
         expected = sampler.ragged(numbers)[0].ids
-        kept, corpus.tokens = corpus.tokens, counted(corpus)
+        kept, corpus.tokens = corpus.tokens, corpus.tokens.view(Counting)
         try:
             assert np.array_equal(sampler.ragged(numbers)[0].ids, expected)
-            blocks = np.array(reads(corpus.tokens)) // 32  # tokens, for the 1 MiB of a disk
+            blocks = np.array(corpus.tokens.read) // 32  # tokens, for the 1 MiB of a disk
         finally:
             corpus.tokens = kept
         visits = 1 + np.count_nonzero(np.diff(blocks))
@@ -266,8 +237,8 @@ def test_a_batch_comes_back_to_no_block(whole, parted, objective):
 
 
 def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypatch, whole):
-    monkeypatch.setattr(corpus_index, "SHARD_CHARACTERS", 2_000)
-    indexing, calls = corpus_index.index, []
+    monkeypatch.setattr(shards, "SHARD_CHARACTERS", 2_000)
+    indexing, calls = shards.index, []
 
     def stops(*arguments):
         if len(calls) == 3:
@@ -275,18 +246,18 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
         calls.append(1)
         return indexing(*arguments)
 
-    monkeypatch.setattr(corpus_index, "index", stops)
+    monkeypatch.setattr(shards, "index", stops)
     with pytest.raises(KeyboardInterrupt):
         by_hand(texts, named, tmp_path / "index", 1)
     with pytest.raises(ValueError, match="1 of 1 shards are missing, the first is shard-00000"):
         pipeline.join(tmp_path / "index")
     assert len(list((tmp_path / "index" / ".shard-00000.building").glob("shard-*"))) == 3
     again = []
-    monkeypatch.setattr(corpus_index, "index", lambda *a: again.append(1) or indexing(*a))
+    monkeypatch.setattr(shards, "index", lambda *a: again.append(1) or indexing(*a))
     by_hand(texts, named, tmp_path / "index", 1)
     pipeline.join(tmp_path / "index")
     equal(c.Corpus.open(tmp_path / "index"), whole)
-    assert len(again) == len(list(corpus_index._grouped(sources.documents(texts)))) - 3 > 3
+    assert len(again) == len(list(shards.grouped(sources.documents(texts)))) - 3 > 3
 
 
 def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_path, monkeypatch):
@@ -311,20 +282,23 @@ def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_pa
         monkeypatch.setattr(sys, "argv", ["", *options, workers, "--out", str(folder)])
         pipeline.main()
 
+    joining = pipeline.join
+
+    def join(folder):
+        assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in before} == before
+        assert len(list(folder.glob("shard-*"))) == tasks
+        joining(folder)
+
+    monkeypatch.setattr(pipeline, "join", join)
     run(out, "2")
-    assert {path: (path.stat().st_ino, path.stat().st_mtime_ns) for path in before} == before
-    assert len(list(out.glob("shard-*"))) == tasks
+    monkeypatch.setattr(pipeline, "join", joining)
     run(tmp_path / "once", "1")
     assert contents(out) == contents(tmp_path / "once")
-    assert contents(out)[Path("corpus.json")] and not list(out.glob(".shard-*"))
+    assert contents(out)[Path("corpus.json")] and not list(out.glob("*shard-*"))
 
-    shutil.rmtree(out / "shard-00004")  # datatrove still has its mark
-    (out / "corpus.json").unlink()
+    (out / "corpus.json").unlink()  # the shards are gone, and datatrove still has its marks
     run(out, "1")
     assert contents(out) == contents(tmp_path / "once")
-    assert {path: path.stat().st_ino for path in before if "shard-00004" not in path.parts}.items() <= {
-        path: state[0] for path, state in before.items()
-    }.items()
 
 
 # ------------------------------------------------------------------ the command line and Slurm
@@ -385,7 +359,7 @@ def test_slurm_is_given_what_the_dry_run_shows_and_its_tasks_build_the_same(text
     }
     (out / "corpus.json").unlink()
     pipeline.build(texts, saved, out, **options)
-    assert scripts()[4] == last and len(scripts()) == 6  # the tasks themselves are done
+    assert scripts()[4:6:2] == [index] and len(scripts()) == 8  # the shards are gone: all tasks run again
 
 
 def test_another_build_in_the_same_folder_is_refused(texts, saved, named, tmp_path):

@@ -56,6 +56,6 @@ def test_the_table_has_the_counts_of_the_front_matter(path):
 
 def test_counts_of_pydocs_with_the_pinned_versions():
     front, _ = parts(FOLDER / "pydocs.md")
-    if front["fingerprint"] != docstrings.fingerprint(docstrings.NUMPYDOC):
+    if front["fingerprint"] != docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
     assert {side: split.report["kept"] for side, split in answers.load_answers("pydocs").items()} == front["counts"]["clean"]

@@ -308,4 +308,4 @@ def test_texts_of_real_questions(mirror):
 def test_pydocs_of_other_packages_has_other_texts(monkeypatch):
     assert examples.at_hand({"inputs": {"dataset": "another fingerprint"}}, "pydocs", ["a"]) == {}
     monkeypatch.setattr(answers, "load_answers", lambda name, protocol: {"test": Asked([Question("a", "?", ()), Question("b", "?", ())])})
-    assert list(examples.at_hand({"inputs": {"dataset": answers.fingerprint("pydocs")}}, "pydocs", ["a"])) == ["a"]
+    assert list(examples.at_hand({"inputs": {"dataset": answers.fingerprint_of_answers("pydocs")}}, "pydocs", ["a"])) == ["a"]

@@ -83,23 +83,23 @@ def package(tmp_path, monkeypatch):
 
 def test_read_orders_by_name_and_keeps_the_first_of_identical_docstrings(package, caplog):
     caplog.set_level("INFO")
-    found = [f"{one.module}:{one.qualname}" for one in docstrings.read(package)]
+    found = [f"{one.module}:{one.qualname}" for one in docstrings.read_docstrings(package)]
     shapes = [f"invented._core.shapes:{name}" for name in ("", "_hidden", "area")]
     assert found == ["invented:", *shapes, "invented.a:A", "invented.a:A.m", "invented.a:A.n", "invented.b:Z"]
     assert "newer.py, line 2" in caplog.text
-    assert [one.text for one in docstrings.read(package, limit=2)] == ["The package.", "Shapes — in UTF-8."]
+    assert [one.text for one in docstrings.read_docstrings(package, limit=2)] == ["The package.", "Shapes — in UTF-8."]
     assert "invented" not in sys.modules
 
 
 def test_a_package_that_is_not_installed_is_named():
     with pytest.raises(FileNotFoundError, match="no_such_package"):
-        list(docstrings.read(("no_such_package",)))
+        list(docstrings.read_docstrings(("no_such_package",)))
 
 
 def test_docstrings_equal_what_python_says_of_numpy():
     import numpy as np
 
-    ours = {one.qualname: one.text for one in docstrings.read(("numpy",)) if one.module == "numpy.linalg._linalg"}
+    ours = {one.qualname: one.text for one in docstrings.read_docstrings(("numpy",)) if one.module == "numpy.linalg._linalg"}
     assert ours["eigh"] == inspect.getdoc(np.linalg.eigh)
     assert ours["LinAlgError"] == inspect.getdoc(np.linalg.LinAlgError)
 
@@ -107,8 +107,8 @@ def test_docstrings_equal_what_python_says_of_numpy():
 def test_nothing_heavy_is_imported():
     code = (
         "import sys; from asutil.corpus import docstrings\n"
-        "assert len(list(docstrings.read(('torch', 'transformers'), limit=20))) == 20\n"
-        "docstrings.fingerprint()\n"
+        "assert len(list(docstrings.read_docstrings(('torch', 'transformers'), limit=20))) == 20\n"
+        "docstrings.fingerprint_of_docstrings()\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
@@ -221,8 +221,8 @@ def test_sections_lose_no_line(text):
 def test_fingerprint_follows_versions_but_not_the_local_part(monkeypatch):
     versions = {"numpy": "2.0", "scikit-learn": "1.5"}
     monkeypatch.setattr(docstrings, "metadata", SimpleNamespace(version=versions.__getitem__))
-    first = docstrings.fingerprint(("numpy", "sklearn"))
+    first = docstrings.fingerprint_of_docstrings(("numpy", "sklearn"))
     versions["numpy"] = "2.0+cu130"
-    assert docstrings.fingerprint(("numpy", "sklearn")) == first
+    assert docstrings.fingerprint_of_docstrings(("numpy", "sklearn")) == first
     versions["numpy"] = "2.1"
-    assert docstrings.fingerprint(("numpy", "sklearn")) != first
+    assert docstrings.fingerprint_of_docstrings(("numpy", "sklearn")) != first

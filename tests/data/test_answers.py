@@ -222,9 +222,9 @@ def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
         "only positives": {"questions": 1, "candidates": 1},
     }
     assert [q.id for q in load_answers("wikiqa", "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
-    before = questions.fingerprint("wikiqa")
+    before = questions.fingerprint_of_answers("wikiqa")
     write(tmp_path / "mirror" / "microsoft" / "wiki_qa" / "test.parquet", ROWS)
-    assert questions.fingerprint("wikiqa") != before
+    assert questions.fingerprint_of_answers("wikiqa") != before
 
 
 def test_another_count_than_the_published_one_prints_both(tmp_path, monkeypatch):
@@ -246,15 +246,15 @@ def test_fingerprint_of_the_hub_is_its_id_before_and_after_the_download(tmp_path
     references = tmp_path / "datasets--microsoft--wiki_qa" / "refs"
     references.mkdir(parents=True)
     (references / "main").write_text("abc123\n")
-    assert questions.fingerprint("wikiqa") == "microsoft/wiki_qa"
+    assert questions.fingerprint_of_answers("wikiqa") == "microsoft/wiki_qa"
 
 
 def test_fingerprint_of_a_users_data_follows_its_three_files(tmp_path):
-    before = questions.fingerprint(folder(tmp_path))
+    before = questions.fingerprint_of_answers(folder(tmp_path))
     (tmp_path / "notes.txt").write_text("no data")
-    assert questions.fingerprint(str(tmp_path)) == before
+    assert questions.fingerprint_of_answers(str(tmp_path)) == before
     write(tmp_path / "dev.tsv", ROWS[:-1])
-    assert questions.fingerprint(tmp_path) != before
+    assert questions.fingerprint_of_answers(tmp_path) != before
 
 
 @pytest.mark.mirror
@@ -390,7 +390,7 @@ def test_no_torch(tmp_path):
     code = (
         "import sys; from asutil.data import answers\n"
         f"split = answers.load_answers({str(tmp_path)!r})['test']; answers.baseline_scores(split, 'bm25')\n"
-        "answers.fingerprint('pydocs')\n"
+        "answers.fingerprint_of_answers('pydocs')\n"
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -242,18 +242,18 @@ def test_limit_is_a_keyed_choice_and_is_reported(folder):
 
 
 def test_fingerprints_follow_the_files(folder, fever, monkeypatch):
-    first, of_fever = claims.fingerprint(folder), claims.fingerprint("fever")
-    assert claims.fingerprint(str(folder)) == first != of_fever
+    first, of_fever = claims.fingerprint_of_claims(folder), claims.fingerprint_of_claims("fever")
+    assert claims.fingerprint_of_claims(str(folder)) == first != of_fever
     (folder / "notes.txt").write_text("nothing to do with it")
-    assert claims.fingerprint(folder) == first
+    assert claims.fingerprint_of_claims(folder) == first
     write(folder / "test.jsonl", [row(3)])
-    assert (changed := claims.fingerprint(folder)) != first
+    assert (changed := claims.fingerprint_of_claims(folder)) != first
     (folder / "test.jsonl").unlink()
-    assert claims.fingerprint(folder) not in (first, changed)
+    assert claims.fingerprint_of_claims(folder) not in (first, changed)
     write(fever / "bert_test.json", [row(3)])
-    assert claims.fingerprint("fever") != of_fever
+    assert claims.fingerprint_of_claims("fever") != of_fever
     monkeypatch.setattr(docstrings, "metadata", SimpleNamespace(version=lambda name: "1"))
-    assert claims.fingerprint("pydocs_claims") == docstrings.fingerprint(docstrings.NUMPYDOC)
+    assert claims.fingerprint_of_claims("pydocs_claims") == docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
 
 
 # -------------------------------------------------------------------------------------------------------- the leaderboard

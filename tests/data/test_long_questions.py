@@ -193,9 +193,9 @@ def test_the_files_of_hotpotqas_release_are_what_the_hub_has(hotpot_release, hot
         assert sides[side].report == mirrored[side].report
     assert sides["train"].report["dropped"] == {"evidence beyond the end of its paragraph": {"questions": 0, "evidence": 1}}
     assert sides["test"] == [] and question_types(folder, sides) == long_questions.KINDS["hotpotqa"]
-    before = long_questions.fingerprint(folder)
+    before = long_questions.fingerprint_of_evidence(folder)
     write(folder / "hotpot_dev_distractor_v1.json", [[released(hotpot("other"))]])
-    assert long_questions.fingerprint(folder) != before
+    assert long_questions.fingerprint_of_evidence(folder) != before
 
 
 def test_hotpotqas_release_is_read_from_the_mirror_too(hotpot_release, monkeypatch):
@@ -468,15 +468,15 @@ def test_limit_is_a_keyed_choice_and_is_reported(folder):
 
 
 def test_fingerprints_follow_the_files(folder, hotpotqa, monkeypatch):
-    first, of_hotpotqa = long_questions.fingerprint(folder), long_questions.fingerprint("hotpotqa")
+    first, of_hotpotqa = long_questions.fingerprint_of_evidence(folder), long_questions.fingerprint_of_evidence("hotpotqa")
     (folder / "notes.txt").write_text("nothing to do with it")
-    assert long_questions.fingerprint(str(folder)) == first != of_hotpotqa
+    assert long_questions.fingerprint_of_evidence(str(folder)) == first != of_hotpotqa
     write(folder / "test.jsonl", [row(3)])
-    assert long_questions.fingerprint(folder) != first
+    assert long_questions.fingerprint_of_evidence(folder) != first
     hotpotqa(hotpot("other"))
-    assert long_questions.fingerprint("hotpotqa") != of_hotpotqa
-    assert long_questions.fingerprint("qasper") == "allenai/qasper", "not in the mirror; its counts are asserted"
-    assert long_questions.fingerprint("pydocs_evidence") == docstrings.fingerprint(docstrings.NUMPYDOC)
+    assert long_questions.fingerprint_of_evidence("hotpotqa") != of_hotpotqa
+    assert long_questions.fingerprint_of_evidence("qasper") == "allenai/qasper", "not in the mirror; its counts are asserted"
+    assert long_questions.fingerprint_of_evidence("pydocs_evidence") == docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
 
 
 WORDS = st.text("abcÅ ß\t", min_size=1, max_size=8).filter(str.strip)

@@ -154,7 +154,7 @@ def test_by_hand_on_an_invented_package(tmp_path, monkeypatch):
 
 def test_the_card_has_the_counts_of_the_pinned_versions(pydocs):
     card = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
-    if card["fingerprint"] != claims.fingerprint("pydocs_claims"):
+    if card["fingerprint"] != claims.fingerprint_of_claims("pydocs_claims"):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
     kept = {side: dict(zip(("questions", "candidates"), made.report["kept"].values())) for side, made in pydocs.items()}
     assert card["counts"] == {"clean": kept}

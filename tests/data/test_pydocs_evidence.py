@@ -97,7 +97,7 @@ def test_pydocs_asks_about_no_function_on_two_sides(pydocs):
         for side, made in pydocs.items()
     }
     assert not asked["train"] & asked["dev"] | asked["train"] & asked["test"] | asked["dev"] & asked["test"]
-    assert all(docstrings.side(name) == side for side, names in asked.items() for name in names)
+    assert all(docstrings.split_of(name) == side for side, names in asked.items() for name in names)
 
 
 def test_order_of_reading_changes_nothing(entries, monkeypatch):
@@ -114,7 +114,7 @@ def test_order_of_reading_changes_nothing(entries, monkeypatch):
 
 def test_pydocs_card_has_the_counts_of_the_pinned_versions(pydocs):
     front = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
-    if front["fingerprint"] != long_questions.fingerprint("pydocs_evidence"):
+    if front["fingerprint"] != long_questions.fingerprint_of_evidence("pydocs_evidence"):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
     kept = {side: dict(zip(("questions", "candidates"), made.report["kept"].values())) for side, made in pydocs.items()}
     assert front["counts"] == {"clean": kept}

@@ -108,7 +108,7 @@ HOLDER = """
 import sys, time
 from pathlib import Path
 from asutil.io import disk
-held = disk.own(Path(sys.argv[1]))
+held = disk.lock_folder(Path(sys.argv[1]))
 print("held", flush=True)
 time.sleep(60)
 """
@@ -130,6 +130,6 @@ def test_a_folder_has_one_process_at_a_time_and_none_that_was_killed(tmp_path):
     assert not (folder / ".record.json.7.part").exists()
     second.kill()
     first.wait(), second.wait()
-    held = [disk.own(folder), disk.own(folder)]  # the same process may ask twice
+    held = [disk.lock_folder(folder), disk.lock_folder(folder)]  # the same process may ask twice
     assert held[0] is held[1]
     held[0].release(force=True)

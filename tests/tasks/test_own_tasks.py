@@ -251,7 +251,7 @@ def pretrained(folder, source, objective, **given):
     size = min(60, len(held_out))
     validation = training.validate(model, held_out, size, 512, 0) | own_tasks.shared_words(held_out, size)
     model.save(run / "model")
-    inputs = {"corpus": sources.fingerprint(source)}
+    inputs = {"corpus": sources.fingerprint_of_source(source)}
     if settings["exclude_titles"]:
         inputs["exclude_titles"] = hub.sha256(Path(settings["exclude_titles"]))
     record = {"notebook": "pretrain", "budget": "laptop", "seed": 0, "settings": runs.shown(settings), "inputs": inputs}

@@ -260,7 +260,7 @@ def test_rows_that_the_first_stage_lacks_are_refused():
 def finished(folder, name, scores=None, **settings):
     """A made-up finished run."""
     (folder / name).mkdir(parents=True, exist_ok=True)
-    inputs = {"dataset": answers.fingerprint(settings["path"])}
+    inputs = {"dataset": answers.fingerprint_of_answers(settings["path"])}
     known = {"architecture": "pair", "dataset": f"own:{settings.pop('path').name}", "protocol": "clean", "question_limit": None, **settings}
     record = {"notebook": "finetune", "name": name, "budget": known.pop("budget", "laptop"), "seed": 0, "settings": known, "inputs": inputs}
     record["baselines"] = {"random": {"p@1": 0.25, "map": 0.5, "mrr": 0.5}}

@@ -620,9 +620,9 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget():
 def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
     data = write_data(tmp_path / "mine")
     before = runs.identity("verify_claims", {"dataset": str(data)})
-    assert before["inputs"]["dataset"] == claims.fingerprint(data)
+    assert before["inputs"]["dataset"] == claims.fingerprint_of_claims(data)
     assert before["name"].startswith("verify_claims-mine-")
-    assert runs._fingerprints("finetune")["dataset"] is answers.fingerprint
+    assert runs._fingerprints("finetune")["dataset"] is answers.fingerprint_of_answers
     with (data / "dev.jsonl").open("a") as file:
         file.write('{"id": 99, "claim": "more", "label": "REFUTES", "evidence": []}\n')
     assert runs.identity("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]

@@ -192,9 +192,9 @@ def _expected(index: Path) -> None:
 
 def _indexes(trap: Trap, tokenizer, documents: list) -> None:
     from asutil import corpus
-    from asutil.corpus import shards
+    from asutil.corpus import arrays
 
-    for name in shards.ARRAYS:
+    for name in arrays.ARRAYS:
         place = trap.folder / f"index_{name}"
         corpus.build(documents, tokenizer, place, source="made up")
         trap.array(place / f"{name}.npy")

@@ -19,7 +19,7 @@ from transformers import RobertaConfig
 
 from asutil import corpus as c
 from asutil import inputs, sampling, training
-from asutil.corpus import index as corpus_index
+from asutil.corpus import shards
 from asutil.data.answers import Candidate, Question
 from asutil.data.claims import Claim, Evidence
 from asutil.data.long_questions import Answer, LongQuestion, Passage
@@ -54,9 +54,9 @@ def check(documents: list, tokenizer, steps: int, seed: int, folder: Path) -> di
 
 def check_indexes(documents: list, tokenizer, folder: Path) -> c.Corpus:
     """One index by each number of workers: the same files, byte for byte."""
-    characters = sum(corpus_index._characters(n, document) for n, document in enumerate(documents))
+    characters = sum(shards.characters(n, document) for n, document in enumerate(documents))
     made = {}
-    with mock.patch.object(corpus_index, "SHARD_CHARACTERS", characters // (SHARDS + 1)):
+    with mock.patch.object(shards, "SHARD_CHARACTERS", characters // (SHARDS + 1)):
         for workers in WORKERS:
             index = c.build(documents, tokenizer, folder / f"index-{workers}", workers=workers, source="documents")
             files = sorted(path for path in index.folder.rglob("*") if path.is_file())

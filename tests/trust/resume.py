@@ -16,7 +16,7 @@ import torch
 
 from aslab import pipeline, runs
 from asutil import corpus, inputs, metrics, sampling, training
-from asutil.corpus import index as corpus_index
+from asutil.corpus import shards as corpus_shards
 from asutil.corpus import tokenizers
 from asutil.data.answers import Candidate, Question
 from asutil.models import loading
@@ -234,7 +234,7 @@ def index(held: Held, count: int, draw) -> int:
     """Kills of the building of an index by two processes, in some 8 shards."""
 
     def work(folder: Path) -> None:
-        corpus_index.SHARD_CHARACTERS = 10_000
+        corpus_shards.SHARD_CHARACTERS = 10_000
         if not (folder / "corpus").is_dir():
             corpus.build(held.documents * 3, held.tokenizer, folder / "corpus", workers=2)
 

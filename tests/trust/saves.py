@@ -114,7 +114,7 @@ def record() -> Save:
         (folder / "run").mkdir(parents=True)
 
     def save(folder: Path) -> None:
-        disk.own(folder / "run")
+        disk.lock_folder(folder / "run")
         disk.write_json(folder / "run" / "record.json", {"metrics": {"test": {"map": 0.5}}, "per_question": list(range(5000))})
 
     def read(folder: Path):

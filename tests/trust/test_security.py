@@ -60,7 +60,7 @@ def test_checkpoints_and_data_are_refused_and_their_absent_refusal_noticed(tmp_p
     with pytest.raises(Broken, match="rng_state.pth in a checkpoint: read"):
         pickled._checkpoints(pickled.Trap(tmp_path / "checkpoints"))
     monkeypatch.setattr(hub, "PICKLES", (".pkl",))
-    monkeypatch.setattr(hub, "why_not", lambda path: "")
+    monkeypatch.setattr(hub, "advice_on_pickle", lambda path: "")
     with pytest.raises(Broken, match="pkl as questions: a refusal that says a pickle can run any code"):
         pickled._data(pickled.Trap(tmp_path / "data"))
 

@@ -161,7 +161,7 @@ def at_hand(record: dict, dataset: str, question_ids) -> dict:
     """Test questions of a record's data set by id, where their text is on this machine; else nothing: the hub is not asked."""
     if dataset not in answers.NAMES or (dataset in answers.HUB and hub.mirror(answers.HUB[dataset][0]) is None):
         return {}
-    made_from, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint(dataset)
+    made_from, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint_of_answers(dataset)
     if dataset == "pydocs" and made_from not in (None, fingerprint):  # other versions of packages have other texts
         return {}
     split, wanted = (
