@@ -252,7 +252,9 @@ class InferSent:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint_of_weights(["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm)
+        return checkpoints.fingerprint_of_weights(
+            ["infersent", self.words.identity, self.marks, self.max_tokens], self.lstm
+        )
 
     def rows(self, text: str) -> list[int]:
         """The rows of the word vectors that are read for a text, those of its marks included."""
@@ -353,7 +355,9 @@ class UniversalSentenceEncoder:
 
     @property
     def identity(self) -> str:
-        return checkpoints.fingerprint_of_weights(["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)])
+        return checkpoints.fingerprint_of_weights(
+            ["use", "multilingual v3", USE_PACKAGE, importlib.metadata.version(USE_PACKAGE)]
+        )
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""

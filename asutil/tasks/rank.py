@@ -144,7 +144,9 @@ class Ranker:
             name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")
         }
         settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
-        return checkpoints.fingerprint_of_weights(settings, self.model.backbone, getattr(self.model, self.model.HEADS[0]))
+        return checkpoints.fingerprint_of_weights(
+            settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
+        )
 
 
 def windowed(

@@ -36,7 +36,9 @@ class Contexts(SphinxDirective):
 def sentences_of(module: str, qualname: str) -> list[list[str]]:
     """The paragraphs of one docstring as lists of sentences, cleaned as the corpus does."""
     found = [
-        one.text for one in docstrings.read_docstrings((module.split(".")[0],)) if (one.module, one.qualname) == (module, qualname)
+        one.text
+        for one in docstrings.read_docstrings((module.split(".")[0],))
+        if (one.module, one.qualname) == (module, qualname)
     ]
     if not found:
         raise ValueError("it has no docstring")

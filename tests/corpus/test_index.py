@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import corpus as c
-from asutil.corpus import arrays, cleaning, index, shards, sources, tokenizers
+from asutil.corpus import arrays, cleaning, shards, sources, tokenizers
 from asutil.io import disk, hub
 
 from ..conftest import made_up_documents
