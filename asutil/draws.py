@@ -93,3 +93,13 @@ def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
     return sorted(
         map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
     )[:limit]
+
+
+def text_hash(text: str, purpose: str = "", size: int = 7) -> int:
+    """A hash of a text as an integer of `size` bytes, another one for every purpose (BLAKE2b with the purpose as its key).
+
+    Example:
+        >>> text_hash("a question", "limit") == text_hash("a question", "split")
+        False
+    """
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=size, key=purpose.encode()).digest())

@@ -3,11 +3,12 @@
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import metadata
 from itertools import islice
 from typing import NamedTuple
 
+from ..draws import text_hash
 from . import docstring_files
 
 PACKAGES = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "torch", "transformers")
@@ -24,19 +25,19 @@ class Docstring(NamedTuple):
 
 
 def read_docstrings(packages=PACKAGES, limit: int | None = None) -> Iterator[Docstring]:
-    """Every distinct docstring of `packages`, ordered by module and name; of identical (mostly inherited) ones the first.
+    """Every distinct docstring of `packages`, ordered by module and name. Of identical ones, mostly inherited, only the first.
 
     Raises: FileNotFoundError for a package that is not installed.
     """
     seen = set()
     for package in packages:
-        for found in docstring_files.of_package(package):
+        for module, qualname, text in docstring_files.of_package(package):
             if len(seen) == limit:
                 return
-            digest = hashlib.blake2b(found[-1].encode("utf-8", "replace"), digest_size=16).digest()
+            digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()
             if digest not in seen:
                 seen.add(digest)
-                yield Docstring(package, *found)
+                yield Docstring(package, module, qualname, text)
 
 
 def fingerprint_of_docstrings(packages=PACKAGES) -> str:
@@ -48,28 +49,28 @@ def fingerprint_of_docstrings(packages=PACKAGES) -> str:
 
 
 def documents(limit: int | None = None, packages=PACKAGES) -> Iterator[list[str]]:
-    """One document a docstring: its paragraphs of prose; a docstring without prose gives none. Lengths are the corpus's to filter."""
+    """One document a docstring: its paragraphs of prose. A docstring without prose gives none; the corpus filters by length."""
     return islice(filter(None, (prose(docstring.text) for docstring in read_docstrings(packages))), limit)
 
 
 def sections(text: str) -> list[tuple[str, list[str]]]:
-    """The numpydoc sections of a docstring as (title, lines); what stands before the first underlined title has the title ''.
+    """The numpydoc sections of a docstring as (title, lines); the part before the first underlined title has the title ''.
 
     Example:
         >>> sections("Mean.\\n\\nReturns\\n-------\\nm : float\\n    The mean.")
         [('', ['Mean.', '']), ('Returns', ['m : float', '    The mean.'])]
     """
-    lines, found, title, start = text.split("\n"), [], "", 0
+    lines = text.split("\n")
+    parts = []
+    title = ""
+    start = 0
     for i in range(len(lines) - 1):
-        if (
-            i >= start
-            and lines[i]
-            and not lines[i][0].isspace()
-            and re.fullmatch(r"(-{3,}|={3,}|~{3,})\s*", lines[i + 1])
-        ):
-            found.append((title, lines[start:i]))
-            title, start = lines[i].strip(), i + 2
-    return [*found, (title, lines[start:])]
+        is_title = i >= start and lines[i] and not lines[i][0].isspace()
+        if is_title and re.fullmatch(r"(-{3,}|={3,}|~{3,})\s*", lines[i + 1]):
+            parts.append((title, lines[start:i]))
+            title = lines[i].strip()
+            start = i + 2
+    return [*parts, (title, lines[start:])]
 
 
 RETURNED = "What {be} {names}, returned by {owner}?"
@@ -82,28 +83,39 @@ WORDING = {
 }
 
 
-class Asked(NamedTuple):
+class DocumentedQuestion(NamedTuple):
     id: str
-    function: str  # its bare name: what scikit-learn's hundred `fit` have in common should be on one side of a split
-    question: str
+    function: str  # its bare name: the hundred `fit` of scikit-learn share much, and all belong in one split
+    text: str
     sentences: list[str]
-    positive: set[int]
+    positive: set[int]  # the numbers of the sentences that answer it
 
 
-def questions(packages=NUMPYDOC) -> Iterator[Asked]:
+def questions(packages=NUMPYDOC) -> Iterator[DocumentedQuestion]:
     """A question for every parameter, attribute and return value of a public class or function.
 
     The candidates are the sentences (>= 20 characters) of the whole docstring in order, the positives those that describe it.
     """
-    used = Counter()
+    unique = _unique_ids()
     for docstring, path in _public(packages):
         parts = docstring.module.split(".")
         public = parts[: next((i for i, part in enumerate(parts) if part.startswith("_")), len(parts))]
         owner = ".".join([*public, *path])  # numpy._core.fromnumeric.mean -> numpy.mean
-        sentences, asked = _asked(docstring.text, owner)
-        for (name, question), positive in asked.items():
-            used[id := f"{docstring.module}.{docstring.qualname}:{name}"] += 1
-            yield Asked(id if used[id] == 1 else f"{id}#{used[id]}", path[-1], question, sentences, positive)
+        sentences, answers = _questions_of(docstring.text, owner)
+        for (name, text), positive in answers.items():
+            id = unique(f"{docstring.module}.{docstring.qualname}:{name}")
+            yield DocumentedQuestion(id, path[-1], text, sentences, positive)
+
+
+def _unique_ids() -> Callable[[str], str]:
+    """A function that returns an id as it is the first time, with `#2` the second time and so on."""
+    counts = Counter()
+
+    def unique(id: str) -> str:
+        counts[id] += 1
+        return id if counts[id] == 1 else f"{id}#{counts[id]}"
+
+    return unique
 
 
 def _public(packages) -> Iterator[tuple[Docstring, list[str]]]:
@@ -114,30 +126,30 @@ def _public(packages) -> Iterator[tuple[Docstring, list[str]]]:
             yield docstring, path
 
 
-def _asked(text: str, owner: str) -> tuple[list[str], dict[tuple[str, str], set[int]]]:
-    """The sentences of a docstring, and (name, question) -> the numbers of those that answer it."""
-    sentences, asked = [], {}
-
-    def add(lines) -> set[int]:
-        first = len(sentences)
-        sentences.extend(_sentences(lines))
-        return set(range(first, len(sentences)))
-
+def _questions_of(text: str, owner: str) -> tuple[list[str], dict[tuple[str, str], set[int]]]:
+    """The sentences of a docstring, and (name, question) -> the numbers of the sentences that answer it."""
+    sentences = []
+    answers = {}
     for title, lines in sections(text):
         if title not in WORDING:
-            add(lines if title not in SKIPPED else [])
+            sentences += _sentences(lines) if title not in SKIPPED else []
             continue
-        for head, below in _entries(lines):
+        for head, description in _entries(lines):
+            first = len(sentences)
+            sentences += _sentences(description)
             names, colon, _ = head.partition(" : ")
-            positive, names = add(below), [name for name in re.split(r"\s*,\s*", names.strip()) if name]
-            wording, key = WORDING[title], ", ".join(names)
-            if wording is RETURNED and not colon:  # a type without a name
-                wording, key = "What does {owner} return?", "returns"
-            if colon or wording is not WORDING[title] or all(map(str.isidentifier, names)):
+            names = [name for name in re.split(r"\s*,\s*", names.strip()) if name]
+            wording = WORDING[title]
+            key = ", ".join(names)
+            type_alone = wording is RETURNED and not colon
+            if type_alone:
+                wording = "What does {owner} return?"
+                key = "returns"
+            if colon or type_alone or all(map(str.isidentifier, names)):
                 listed = " and ".join(filter(None, [", ".join(names[:-1]), *names[-1:]]))
                 question = wording.format(be="are" if len(names) > 1 else "is", names=listed, owner=owner)
-                asked.setdefault((key, question), set()).update(positive)
-    return sentences, asked
+                answers.setdefault((key, question), set()).update(range(first, len(sentences)))
+    return sentences, answers
 
 
 def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -149,44 +161,49 @@ def _entries(lines: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 class Entry(NamedTuple):
     id: str
-    side: str
+    split: str
     title: str  # the function's or class's name in its module
     section: str
     name: str
-    said: str  # what stands behind the name: type, default
+    signature: str  # what follows the name: type, default
     sentences: list[str]  # of the whole docstring in order; an entry's head is one of them
     own: range  # the numbers of the entry's sentences, its head first
 
 
 def entries(packages=NUMPYDOC) -> Iterator[Entry]:
     """Every single parameter, attribute and named return value of a public class or function whose type is documented."""
-    used = Counter()
+    unique = _unique_ids()
     for docstring, path in _public(packages):
-        sentences, found = [], []
+        sentences, documented = [], []
         for title, lines in sections(docstring.text):
-            for head, below in _entries(lines) if title in WORDING else [("", lines if title not in SKIPPED else [])]:
-                first, (name, colon, said) = len(sentences), (part.strip() for part in head.partition(" : "))
-                sentences += [" ".join(head.split())] * bool(head) + _sentences(below)
+            if title not in WORDING:
+                sentences += _sentences(lines) if title not in SKIPPED else []
+                continue
+            for head, description in _entries(lines):
+                first = len(sentences)
+                if head:
+                    sentences.append(" ".join(head.split()))
+                sentences += _sentences(description)
+                name, colon, signature = (part.strip() for part in head.partition(" : "))
                 if colon and name.isidentifier():
-                    found.append((title, name, " ".join(said.split()), range(first, len(sentences))))
-        for section, name, said, own in found:
-            used[id := f"{docstring.module}.{docstring.qualname}:{name}"] += 1
-            id = id if used[id] == 1 else f"{id}#{used[id]}"
-            yield Entry(id, side(path[-1]), docstring.qualname, section, name, said, sentences, own)
+                    documented.append((title, name, " ".join(signature.split()), range(first, len(sentences))))
+        for section, name, signature, own in documented:
+            id = unique(f"{docstring.module}.{docstring.qualname}:{name}")
+            yield Entry(id, split_of(path[-1]), docstring.qualname, section, name, signature, sentences, own)
 
 
-def side(function: str) -> str:
-    """Where a function's bare name is: eight tenths of them in train, one in dev, one in test."""
-    part = int.from_bytes(hashlib.blake2b(function.encode(), digest_size=7, key=b"pydocs").digest()) % 10
-    return "test" if part == 0 else "dev" if part == 1 else "train"
+def split_of(function: str) -> str:
+    """The split of a function's bare name: eight tenths of the names are in train, one in dev, one in test."""
+    tenth = text_hash(function, "pydocs") % 10
+    return {0: "test", 1: "dev"}.get(tenth, "train")
 
 
 def _sentences(lines: list[str]) -> list[str]:
     """The sentences of at least 20 characters of their prose."""
     from blingfire import text_to_sentences
 
-    split = (text_to_sentences(paragraph).split("\n") for paragraph in prose("\n".join(lines)))
-    return [sentence for sentences in split for sentence in sentences if len(sentence) >= 20]
+    paragraphs = (text_to_sentences(paragraph).split("\n") for paragraph in prose("\n".join(lines)))
+    return [sentence for sentences in paragraphs for sentence in sentences if len(sentence) >= 20]
 
 
 def prose(text: str) -> list[str]:
@@ -196,13 +213,10 @@ def prose(text: str) -> list[str]:
         >>> prose("Add ``a`` to :func:`~x.y`.\\n\\nArgs:\\n    a (int): The addend.\\n\\n>>> add(1)\\n2")
         ['Add a to y.', 'The addend.']
     """
-    kept = [lines for title, lines in sections(text) if title not in SKIPPED]
-    found = (plain(paragraph) for lines in kept for paragraph in _paragraphs(_without_blocks(lines)))
-    return [
-        paragraph
-        for paragraph in found
-        if re.search(r"[^\W\d_]{2}", paragraph) and not re.search(r"%\(\S+\)s", paragraph)
-    ]
+    read = [lines for title, lines in sections(text) if title not in SKIPPED]
+    paragraphs = (plain(paragraph) for lines in read for paragraph in _paragraphs(_without_blocks(lines)))
+    template = re.compile(r"%\(\S+\)s")
+    return [text for text in paragraphs if re.search(r"[^\W\d_]{2}", text) and not template.search(text)]
 
 
 PROSE_DIRECTIVES = {"note", "warning", "tip", "important", "caution", "attention", "hint"}
@@ -219,48 +233,60 @@ TERM = re.compile(
 
 def _without_blocks(lines: list[str]) -> list[str]:
     """The lines, where code, doctests, literal blocks, directives, tables and underlined headings are blank."""
-    kept, i = [], 0
+    kept = []
+    i = 0
 
-    def first(wanted):
+    def next_line(wanted: Callable[[str, str], object]) -> int:
+        """The number of the next line whose text and whole line are wanted."""
         return next((j for j in range(i, len(lines)) if wanted(lines[j].strip(), lines[j])), len(lines))
 
     while i < len(lines):
-        line, text, i = lines[i], lines[i].strip(), i + 1
-        depth, directive = _depth(line), DIRECTIVE.fullmatch(text)
+        line = lines[i]
+        text = line.strip()
+        depth = _depth(line)
+        i += 1
+        directive = DIRECTIVE.fullmatch(text)
         if directive and directive[1] in PROSE_DIRECTIVES:
             line = " " * depth + directive[2]
         elif directive or text.endswith("::"):  # until the first line that is no deeper
-            i = first(lambda text, line, depth=depth: text and _depth(line) <= depth)
+            i = next_line(lambda text, line, depth=depth: text and _depth(line) <= depth)
             kept += [] if directive or text == "::" else [line.rstrip()[:-1]]
             line = ""
         elif text.startswith("```"):
-            i, line = first(lambda text, _: text.startswith("```")) + 1, ""
+            i = next_line(lambda text, _: text.startswith("```")) + 1
+            line = ""
         elif UNTIL_BLANK.fullmatch(text):
-            i, line = first(lambda text, _: not text), ""
+            i = next_line(lambda text, _: not text)
+            line = ""
         elif UNDERLINE.fullmatch(text):
-            kept[-1:], line = [""], ""
+            kept[-1:] = [""]
+            line = ""
         kept.append("" if MARKUP_LINE.fullmatch(text) else line)
     return kept
 
 
 def _paragraphs(lines: list[str]) -> Iterator[str]:
     """Paragraphs end at a blank line, a list marker, a term, and where the indentation goes back."""
-    buffer, previous = [], 0
+    words = []
+    previous = 0
     for line, following in zip(lines, [*lines[1:], ""]):
-        text, depth = line.strip(), _depth(line)
+        text = line.strip()
+        depth = _depth(line)
         unmarked = MARKER.sub("", text)
-        if buffer and (not text or depth < previous or unmarked != text or TERM.match(text)):
-            yield " ".join(buffer)
-            buffer = []
+        if words and (not text or depth < previous or unmarked != text or TERM.match(text)):
+            yield " ".join(words)
+            words = []
         previous = depth
-        heads = text and not buffer and unmarked == text and following.strip() and _depth(following) > depth
-        if HEADING.fullmatch(text) or (
-            heads and (" : " in text or not (TERM.match(text) or len(text) > 99 or text[-1] in ".,;!?"))
-        ):
-            continue  # a heading, or the term that a deeper description follows
-        buffer += TERM.sub("", unmarked).split()
-    if buffer:
-        yield " ".join(buffer)
+        is_deeper_below = following.strip() and _depth(following) > depth
+        if HEADING.fullmatch(text):
+            continue
+        if text and not words and unmarked == text and is_deeper_below:
+            is_sentence = TERM.match(text) or len(text) > 99 or text[-1] in ".,;!?"
+            if " : " in text or not is_sentence:  # the term that the deeper description belongs to
+                continue
+        words += TERM.sub("", unmarked).split()
+    if words:
+        yield " ".join(words)
 
 
 def _depth(line: str) -> int:
@@ -271,11 +297,8 @@ MARKUP = [
     ("~", re.compile(r"`[~!]\.?(?:\w+\.)*(\w+(?:\(\))?)`"), r"`\1`"),  # only the last part of a dotted name
     (":", re.compile(r"(?::[A-Za-z][\w.+-]*)+:`([^`<]*?)(?:\s*<[^`>]*>)?`"), r"\1"),  # roles
     ("<", re.compile(r"`([^`<]+?)\s*<[^`>]*>`__?"), r"\1"),  # links
-    (
-        "[",
-        re.compile(r"\[`([^`\]]+)`\](?:\([^)]*\))?|\[([^\]\[]+)\]\((?:https?:|\.|/|#)[^)]*\)"),
-        r"\1\2",
-    ),  # markdown links
+    # markdown links
+    ("[", re.compile(r"\[`([^`\]]+)`\](?:\([^)]*\))?|\[([^\]\[]+)\]\((?:https?:|\.|/|#)[^)]*\)"), r"\1\2"),
     ("]_", re.compile(r"\s*\[[#\w*]+\]_"), ""),  # citations
     ("`", re.compile(r"``(.+?)``|`([^`]+)`_{0,2}"), r"\1\2"),
     ("*", re.compile(r"\*\*(?=\S)(.+?)(?<=\S)\*\*|(?<![\w*])\*(?=[^\s*])([^*]*[^\s*])\*(?![\w*])"), r"\1\2"),

@@ -12,9 +12,9 @@ __getattr__ = names_of(
             "Candidate",
             "Question",
             "Split",
-            "baseline_scores",
             "load_answers",
         ),
+        "baselines": ("baseline_scores",),
         "claims": (
             "Claim",
             "Claims",

@@ -1,7 +1,8 @@
 """QASPER's papers, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
+import contextlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -27,65 +28,67 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
 
 
 def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
-    """(place, row, evidence that is lost, by reason) of every question of a paper; a passage is a section, its sentences are paragraphs.
+    """(place, row, lost evidence by reason) of every question of a paper; a passage is a section, its sentences are paragraphs.
 
     Paper: evidence_contrast, section 4.1; the order of answer types is that of QASPER's evaluator.
     Raises: ValueError that names file, paper and question.
     """
-    try:
-        sections = [(section["section_name"], section["paragraphs"]) for section in _objects(paper["full_text"])]
+    with _naming(f"{place}: expected full_text and qas as QASPER has them"):
         passages = [
-            {"title": title or "", "sentences": [text for text in map(plain, texts) if text]}
-            for title, texts in sections
+            {"title": section["section_name"] or "", "sentences": list(filter(None, map(plain, section["paragraphs"])))}
+            for section in _objects(paper["full_text"])
         ]
-        asked = [
-            (one["question_id"], one["question"], [other["answer"] for other in _objects(one["answers"])])
-            for one in _asked(paper)
+        questions = [
+            (
+                question["question_id"],
+                question["question"],
+                [annotation["answer"] for annotation in _objects(question["answers"])],
+            )
+            for question in _questions(paper)
         ]
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{place}: expected full_text and qas as QASPER has them, got {type(error).__name__}: {error}"
-        ) from None
-    passages = passages or [
-        {"title": plain(paper.get("title") or ""), "sentences": []}
-    ]  # a paper without its text keeps its questions
-    found = {}
+    if not passages:  # a paper without its text keeps its questions
+        passages = [{"title": plain(paper.get("title") or ""), "sentences": []}]
+    places = defaultdict(list)  # paragraph -> [(passage, sentence), ...]
     for i, passage in enumerate(passages):
         for j, text in enumerate(passage["sentences"]):
-            found.setdefault(text, []).append((i, j))
-    for id, question, answers in asked:
-        lost, made = Counter(), []
-        for number, answer in enumerate(answers, 1):
+            places[text].append((i, j))
+    for id, text, annotated in questions:
+        lost = Counter()
+        answers = []
+        for number, answer in enumerate(annotated, 1):
             where = f"{place}, question {id}, answer {number}"
-            try:
-                kind, text = _answer(answer)
+            with _naming(f"{where}: expected an answer as QASPER has them"):
+                kind, answer_text = _answer(answer)
                 evidence = list(map(plain, answer["evidence"] or []))
-            except (KeyError, TypeError, AttributeError) as error:
-                raise ValueError(
-                    f"{where}: expected an answer as QASPER has them, got {type(error).__name__}: {error}"
-                ) from None
-            if not text:
+            if not answer_text:
                 raise ValueError(
                     f"{where}: expected an answer, got none: no span, no free form, neither yes nor no, not unanswerable"
                 )
-            made.append({"answer": text, "kind": kind, "evidence": _places(evidence, found, kind, lost)})
-        yield f"{place}, question {id}", {"id": id, "question": question, "passages": passages, "answers": made}, lost
+            pairs = _places(evidence, places, kind, lost)
+            answers.append({"answer": answer_text, "kind": kind, "evidence": pairs})
+        yield f"{place}, question {id}", {"id": id, "question": text, "passages": passages, "answers": answers}, lost
 
 
-def _asked(paper: dict) -> list[dict]:
-    """The hub keeps the questions, as the sections, in one list a field."""
-    asked = paper["qas"]
-    return (
-        asked
-        if isinstance(asked, list)
-        else _objects({name: asked[name] for name in ("question", "question_id", "answers")})
-    )
+@contextlib.contextmanager
+def _naming(expected: str) -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{expected}, got {type(error).__name__}: {error}") from None
+
+
+def _questions(paper: dict) -> list[dict]:
+    """The hub has the questions, as the sections, in one list a field."""
+    questions = paper["qas"]
+    if isinstance(questions, dict):
+        questions = {name: questions[name] for name in ("question", "question_id", "answers")}
+    return _objects(questions)
 
 
 def _objects(field) -> list[dict]:
-    return (
-        field if isinstance(field, list) else [dict(zip(field, values)) for values in zip(*field.values(), strict=True)]
-    )
+    if isinstance(field, list):
+        return field
+    return [dict(zip(field, values)) for values in zip(*field.values(), strict=True)]
 
 
 def _answer(answer: dict) -> tuple[str, str]:
@@ -95,23 +98,36 @@ def _answer(answer: dict) -> tuple[str, str]:
         return "extractive", plain(", ".join(answer["extractive_spans"]))
     if answer["free_form_answer"]:
         return "abstractive", plain(answer["free_form_answer"])
-    return ("yes", "Yes") if answer["yes_no"] else ("no", "" if answer["yes_no"] is None else "No")
+    if answer["yes_no"]:
+        return "yes", "Yes"
+    return "no", "" if answer["yes_no"] is None else "No"
 
 
-def _places(evidence: list[str], found: dict[str, list], kind: str, lost: Counter) -> list[tuple[int, int]]:
+def _places(evidence: list[str], places: dict[str, list], kind: str, lost: Counter) -> list[tuple[int, int]]:
     """The paragraphs that an evidence text equals, else those that contain it, as in QASPER's reader."""
-    places = []
+    pairs = []
     for text in evidence:
-        if kind == "unanswerable" or FLOAT in text or not text:
-            lost["blank" if not text else "a table or figure" if FLOAT in text else "of an unanswerable question"] += 1
+        if not text:
+            lost["blank"] += 1
             continue
-        matched = found.get(text) or [place for paragraph, same in found.items() if text in paragraph for place in same]
-        new = [place for place in matched if place not in places]
-        places += new
-        if not new:
-            lost["named twice" if matched else "not in the text"] += 1
-    return places
+        if FLOAT in text:
+            lost["a table or figure"] += 1
+            continue
+        if kind == "unanswerable":
+            lost["of an unanswerable question"] += 1
+            continue
+        matching = places.get(text)
+        if not matching:
+            matching = [pair for paragraph, same in places.items() if text in paragraph for pair in same]
+        new = [pair for pair in matching if pair not in pairs]
+        pairs += new
+        if matching and not new:
+            lost["named twice"] += 1
+        elif not new:
+            lost["not in the text"] += 1
+    return pairs
 
 
 def plain(text: str) -> str:
+    """The text with single blanks for white space."""
     return " ".join(text.split())

@@ -119,6 +119,35 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
     return pa.table(columns)
 
 
+def question_order(table, where, first_row: int) -> tuple[str, np.ndarray, np.ndarray]:
+    """How the rows of each question come together: in order of the first appearance of their key, question_id or else question text.
+
+    Args:
+        table: a pyarrow.Table or `Parquet`. where, first_row: what an error message calls the table and its first row.
+    Returns: the column that tells questions apart, the order of the rows, and where in that order each question starts.
+    Raises: ValueError naming the row of a question_id with two question texts.
+    """
+
+    def codes(name: str) -> np.ndarray:
+        return pc.dictionary_encode(table[name].combine_chunks()).indices.to_numpy()
+
+    by = next(name for name in ("key", "question_id", "question") if name in table.column_names)
+    groups = codes(by)
+    order = np.argsort(groups, kind="stable")
+    starts = np.flatnonzero(np.diff(groups[order], prepend=-1))
+    if by == "question_id":
+        texts = codes("question")
+        first = order[starts][groups]  # for every row the first row of its question
+        if len(other := np.flatnonzero(texts != texts[first])):
+            row = int(other[0])
+            id, text = table["question_id"][row].as_py(), table["question"][row].as_py()
+            raise ValueError(
+                f"{where}, row {row + first_row}: question_id {id!r} belongs to {table['question'][int(first[row])].as_py()[:80]!r} "
+                f"in row {first[row] + first_row}, got {text[:80]!r}"
+            )
+    return by, order, starts
+
+
 # ------------------------------------------------------------------------------- a data set that is too large for memory
 
 

@@ -47,7 +47,7 @@ def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
         if docstrings.split_of(asked.function) == "test" and k < len(right) < 2 * k and 0 < sum(right) < len(right):
             named = enumerate(zip(asked.sentences, right))
             candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in named)
-            return Question(asked.id, asked.question, candidates)
+            return Question(asked.id, asked.text, candidates)
     return None
 
 

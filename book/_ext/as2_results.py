@@ -95,7 +95,7 @@ class Datasets(Shown):
             protocols = card.get("counts") or {"–": {}}
             name = f'<th scope="row" rowspan="{len(protocols)}"><a href="data_cards/{path.stem}.html">{escape(card["name"])}</a></th>'
             for number, (protocol, splits) in enumerate(protocols.items()):
-                sizes = [splits.get(side) for side in answers.SIDES]
+                sizes = [splits.get(split) for split in answers.SPLITS]
                 shown = [f"{size['questions']:,} / {size['candidates']:,}" if size else "–" for size in sizes]
                 numbers = "".join(f'<td class="as2-number">{text}</td>' for text in shown)
                 licence = f'<td rowspan="{len(protocols)}">{escape(card["licence"])}</td>' if not number else ""

@@ -123,7 +123,7 @@ def test_documents_are_one_a_docstring(package):
 
 
 def test_questions_by_hand(package):
-    asked = {one.question: one for one in docstrings.questions(package)}
+    asked = {one.text: one for one in docstrings.questions(package)}
     assert {question: sorted(one.positive) for question, one in asked.items()} == {
         "What are width and height in invented.area?": [2, 3],
         "What is args in invented.area?": [4],
@@ -142,7 +142,7 @@ def test_wording_of_named_returns_and_attributes_and_ids_stay_unique(package, tm
     text += "Attributes\n----------\nb_ : int\n    What remains of the second number.\n"
     indented = text.replace("\n", "\n    ")
     (tmp_path / "invented" / "c.py").write_text(f'def f(a):\n    """Sum.\n\n    {indented}"""\n')
-    asked = [(one.id.rpartition(".")[2], one.question) for one in docstrings.questions(package) if ".f:" in one.id]
+    asked = [(one.id.rpartition(".")[2], one.text) for one in docstrings.questions(package) if ".f:" in one.id]
     assert asked == [
         ("f:a", "What is a in invented.c.f?"),
         ("f:a#2", "What is a, returned by invented.c.f?"),

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil.data import answers as questions
-from asutil.data.answers import baseline_scores, load_answers
+from asutil.data.answers import load_answers
+from asutil.data.baselines import baseline_scores
 from asutil.io import hub
 
 mirror = pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
@@ -187,7 +188,7 @@ def test_missing_files_and_names(tmp_path):
     (tmp_path / "x.csv").write_text("a")
     with pytest.raises(ValueError, match=r"ends in \.tsv, \.jsonl, \.parquet, got \.csv"):
         load_answers(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match="unknown protocol 'cleen', did you mean 'clean'"):
+    with pytest.raises(ValueError, match="unknown protocol 'cleen'; did you mean 'clean'"):
         load_answers("wikiqa", "cleen")
     with pytest.raises(ValueError, match="unknown train_questions 'some'"):
         load_answers("wikiqa", train_questions="some")
@@ -344,7 +345,7 @@ def test_a_question_of_pydocs_by_hand(pydocs):
 
 
 def test_limit_on_pydocs_is_spread_over_packages(pydocs):
-    few = questions._limited(pydocs["train"], 200)
+    few = pydocs["train"].limited(200)
     assert {q.id.split(".")[0] for q in few} == {"numpy", "scipy", "pandas", "sklearn"}
 
 
@@ -388,8 +389,8 @@ def test_bm25_without_a_single_word(tmp_path):
 def test_no_torch(tmp_path):
     folder(tmp_path)
     code = (
-        "import sys; from asutil.data import answers\n"
-        f"split = answers.load_answers({str(tmp_path)!r})['test']; answers.baseline_scores(split, 'bm25')\n"
+        "import sys; from asutil.data import answers, baselines\n"
+        f"split = answers.load_answers({str(tmp_path)!r})['test']; baselines.baseline_scores(split, 'bm25')\n"
         "answers.fingerprint_of_answers('pydocs')\n"
         "assert 'torch' not in sys.modules"
     )

@@ -36,7 +36,7 @@ def write(path, rows):
 @pytest.fixture
 def folder(tmp_path):
     """A folder with two rows a side; a test overwrites what it is about."""
-    for side in claims.SIDES:
+    for side in claims.SPLITS:
         write(tmp_path / f"{side}.jsonl", [row(1), row(2, label="REFUTES", evidence=[])])
     return tmp_path
 
@@ -173,10 +173,10 @@ BAD = [
     ([row(" ")], r"line 2: expected an id"),
     ([row(5, claim=" ")], r"line 2: expected text in 'claim', got ' '"),
     ([row(5, claim=None)], r"line 2: expected text in 'claim', got None"),
-    ([row(5, claim="a\0")], r"line 2: expected text without NUL"),
-    ([row(5, claim="a\ud800")], r"line 2: expected text without NUL and half characters"),
-    ([row(5, evidence=[PIECE, ["Title", 1, "b\ud800", 1.0]])], r"line 2, evidence 2: expected text without NUL"),
-    ([row(5) | {"evidence": "none"}], r"line 2: expected a list of evidence, got str"),
+    ([row(5, claim="a\0")], r"line 2: expected text that UTF-8 can encode, got a NUL byte at character 3"),
+    ([row(5, claim="a\ud800")], r"line 2: expected text that UTF-8 can encode, got half a character"),
+    ([row(5, evidence=[PIECE, ["Title", 1, "b\ud800", 1.0]])], r"line 2, evidence 2: expected text that UTF-8 can encode"),
+    ([row(5) | {"evidence": "none"}], r"line 2: expected a list of evidence, got 'none'"),
     ([row(5, evidence=[PIECE, PIECE[:2]])], r"line 2, evidence 2: expected \[title, sentence number, sentence\]"),
     ([row(5, evidence=[[*PIECE, 1]])], r"line 2, evidence 1: expected \[title"),
     ([row(5, evidence=[[[1, 2, "Official_FEVER", 3]]])], r"line 2, evidence 1: expected \[title"),

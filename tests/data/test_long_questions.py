@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from asutil.corpus import docstrings
 from asutil.data import hotpotqa as hotpotqa_form
-from asutil.data import long_questions, qasper
+from asutil.data import long_questions, qasper, question_rows
 from asutil.data.long_questions import Answer, LongQuestion, Passage, load_evidence, question_types
 from asutil.io import hub
 
@@ -109,7 +109,7 @@ def test_hotpotqa_by_hand(hotpotqa):
         ([hotpot(), hotpot()], r"train\.parquet, row 2: expected distinct ids, got 'h1' as in .*row 1"),
         ([hotpot(answer=" ")], r"train\.parquet, row 1: expected text in 'answer'"),
         ([hotpot(question=None), hotpot("b")], r"row 1: expected text in 'question', got None"),
-        ([hotpot("a\0")], r"row 1: expected text without NUL"),
+        ([hotpot("a\0")], r"row 1: expected text that UTF-8 can encode, got a NUL byte"),
         ([hotpot(context={"title": ["Oslo"], "sentences": [["a"], ["b"]]})], r"row 1: expected context and supporting_facts as HotpotQA"),
         ([hotpot(context={"title": ["Oslo"], "sentences": [["a", None]]})], r"row 1, passage 0: expected a title and a list of sentences"),
         ([hotpot(context={"title": [], "sentences": []})], r"row 1: expected a list of passages, at least one"),
@@ -128,7 +128,7 @@ def test_hotpotqa_errors_name_file_and_row(hotpotqa, rows, said):
 def test_text_that_is_no_utf_8_is_refused_by_file_and_row():
     texts = pa.array([b"a", b"half \xed\xa0\xbd"], pa.binary()).view(pa.string())
     with pytest.raises(ValueError, match=r"train\.parquet row 2: 'utf-8' codec can't decode"):
-        list(long_questions._parquet([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
+        list(long_questions.parquet_rows([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
 
 
 def from_hub(monkeypatch, tables):
@@ -140,7 +140,7 @@ def from_hub(monkeypatch, tables):
         asked.append((hub_id, split, options))
         return SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(tables[split])))
 
-    monkeypatch.setattr(hub, "_from_hub", given)
+    monkeypatch.setattr(hub, "load_from_hub", given)
     return asked
 
 
@@ -213,7 +213,7 @@ def test_hotpotqas_release_is_read_from_the_mirror_too(hotpot_release, monkeypat
         ([], r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, got list of 0"),
         ({"a": 1}, r"expected a JSON list of questions, got dict of 1"),
         ("{", r"hotpot_dev_distractor_v1\.json: expected a JSON list of questions, not JSON"),
-        ([{"_id": "a"}], r"hotpot_dev_distractor_v1\.json, question 1: expected context and supporting_facts .*KeyError: 'context'"),
+        ([{"_id": "a"}], r"hotpot_dev_distractor_v1\.json, question 1: expected context and supporting_facts .*KeyError: 'question'"),
         ([released(hotpot()) | {"context": [["Oslo"]]}], r"question 1: expected context and supporting_facts .*ValueError"),
         ([released(hotpot()) | {"context": [["Oslo", "a"]]}], r"question 1, passage 0: expected a title and a list of sentences"),
         ([released(hotpot())] * 2, r"question 2: expected distinct ids"),
@@ -265,9 +265,9 @@ def as_on_the_hub(id, paper):
 @pytest.fixture
 def release(tmp_path, monkeypatch):
     """A folder with the JSON files of the release, and the counts that they should have."""
-    for side in long_questions.SIDES:
+    for side in long_questions.SPLITS:
         write(tmp_path / "release" / f"qasper-{side}-v0.3.json", [{"1": paper(), "2": paper(id="q2", answers=ANSWERS[:1])}])
-    monkeypatch.setitem(long_questions.COUNTS, "qasper", {side: {"questions": 2, "papers": 2} for side in long_questions.SIDES})
+    monkeypatch.setitem(long_questions.COUNTS, "qasper", {side: {"questions": 2, "papers": 2} for side in long_questions.SPLITS})
     return tmp_path / "release"
 
 
@@ -398,9 +398,9 @@ BAD = [
     ([row(answer="absent")], r"line 2: expected either answer, kind and evidence, or answers; got id, question"),
     ([row() | {"answers": []}], r"line 2: expected either"),
     ([several()], r"line 2: expected a list of answers, at least one, got \[\]"),
-    ([several("large")], r"line 2, answer 1: expected answer, kind and evidence, got large"),
+    ([several("large")], r"line 2, answer 1: expected answer, kind and evidence, got 'large'"),
     ([several(row(), {"answer": "a"})], r"line 2, answer 2: expected answer, kind and evidence, lacks kind, evidence"),
-    ([several(row(), row())], r"line 2: expected one answer beside a span, got 2"),
+    ([several(row(), row())], r"line 2: expected one answer with a span, got 2"),
     ([row(kind="boolean")], r"line 2: expected a kind of span, yes, no, extractive, .*, got 'boolean'"),
     ([row(kind=["yes"])], r"line 2: expected a kind"),
     ([row(answer=" ")], r"line 2: expected text in 'answer', got ' '"),
@@ -410,7 +410,7 @@ BAD = [
     ([row(answer="no", kind="yes")], r"line 2: expected the answer 'yes' for that kind, got 'no'"),
     ([row(answer="?", kind="unanswerable", evidence=[])], r"line 2: expected the answer 'unanswerable'"),
     ([row(answer="unanswerable", kind="unanswerable")], r"line 2: expected no evidence for an unanswerable question, got \[\[0, 0\]\]"),
-    ([row() | {"evidence": "all"}], r"line 2: expected a list of evidence, got all"),
+    ([row() | {"evidence": "all"}], r"line 2: expected a list of evidence, got 'all'"),
     ([row(evidence=[(0, 0), (0, 2)])], r"line 2, evidence 2: expected \[passage, sentence\], a sentence of the 2 passages, got \[0, 2\]"),
     ([row(evidence=[(2, 0)])], r"line 2, evidence 1: .*got \[2, 0\]"),
     ([row(evidence=[(-1, 0)])], r"line 2, evidence 1: "),
@@ -418,8 +418,8 @@ BAD = [
     ([row(evidence=[(0, 0.0)])], r"line 2, evidence 1: "),
     ([row(evidence=[(0, float("nan"))])], r"line 2, evidence 1: .*nan"),
     ([row(evidence=[(0,)])], r"line 2, evidence 1: "),
-    ([row(evidence=[(0, 0), (0, 0)])], r"line 2, evidence 2: expected distinct evidence, got \[0, 0\] twice"),
-    ([row(question="a\ud800")], r"line 2: expected text without NUL and half characters"),
+    ([row(evidence=[(0, 0), (0, 0)])], r"line 2, evidence 2: expected distinct evidence, got \[0, 0\]"),
+    ([row(question="a\ud800")], r"line 2: expected text that UTF-8 can encode, got half a character"),
     (
         [row("b", "It", "extractive")],
         r"line 2: expected questions of one kind, with types of span, yes, no as .*line 1, got 1 of extractive",
@@ -450,7 +450,7 @@ def test_folders_and_names_that_are_wrong(folder):
         load_evidence(folder)
     for name in ("a", "b"):
         write(folder / name / "qasper-dev-v0.3.json", [{}])
-    with pytest.raises(ValueError, match=r"expected one file a side, got qasper-dev-v0\.3\.json, qasper-dev-v0\.3\.json"):
+    with pytest.raises(ValueError, match=r"expected one file a split, got qasper-dev-v0\.3\.json, qasper-dev-v0\.3\.json"):
         load_evidence(folder)
 
 
@@ -562,7 +562,7 @@ FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integ
 def test_every_supporting_fact_is_kept_or_counted(facts):
     """By a slow reading: a fact is kept where a paragraph of its title has its sentence."""
     _, row, lost = hotpotqa_form.row("here", hotpot(facts=facts))
-    question = long_questions._question(row, "here")
+    question = question_rows.question_of(row, "here")
     wanted = {
         (i, j) for title, j in facts for i, name in enumerate(CONTEXT["title"]) if name == title and 0 <= j < len(CONTEXT["sentences"][i])
     }
@@ -596,7 +596,7 @@ def test_every_supporting_fact_of_the_mirror_is_its_sentence(mirror):
 @pytest.mark.mirror
 def test_qasper_of_the_mirror(mirror):
     sides = load_evidence("qasper")
-    assert [len(sides[side]) for side in long_questions.SIDES] == [2_058, 647, 0]
+    assert [len(sides[side]) for side in long_questions.SPLITS] == [2_058, 647, 0]
     assert sides["train"].report["dropped"] == {}, "all evidence is found"
     assert sides["dev"].report["dropped"] == {"evidence a table or figure": {"questions": 0, "evidence": 28}}
     assert sides["dev"].report["read"]["evidence"] == 1_343

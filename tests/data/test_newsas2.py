@@ -13,7 +13,8 @@ import pytest
 from asutil.corpus.cleaning import splitter_function
 from asutil.data import answers as questions
 from asutil.data import document_order, newsas2
-from asutil.data.answers import baseline_scores, load_answers
+from asutil.data.answers import load_answers
+from asutil.data.baselines import baseline_scores
 from asutil.io import hub
 
 from .test_answers import folder, mirror
@@ -204,7 +205,7 @@ def test_real_orders():
     """WikiQA's rows are in the order of its pages and show it; TREC-QA's are not, and are refused in words and by the check."""
     wikiqa = document_order.check(load_answers("wikiqa", context=True)["train"], "wikiqa")
     assert wikiqa.shared > 1_000 and wikiqa.same == 1
-    with pytest.raises(ValueError, match="trecqa, train: .* right ones stand first: the rows around one would tell its label"):
+    with pytest.raises(ValueError, match="trecqa, train: .* right ones come first: the rows around one would tell its label"):
         load_answers("trecqa", context=True)
     with pytest.raises(ValueError, match="right candidates stand first in 100% of the questions"):
         document_order.check(load_answers("trecqa")["train"], "trecqa")

@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from asutil.corpus import docstrings
-from asutil.data import answers, claims
+from asutil.data import claims
 from asutil.data.claims import load_claims
+from asutil.draws import text_hash
 
 CARD = Path(__file__).parents[2] / "data_cards" / "pydocs_claims.md"
 
@@ -48,7 +49,7 @@ def stated(claim):
 
 
 def test_labels_follow_from_the_evidence(pydocs):
-    for side in claims.SIDES:
+    for side in claims.SPLITS:
         for claim in pydocs[side]:
             name, _, pattern = stated(claim)
             named = [piece.text for piece in claim.evidence if re.search(rf"\b{name}\b", piece.text.removeprefix(piece.title))]
@@ -61,7 +62,7 @@ def test_labels_follow_from_the_evidence(pydocs):
 
 def test_evidence_is_the_functions_own(pydocs, entries):
     found = {entry.id: entry for entry in entries}
-    for claim in [claim for side in claims.SIDES for claim in pydocs[side]]:
+    for claim in [claim for side in claims.SPLITS for claim in pydocs[side]]:
         entry, numbers = found[claim.id.rpartition(":")[0]], [piece.sentence for piece in claim.evidence]
         assert numbers == sorted(set(numbers)) and 2 <= len(numbers) <= 5
         assert {piece.title for piece in claim.evidence} == {entry.title}
@@ -70,17 +71,17 @@ def test_evidence_is_the_functions_own(pydocs, entries):
 
 
 def test_no_function_is_on_two_sides_and_they_are_those_of_the_questions(pydocs):
-    functions = {side: {claim.evidence[0].title.rpartition(".")[2] for claim in pydocs[side]} for side in claims.SIDES}
+    functions = {side: {claim.evidence[0].title.rpartition(".")[2] for claim in pydocs[side]} for side in claims.SPLITS}
     assert not functions["train"] & functions["dev"] | functions["train"] & functions["test"] | functions["dev"] & functions["test"]
     for side, names in functions.items():
         for name in names:
-            part = answers._hash("pydocs", name) % 10
+            part = text_hash(name, "pydocs") % 10
             assert side == ("test" if part == 0 else "dev" if part == 1 else "train")
 
 
 def test_a_claim_alone_does_not_give_its_label_away(pydocs):
     """Each label has the same words equally often, and the same names with the same values."""
-    for side in claims.SIDES:
+    for side in claims.SPLITS:
         made = pydocs[side]
         assert Counter(claim.label for claim in made) == dict.fromkeys(range(3), len(made) // 3)
         assert len(made) > 300
@@ -94,7 +95,7 @@ def test_a_claim_alone_does_not_give_its_label_away(pydocs):
 
 
 def test_ids_are_unique_and_a_limit_holds(pydocs):
-    ids = [claim.id for side in claims.SIDES for claim in pydocs[side]]
+    ids = [claim.id for side in claims.SPLITS for claim in pydocs[side]]
     assert len(set(ids)) == len(ids) > 5000
     assert pydocs["train"].limited(10).report["kept"]["claims"] == 10
 
@@ -126,12 +127,12 @@ def test_by_hand_on_an_invented_package(tmp_path, monkeypatch):
         return list(read(("invented",)))
 
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setattr(docstrings, "side", lambda function: "train")
+    monkeypatch.setattr(docstrings, "split_of", lambda function: "train")
     made = invented(one={}, two={"default": "False", "type": "float"})
     flag, size = made[:2]
-    assert (flag.title, flag.name, flag.said, flag.section) == ("one", "flag", "bool, default=True", "Parameters")
+    assert (flag.title, flag.name, flag.signature, flag.section) == ("one", "flag", "bool, default=True", "Parameters")
     assert [flag.sentences[i] for i in flag.own] == ["flag : bool, default=True", "Whether it is done at once."]
-    assert (size.name, size.said, len(made)) == ("size", "int", 4)
+    assert (size.name, size.signature, len(made)) == ("size", "int", 4)
 
     monkeypatch.setattr(docstrings, "entries", lambda: made)
     train = load_claims("pydocs_claims")["train"]

@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil.data import answers, tables
-from asutil.data.answers import baseline_scores, load_answers
+from asutil.data.answers import load_answers
+from asutil.data.baselines import baseline_scores
 from asutil.io import hub
 
 from .test_answers import folder

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from aslab import pipeline
 from asutil import corpus
 from asutil.corpus import cleaning, sources, tokenizers
-from asutil.data import answers, claims, document_order, hotpotqa, long_questions, newsas2, qasper, tables
+from asutil.data import answers, claims, document_order, hotpotqa, long_questions, newsas2, qasper, questions, tables
 from asutil.io import files, hub
 from asutil.models import elsewhere
 from asutil.tasks import vectors
@@ -185,7 +185,7 @@ def asked_in_a_folder(path: Path) -> None:
 def streamed(path: Path) -> None:
     """A file of a data set that is too large for memory, and whether its order can be that of documents."""
     table = tables.opened([path])
-    split = answers._grouped("train", table, path.stem, path.name, 1, ordered=False)
+    split = questions.grouped("train", table, path.stem, path.name, 1, ordered=False)
     same(Counter((q.text, c.text, c.label) for q in split for c in q.candidates), triples(written(path)), "rows")
     document_order.check(split, path.name)
 
@@ -283,14 +283,14 @@ def own_evidence(path: Path) -> None:
 def release(path: Path) -> None:
     papers = list(qasper.release(path))
     made = [(place, row, lost) for place, paper in papers for place, row, lost in qasper.rows(place, paper)]
-    side, held = long_questions._built(made), json.loads(path.read_bytes().decode("utf-8-sig"))
+    side, held = long_questions.questions_of(made), json.loads(path.read_bytes().decode("utf-8-sig"))
     accounted(side)
     same([one.text for one in side], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
 
 
 def hotpot(path: Path) -> None:
     found = [(path.name, files.table(path))]
-    side = long_questions._built(hotpotqa.row(place, row) for place, row in long_questions._parquet(found, hotpotqa.COLUMNS))
+    side = long_questions.questions_of(hotpotqa.row(place, row) for place, row in long_questions.parquet_rows(found, hotpotqa.COLUMNS))
     rows = written(path)
     accounted(side)
     same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
@@ -298,7 +298,10 @@ def hotpot(path: Path) -> None:
 
 
 def hotpot_release(path: Path) -> None:
-    side, rows = long_questions._built(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)), json.loads(path.read_bytes())
+    side, rows = (
+        long_questions.questions_of(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)),
+        json.loads(path.read_bytes()),
+    )
     accounted(side)
     same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
     named = [sum(title == fact for title, _ in row["context"]) for row in rows for fact, _ in row["supporting_facts"]]

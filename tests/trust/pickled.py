@@ -221,7 +221,7 @@ def _data(trap: Trap) -> None:
     for suffix in (".pkl", ".parquet", ".tsv", ".jsonl", ".json", ".txt"):
         folder = trap.folder / f"folder{suffix}"
         folder.mkdir()
-        for side in answers.SIDES:
+        for side in answers.SPLITS:
             (folder / f"{side}{suffix}").write_bytes(trap.bytes)
         for what, read in readers.items():
             trap.refuses(

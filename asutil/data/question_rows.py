@@ -1,0 +1,138 @@
+"""Questions about a long context as rows: a JSON object with id, question, passages = [{title, sentences}, ...] and answers.
+
+The answer is `answer`, `kind` and `evidence` = [[passage, sentence], ...], numbers from 0, in the row itself; or, where there are several
+annotators, answers = [{answer, kind, evidence}, ...].
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ..io import files
+from .qasper import plain
+from .splits import Examples, require, require_fields, require_id, require_text
+
+# Question types, each with its number by position. Both forms of data have yes and no.
+KINDS = {
+    "hotpotqa": ("span", "yes", "no"),
+    "qasper": ("extractive", "abstractive", "yes", "no", "unanswerable"),
+    "pydocs_evidence": ("span", "yes", "no"),
+}
+ALL_KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """HotpotQA: a paragraph and its sentences; QASPER: a section and its paragraphs. A sentence is the unit of evidence."""
+
+    title: str
+    sentences: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    text: str
+    kind: str  # one of KINDS
+    evidence: frozenset[tuple[int, int]]  # (passage number, sentence number)
+
+
+@dataclass(frozen=True, slots=True)
+class LongQuestion:
+    id: str
+    text: str
+    passages: tuple[Passage, ...]
+    answers: tuple[Answer, ...]  # one an annotator; HotpotQA has one
+
+
+class LongQuestions(Examples):
+    """One split of a data set; `report` counts questions and evidence that were read, kept and dropped, by reason, with a note."""
+
+    UNIT = "questions"
+
+    def __init__(self, questions=(), dropped: dict | None = None, note: str = ""):
+        super().__init__(questions, dropped, note)
+
+    @staticmethod
+    def evidence_of(question: LongQuestion) -> int:
+        return sum(len(answer.evidence) for answer in question.answers)
+
+
+def questions_of(rows: Iterable[tuple[str, dict, dict]]) -> LongQuestions:
+    """The questions of (place, row, lost evidence by reason). Raises: ValueError naming the place of what is wrong."""
+    questions = []
+    places = {}  # id -> place
+    lost = Counter()
+    for place, row, lost_evidence in rows:
+        question = question_of(row, place)
+        if question.id in places:
+            raise ValueError(f"{place}: expected distinct ids, got {question.id!r} as in {places[question.id]}")
+        places[question.id] = place
+        questions.append(question)
+        lost.update(lost_evidence)
+    dropped = {f"evidence {reason}": {"questions": 0, "evidence": count} for reason, count in sorted(lost.items())}
+    return LongQuestions(questions, dropped)
+
+
+def question_of(row: dict, place: str) -> LongQuestion:
+    """The question of one row. Raises: ValueError naming the place, what was expected and what came."""
+    require_fields(row, ("id", "question", "passages"), "id, question, passages and answers", place)
+    id = require_id(row["id"], place)
+    text = row["question"]
+    require_text(text, "question", place)
+    require(
+        isinstance(row["passages"], list) and row["passages"],
+        place,
+        "a list of passages, at least one",
+        row["passages"],
+    )
+    passages = tuple(_passage(passage, f"{place}, passage {number}") for number, passage in enumerate(row["passages"]))
+    if ("answers" in row) == ("answer" in row):
+        raise ValueError(f"{place}: expected either answer, kind and evidence, or answers; got {', '.join(row)}")
+    if "answers" in row:
+        given = row["answers"]
+        require(isinstance(given, list) and given, place, "a list of answers, at least one", given)
+        answers = tuple(
+            _answer(answer, passages, f"{place}, answer {number}") for number, answer in enumerate(given, 1)
+        )
+    else:
+        answers = (_answer(row, passages, place),)
+    texts = [id, text, *(answer.text for answer in answers)]
+    for passage in passages:
+        texts += [passage.title, *passage.sentences]
+    files.require_encodable(" ".join(texts), place)
+    return LongQuestion(id, plain(text), passages, answers)
+
+
+def _passage(passage, place: str) -> Passage:
+    """A passage; its sentences may be blank, as evidence counts them."""
+    is_passage = (
+        isinstance(passage, dict)
+        and isinstance(passage.get("title"), str)
+        and isinstance(passage.get("sentences"), list)
+        and all(isinstance(text, str) for text in passage["sentences"])
+    )
+    require(is_passage, place, "a title and a list of sentences, all text", passage)
+    return Passage(plain(passage["title"]), tuple(map(plain, passage["sentences"])))
+
+
+def _answer(answer, passages: tuple[Passage, ...], place: str) -> Answer:
+    require(isinstance(answer, dict), place, "answer, kind and evidence", answer)
+    require_fields(answer, ("answer", "kind", "evidence"), "answer, kind and evidence", place)
+    text = answer["answer"]
+    kind = answer["kind"]
+    require(kind in ALL_KINDS, place, f"a kind of {', '.join(ALL_KINDS)}", kind)
+    require_text(text, "answer", place)
+    if kind in ("yes", "no", "unanswerable"):
+        require(text.strip().lower() == kind, place, f"the answer {kind!r} for that kind", text)
+    require(isinstance(answer["evidence"], list), place, "a list of evidence", answer["evidence"])
+    pairs = []
+    for number, pair in enumerate(answer["evidence"], 1):
+        where = f"{place}, evidence {number}"
+        is_pair = isinstance(pair, list | tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
+        passage, sentence = pair if is_pair else (-1, -1)
+        is_sentence = passage in range(len(passages)) and sentence in range(len(passages[passage].sentences))
+        require(is_sentence, where, f"[passage, sentence], a sentence of the {len(passages)} passages", pair)
+        require((passage, sentence) not in pairs, where, "distinct evidence", pair)
+        pairs.append((passage, sentence))
+    require(kind != "unanswerable" or not pairs, place, "no evidence for an unanswerable question", answer["evidence"])
+    return Answer(plain(text), kind, frozenset(pairs))

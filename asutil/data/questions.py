@@ -1,0 +1,137 @@
+"""Questions with candidate answers: a lazy split of them over a table, and how the rows of a table become one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from . import tables
+from .splits import BEYOND, lowest_hashes
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    id: str
+    text: str
+    label: int
+    before: str | None  # the sentence before it in its document, None where it is unknown
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    id: str
+    text: str
+    candidates: tuple[Candidate, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Split(Sequence):
+    """One split of a data set: a sequence whose questions are built on demand from an Arrow table or from parquet files.
+
+    `ordered`: whether row order is document order. `report` counts what was read, kept and dropped, by reason.
+    """
+
+    name: str
+    table: pa.Table | tables.Parquet  # question, answer, label, maybe document_title; a question's rows are adjacent
+    ids: np.ndarray  # of the questions; question i has the rows starts[i] to stops[i]
+    starts: np.ndarray
+    stops: np.ndarray
+    ordered: bool
+    report: dict
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __getitem__(self, index):
+        if isinstance(index, slice):
+            return self._take(np.arange(len(self))[index])
+        index = range(len(self))[index]
+        start, stop = int(self.starts[index]), int(self.stops[index])
+        rows = self.table.slice(start, stop - start)
+        texts = rows["answer"].to_pylist()
+        titles = [self.name] * len(texts)
+        if "document_title" in rows.column_names:
+            titles = rows["document_title"].to_pylist()
+        adjacent = [self.ordered and title is not None and title == following for title, following in pairwise(titles)]
+        before = [None, *(text if same else None for text, same in zip(texts, adjacent))]
+        after = [*(text if same else None for text, same in zip(texts[1:], adjacent)), None]
+        ids = [f"{self.ids[index]}-{i}" for i in range(len(texts))]
+        candidates = tuple(map(Candidate, ids, texts, rows["label"].to_pylist(), before, after))
+        return Question(self.ids[index], rows["question"][0].as_py(), candidates)
+
+    def rows(self) -> np.ndarray:
+        """The table's row of every candidate, question after question."""
+        sizes = self.stops - self.starts
+        return np.arange(sizes.sum()) + np.repeat(self.starts - np.cumsum(sizes) + sizes, sizes)
+
+    def frame(self) -> pd.DataFrame:
+        """question_id, candidate_id and label of every candidate, without text."""
+        sizes = self.stops - self.starts
+        rows = self.rows()
+        numbers = rows - np.repeat(self.starts, sizes)
+        ids = np.repeat(self.ids, sizes)
+        candidates = [f"{question}-{number}" for question, number in zip(ids, numbers)]
+        columns = {
+            "question_id": pd.Series(ids, dtype=str),
+            "candidate_id": pd.Series(candidates, dtype=str),
+            "label": self.table["label"].to_numpy()[rows].astype(np.int8),
+        }
+        return pd.DataFrame(columns)
+
+    def positives(self) -> np.ndarray:
+        """The number of positive candidates of each question."""
+        total = np.concatenate([[0], np.cumsum(self.table["label"].to_numpy(), dtype=np.int64)])
+        return total[self.stops] - total[self.starts]
+
+    def _count(self) -> dict:
+        return {"questions": len(self), "candidates": int((self.stops - self.starts).sum())}
+
+    def _take(self, chosen) -> "Split":
+        """The chosen questions as a split of their own, which reports on them alone."""
+        part = replace(self, ids=self.ids[chosen], starts=self.starts[chosen], stops=self.stops[chosen])
+        return replace(part, report={"read": part._count(), "kept": part._count(), "dropped": {}})
+
+    def _keep(self, mask: np.ndarray, reason: str) -> "Split":
+        """The questions under the mask; the report counts the others under `reason`."""
+        if mask.all():
+            return self
+        kept = self._take(mask)
+        dropped = self.report["dropped"] | {reason: self._take(~mask)._count()}
+        return replace(kept, report={"read": self.report["read"], "kept": kept._count(), "dropped": dropped})
+
+    def under(self, rule: str) -> "Split":
+        """The questions with a positive candidate (`positive`), with both labels (`mixed`), or all of them (`all`)."""
+        split = self
+        if rule in ("positive", "mixed"):
+            split = split._keep(split.positives() > 0, "no positive")
+        if rule == "mixed":
+            split = split._keep(split.positives() < split.stops - split.starts, "only positives")
+        return split
+
+    def limited(self, limit: int | None) -> "Split":
+        """At most `limit` questions, chosen by a hash of their ids, in the order they had; all of them for None."""
+        return self if limit is None else self._keep(lowest_hashes(self.ids, limit, hash_size=7), BEYOND)
+
+
+def grouped(split: str, table: pa.Table | tables.Parquet, stem: str, where, first_row: int, ordered: bool) -> Split:
+    """The rows of a table as a split; the rows of a question are brought together.
+
+    Args:
+        stem: begins the ids of questions that have none.
+        where, first_row: what an error message calls the table and its first row.
+    """
+    by, order, starts = tables.question_order(table, where, first_row)
+    if (np.diff(order) != 1).any():
+        table = table.take(pa.array(order))
+    if by == "question":
+        ids = [f"{stem}-{number}" for number in range(len(starts))]
+    else:
+        ids = table[by].take(pa.array(starts)).to_pylist()
+    if by == "key":
+        ids = [f"{stem}-{key}" for key in ids]
+    stops = np.append(starts[1:], len(table))
+    return Split(split, table, np.array(ids, dtype=object), starts, stops, ordered, {})._take(slice(None))

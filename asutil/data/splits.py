@@ -1,0 +1,97 @@
+"""What the loaders of labelled data share: lists of examples with a report, limits, the file of a split, checks of rows."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from ..draws import text_hash
+from ..io import files, spelling
+
+SPLITS = ("train", "dev", "test")
+BEYOND = "beyond the limit"
+
+
+class Examples(list):
+    """The examples of one split; `report` counts examples and evidence that were read, kept and dropped, by reason.
+
+    A subclass has `UNIT`, what the report calls the examples, and `evidence_of`, how many pieces of evidence an example has.
+    """
+
+    UNIT = "examples"
+
+    def __init__(self, examples=(), dropped: dict | None = None, note: str | None = None):
+        super().__init__(examples)
+        kept = self._counts(self)
+        dropped = dropped or {}
+        read = {what: count + sum(lost[what] for lost in dropped.values()) for what, count in kept.items()}
+        self.report = {"read": read, "kept": kept, "dropped": dropped} | ({} if note is None else {"note": note})
+
+    def _counts(self, examples) -> dict[str, int]:
+        return {self.UNIT: len(examples), "evidence": sum(map(self.evidence_of, examples))}
+
+    def limited(self, limit: int | None):
+        """At most `limit` examples, chosen by a hash of their ids, in the order they had; all of them for None."""
+        if limit is None or limit >= len(self):
+            return self
+        chosen = lowest_hashes([example.id for example in self], limit, hash_size=8)
+        left_out = [example for example, stays in zip(self, chosen) if not stays]
+        dropped = self.report["dropped"] | {BEYOND: self._counts(left_out)}
+        return type(self)((self[i] for i in np.flatnonzero(chosen)), dropped, self.report.get("note"))
+
+
+def lowest_hashes(ids: Iterable[str], limit: int, hash_size: int) -> np.ndarray:
+    """Which ids have the `limit` lowest hashes of `hash_size` bytes. Shapes: N ids -> (N,) bool"""
+    hashes = np.array([text_hash(id, "limit", hash_size) for id in ids], np.uint64)
+    chosen = np.zeros(len(hashes), bool)
+    chosen[np.argsort(hashes, kind="stable")[:limit]] = True
+    return chosen
+
+
+def require(condition: bool, place: str, expected: str, came) -> None:
+    """Raises: ValueError naming a place, what was expected there and what came."""
+    if not condition:
+        raise ValueError(f"{place}: expected {expected}, got {came!r:.80}")
+
+
+def require_fields(row: dict, names: tuple[str, ...], form: str, place: str) -> None:
+    """Raises: ValueError naming the place, the form of a row, what it lacks and what it has."""
+    if missing := [name for name in names if name not in row]:
+        raise ValueError(
+            f"{place}: expected {form}, lacks {', '.join(missing)}; got {', '.join(map(str, row)) or 'nothing'}"
+        )
+
+
+def require_id(id, place: str) -> str:
+    """An id as text. Raises: ValueError naming the place of an id that is no whole number and no text."""
+    is_id = isinstance(id, int | str) and not isinstance(id, bool) and str(id).strip()
+    require(is_id, place, "an id, a number or text", id)
+    return str(id)
+
+
+def require_text(text, name: str, place: str) -> None:
+    require(isinstance(text, str) and text.strip(), place, f"text in {name!r}", text)
+
+
+def require_limit(limit: int | None, unit: str) -> None:
+    if limit is not None and limit < 1:
+        raise ValueError(f"limit must be at least 1 {unit}, got {limit}")
+
+
+def require_one_of(what: str, value, known: Iterable[str]) -> None:
+    if value not in known:
+        raise ValueError(f"unknown {what} {value!r}{spelling.nearest(value, known)} Known: {', '.join(known)}")
+
+
+def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False, hint="") -> Path | None:
+    """The file of a split: the only one of the names that `forms` (such as `{}.jsonl`) give; None where an optional one is missing.
+
+    Raises: FileNotFoundError that lists what the folder has, followed by the hint; ValueError where several files are there.
+    """
+    names = [form.format(split) for form in forms]
+    paths = [folder / name for name in names if (folder / name).is_file()]
+    if len(paths) > 1:
+        raise ValueError(f"{folder}: expected one file for {split}, got {', '.join(path.name for path in paths)}")
+    if not paths and not optional:
+        raise FileNotFoundError(f"{folder}: expected one of {', '.join(names)}; it holds {files.listing(folder)}{hint}")
+    return paths[0] if paths else None
