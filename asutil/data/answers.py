@@ -135,7 +135,7 @@ def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
     for split, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
         if name in STREAMED:
-            table = tables.opened(tables.parquet_files(hub_id, stem), keyed=STREAMED[name])
+            table = tables.open_parquet(tables.parquet_files(hub_id, stem), keyed=STREAMED[name])
         else:
             table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
         whole = grouped(split, table, stem, where, first_row=1, ordered=name == "wikiqa")
@@ -189,7 +189,7 @@ def _own(path: Path, protocol: str) -> dict[str, Split]:
 
 
 def _own_file(path: Path, split: str) -> Split:
-    table = tables.read(path)
+    table = tables.read_table(path)
     titled = "document_title" in table.column_names and table["document_title"].null_count < len(table)
     return grouped(split, table, path.stem, path, table["row"][0].as_py(), ordered=titled)
 

@@ -1,4 +1,4 @@
-"""A user's question files, and any table of questions, as an Arrow table whose columns are known to be sound."""
+"""A user's question files, and any table of questions, as Arrow tables with checked columns; those of large data sets stay on disk."""
 
 import json
 from collections.abc import Callable
@@ -14,19 +14,22 @@ from tqdm.auto import tqdm
 from ..io import files, hub
 
 SUFFIXES = (".tsv", ".jsonl", ".parquet")
+COLUMNS = ("question_id", "question", "answer", "document_title", "label")
+REQUIRED = ("question", "answer", "label")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
 BATCH = 1 << 16  # rows of a large file that are checked together
 
 
-def read(path: Path) -> pa.Table:
+def read_table(path: Path) -> pa.Table:
     """The file's known columns, checked, and `row`: the line of a text file (a TSV's header is line 1), the row of a parquet file.
 
     Raises: ValueError that names file and row, what was expected and what came.
     """
     readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (files.table, 1)}
     if path.suffix not in readers:
+        came = path.suffix or "no ending"
         raise ValueError(
-            f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}{hub.advice_on_pickle(path)}"
+            f"{path}: expected a file that ends in {', '.join(readers)}, got {came}{hub.advice_on_pickle(path)}"
         )
     if path.stat().st_size == 0:
         raise ValueError(f"{path} is empty")
@@ -37,15 +40,17 @@ def read(path: Path) -> pa.Table:
 
 def _lines(path: Path) -> list[str]:
     data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    bad = data.find(b"\0")
+    wrong = data.find(b"\0")
     try:
         lines = data.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
-        bad = error.start
-    if bad >= 0:
-        row = data.count(b"\n", 0, bad) + 1
-        raise ValueError(f"{path}, row {row}: expected UTF-8 text without NUL, got the byte 0x{data[bad]:02x}")
-    return [line.removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
+        wrong = error.start
+    if wrong >= 0:
+        row = data.count(b"\n", 0, wrong) + 1
+        raise ValueError(f"{path}, row {row}: expected UTF-8 text without NUL, got the byte 0x{data[wrong]:02x}")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix("\r") for line in lines]
 
 
 def _read_tsv(path: Path) -> pa.Table:
@@ -66,8 +71,9 @@ def _read_jsonl(path: Path) -> pa.Table:
             record = json.loads(line)
             if not isinstance(record, dict):
                 raise ValueError(f"got {type(record).__name__}")
-            if wrong := [name for name in ("question", "answer") if not isinstance(record.get(name, ""), str | None)]:
-                raise ValueError(f"{wrong[0]} is {record[wrong[0]]!r}, no text")
+            for name in ("question", "answer"):
+                if not isinstance(record.get(name), str | None):
+                    raise ValueError(f"{name} is {record[name]!r}, no text")
             record = {name: value if value is None else str(value) for name, value in record.items()}
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:
@@ -78,8 +84,14 @@ def _read_jsonl(path: Path) -> pa.Table:
 
 
 def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False) -> pa.Table:
-    """The known columns with their types: text that is not blank (answers may be, where that is said), labels 0 or 1."""
-    if missing := [name for name in ("question", "answer", "label") if name not in table.column_names]:
+    """The known columns with their types: labels 0 or 1, texts that are not blank.
+
+    Args:
+        where, first_row: what an error message calls the table and its first row.
+        blank_answers: whether answers may be blank.
+    Raises: ValueError that names the row, what was expected and what came.
+    """
+    if missing := [name for name in REQUIRED if name not in table.column_names]:
         came = ", ".join(map(repr, table.column_names)) or "no rows"
         raise ValueError(
             f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}"
@@ -87,24 +99,19 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
     if len(table) == 0:
         raise ValueError(f"{where} is empty: expected at least one row")
 
-    def refuse(column, bad, expected):
-        if (row := pc.index(pc.fill_null(bad, True), True).as_py()) >= 0:
-            got = column[row].as_py()
-            got = got if got is None or len(str(got)) < 80 else str(got)[:80] + "..."
-            raise ValueError(f"{where}, row {row + first_row}: expected {expected}, got {got!r}")
+    def refuse(column: pa.ChunkedArray, wrong: pa.ChunkedArray, expected: str) -> None:
+        row = pc.index(pc.fill_null(wrong, True), True).as_py()
+        if row >= 0:
+            came = column[row].as_py()
+            if came is not None and len(str(came)) >= 80:
+                came = f"{str(came)[:80]}..."
+            raise ValueError(f"{where}, row {row + first_row}: expected {expected}, got {came!r}")
 
     columns = {}
-    for name in filter(
-        table.column_names.__contains__, ("question_id", "question", "answer", "document_title", "label")
-    ):
-        came, column = table.schema.field(name).type, table[name]
-        try:
-            if name in ("question", "answer") and not pa.types.is_null(came) and "string" not in str(came):
-                raise pa.ArrowTypeError(f"got {came}")
-            column = column.cast(pa.string())
-            column.validate(full=True)
-        except pa.ArrowException as error:
-            raise ValueError(f"{where}: expected UTF-8 text in the column {name!r}, {error}") from None
+    for name in COLUMNS:
+        if name not in table.column_names:
+            continue
+        column = _as_text(table, name, where)
         may_be_blank = blank_answers and name == "answer"
         blank = pc.is_null(column) if may_be_blank else pc.equal(pc.utf8_trim_whitespace(column), "")
         refuse(column, pc.fill_null(pc.match_substring(column, "\0"), False), f"no NUL in {name!r}")
@@ -112,11 +119,23 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
             refuse(column, pc.invert(pc.is_in(column, pa.array(["0", "1", "0.0", "1.0"]))), "the label 0 or 1")
             column = pc.starts_with(column, "1").cast(pa.int8())
         elif name == "document_title":
-            column = pc.if_else(blank, None, column)  # an unknown title is no title
+            column = pc.if_else(blank, None, column)  # a blank title is an unknown one
         else:
             refuse(column, blank, f"text in {name!r}")
         columns[name] = column
     return pa.table(columns)
+
+
+def _as_text(table: pa.Table, name: str, where) -> pa.ChunkedArray:
+    came = table.schema.field(name).type
+    try:
+        if name in TEXTS.names and not pa.types.is_null(came) and "string" not in str(came):
+            raise pa.ArrowTypeError(f"got {came}")
+        column = table[name].cast(pa.string())
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise ValueError(f"{where}: expected UTF-8 text in the column {name!r}, {error}") from None
+    return column
 
 
 def question_order(table, where, first_row: int) -> tuple[str, np.ndarray, np.ndarray]:
@@ -153,48 +172,49 @@ def question_order(table, where, first_row: int) -> tuple[str, np.ndarray, np.nd
 
 @dataclass(frozen=True)
 class Parquet:
-    """Rows of parquet files, with what is asked of a pyarrow.Table: labels and keys are held, texts are read when they are asked for."""
+    """Rows of parquet files with the part of a pyarrow.Table's interface that `Split` uses; texts are read when they are needed."""
 
-    held: pa.Table  # label (int8) and key (int64) of every row
+    in_memory: pa.Table  # label (int8) and key (int64) of every row
     starts: np.ndarray  # the first row of each row group
-    read: Callable[[int], pa.Table]  # question and answer of a row group; the last ones are kept
-    order: np.ndarray | None = None  # the files' rows in another order than theirs
+    read: Callable[[int], pa.Table]  # question and answer of a row group; the last groups stay in memory
+    order: np.ndarray | None = None  # the rows of the files in another order; None: as in the files
 
     def __len__(self) -> int:
-        return len(self.held)
+        return len(self.in_memory)
 
     @property
     def column_names(self) -> list[str]:
-        return [*TEXTS.names, *self.held.column_names]
+        return [*TEXTS.names, *self.in_memory.column_names]
 
     def __getitem__(self, name: str) -> pa.ChunkedArray:
-        return self.held[name] if name in self.held.column_names else self.slice(0, len(self))[name]
+        table = self.in_memory if name in self.in_memory.column_names else self.slice(0, len(self))
+        return table[name]
 
     def slice(self, start: int, length: int) -> pa.Table:
-        """Question, answer and label of some rows; where rows were moved, also a document_title that a run of the files shares."""
+        """Question, answer and label of some rows; where rows were moved, also a document_title that adjacent rows of the files share."""
         rows = np.arange(start, start + length) if self.order is None else self.order[start : start + length]
         groups = np.searchsorted(self.starts, rows, side="right") - 1
         cuts = np.flatnonzero(np.diff(groups)) + 1
-        pieces = zip(np.split(groups, cuts), np.split(rows - self.starts[groups], cuts))
-        texts = pa.concat_tables([self.read(int(group[0])).take(pa.array(place)) for group, place in pieces])
-        texts = texts.append_column("label", self.held["label"].slice(start, length))
-        return (
-            texts if self.order is None else texts.append_column("document_title", pa.array(rows - np.arange(length)))
-        )
+        runs = zip(np.split(groups, cuts), np.split(rows - self.starts[groups], cuts))
+        texts = pa.concat_tables([self.read(int(group[0])).take(pa.array(numbers)) for group, numbers in runs])
+        texts = texts.append_column("label", self.in_memory["label"].slice(start, length))
+        if self.order is None:
+            return texts
+        return texts.append_column("document_title", pa.array(rows - np.arange(length)))
 
     def take(self, rows: pa.Array) -> "Parquet":
         """The same rows in another order, their texts still unread."""
         order = rows.to_numpy() if self.order is None else self.order[rows]
         visits = np.count_nonzero(np.diff(np.searchsorted(self.starts, order, side="right")))
-        # Where neighbours lie far apart in the files, no row group is read twice: the texts come into memory, as Arrow has them.
+        # Where adjacent rows are far apart in the files, all row groups that were read stay in memory, so that none is read twice.
         read = lru_cache(None)(self.read.__wrapped__) if visits > 4 * len(self.starts) else self.read
-        return Parquet(self.held.take(rows), self.starts, read, order)
+        return Parquet(self.in_memory.take(rows), self.starts, read, order)
 
 
 def parquet_files(hub_id: str, split: str) -> list[Path]:
     """The files of one split of a hub data set, `<split>.parquet` or `<split>-00000-of-00007.parquet`, in the mirror or downloaded.
 
-    Raises: FileNotFoundError that names the variable to set, or what is there instead.
+    Raises: FileNotFoundError that names the variable to set, or the files that are there instead.
     """
     folder = hub.mirror(hub_id)
     if folder is None:
@@ -205,35 +225,38 @@ def parquet_files(hub_id: str, split: str) -> list[Path]:
             folder = Path(snapshot_download(hub_id, repo_type="dataset", allow_patterns=patterns))
         except Exception as error:
             raise FileNotFoundError(hub.unreachable(hub_id, error)) from error
-    if not (found := sorted(folder.rglob(f"{split}[-.]*parquet"))):
-        held = ", ".join(sorted(path.name for path in folder.rglob("*.parquet"))[:10]) or "no parquet file"
+    paths = sorted(folder.rglob(f"{split}[-.]*parquet"))
+    if not paths:
         raise FileNotFoundError(
-            f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds {held}"
+            f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds "
+            f"{files.listing(folder, '**/*.parquet')}"
         )
-    return found
+    return paths
 
 
-def opened(paths: list[Path], keyed: bool = True) -> Parquet:
-    """Check every row of the files once, and keep labels and keys.
+def open_parquet(paths: list[Path], keyed: bool = True) -> Parquet:
+    """Check every row of the files once; labels and keys stay in memory.
 
     Args:
         keyed: whether the files have a column `key`; without, a question's key is its number, in order of first appearance.
     Raises: ValueError that names file and row, also for a key whose rows have different questions.
     """
-    held, groups, asked = [], [], {}
-    with tqdm(
-        desc=f"checking {paths[0].stem.partition('-')[0]}", unit=" rows", unit_scale=True, delay=5, leave=False
-    ) as bar:
+    tables = []
+    groups = []
+    questions = {}
+    columns = ["question", "answer", "label", *["key"] * keyed]
+    labels_of = _label_and_key if keyed else _label_and_number
+    title = f"checking {paths[0].stem.partition('-')[0]}"
+    with tqdm(desc=title, unit=" rows", unit_scale=True, delay=5, leave=False) as bar:
         for path in paths:
-            file, row = files.opened(path), 1
+            file = files.opened(path)
             groups += [(file, group) for group in range(file.num_row_groups)]
-            for batch in files.batches(file, path, BATCH, ["question", "answer", "label", *["key"] * keyed]):
-                held.append(
-                    (_label_and_key if keyed else _label_and_number)(pa.Table.from_batches([batch]), path, row, asked)
-                )
+            row = 1
+            for batch in files.batches(file, path, BATCH, columns):
+                tables.append(labels_of(pa.Table.from_batches([batch]), path, row, questions))
                 row += len(batch)
                 bar.update(len(batch))
-    if not held:
+    if not tables:
         raise ValueError(f"{paths[0]} is empty: expected at least one row")
 
     @lru_cache(2)
@@ -242,30 +265,31 @@ def opened(paths: list[Path], keyed: bool = True) -> Parquet:
         return file.read_row_group(group, columns=TEXTS.names).select(TEXTS.names).cast(TEXTS)
 
     sizes = [file.metadata.row_group(group).num_rows for file, group in groups]
-    return Parquet(pa.concat_tables(held).combine_chunks(), np.cumsum([0, *sizes[:-1]]), read)
+    return Parquet(pa.concat_tables(tables).combine_chunks(), np.cumsum([0, *sizes[:-1]]), read)
 
 
-def _label_and_key(table: pa.Table, path: Path, first_row: int, asked: dict) -> pa.Table:
-    """`asked` gathers the question of each key."""
-    sound = checked(table, path, first_row, blank_answers=True)
+def _label_and_key(table: pa.Table, path: Path, first_row: int, questions: dict[int, str]) -> pa.Table:
+    """`questions` collects the question of each key."""
+    columns = checked(table, path, first_row, blank_answers=True)
     try:
         keys = table["key"].cast(pa.int64())
     except (KeyError, pa.ArrowException) as error:
         raise ValueError(f"{path}: expected whole numbers in the column 'key', {error}") from None
     if keys.null_count:
         raise ValueError(f"{path}, row {pc.index(keys.is_null(), True).as_py() + first_row}: expected a key, got None")
-    pairs = pa.table({"key": keys, "question": sound["question"]})
+    pairs = pa.table({"key": keys, "question": columns["question"]})
     for pair in pairs.group_by(pairs.column_names, use_threads=False).aggregate([]).to_pylist():
-        key, text = pair.values()
-        if asked.setdefault(key, text) != text:
+        key, text = pair["key"], pair["question"]
+        expected = questions.setdefault(key, text)
+        if text != expected:
             row = pc.index(pc.and_(pc.equal(keys, key), pc.equal(pairs["question"], text)), True).as_py() + first_row
-            raise ValueError(f"{path}, row {row}: key {key} belongs to {asked[key][:80]!r}, got {text[:80]!r}")
-    return pa.table({"label": sound["label"], "key": keys})
+            raise ValueError(f"{path}, row {row}: key {key} belongs to {expected[:80]!r}, got {text[:80]!r}")
+    return pa.table({"label": columns["label"], "key": keys})
 
 
-def _label_and_number(table: pa.Table, path: Path, first_row: int, asked: dict) -> pa.Table:
-    """`asked` gathers the number of each question."""
-    sound = checked(table, path, first_row, blank_answers=True)
-    texts = pc.dictionary_encode(sound["question"].combine_chunks())
-    numbers = [asked.setdefault(text, len(asked)) for text in texts.dictionary.to_pylist()]
-    return pa.table({"label": sound["label"], "key": pa.array(numbers, pa.int64()).take(texts.indices)})
+def _label_and_number(table: pa.Table, path: Path, first_row: int, numbers: dict[str, int]) -> pa.Table:
+    """`numbers` collects the number of each question."""
+    columns = checked(table, path, first_row, blank_answers=True)
+    texts = pc.dictionary_encode(columns["question"].combine_chunks())
+    keys = pa.array([numbers.setdefault(text, len(numbers)) for text in texts.dictionary.to_pylist()], pa.int64())
+    return pa.table({"label": columns["label"], "key": keys.take(texts.indices)})

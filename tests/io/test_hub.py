@@ -51,7 +51,7 @@ def test_on_the_hub_a_split_is_its_own_files(tmp_path, monkeypatch):
         assert hub.table("owner/name", split)["text"].to_pylist() == [split]
 
 
-@pytest.mark.parametrize("read", [tables.read, lambda path: list(sources.documents(path))], ids=["questions", "documents"])
+@pytest.mark.parametrize("read", [tables.read_table, lambda path: list(sources.documents(path))], ids=["questions", "documents"])
 def test_a_pickle_as_data_is_refused_and_the_conversion_that_is_named_works(tmp_path, read):
     path = tmp_path / "my data.pkl"
     rows = pd.DataFrame({"question": ["Why?"], "answer": ["So."], "label": [1], "text": ["A document."]})

@@ -184,7 +184,7 @@ def asked_in_a_folder(path: Path) -> None:
 
 def streamed(path: Path) -> None:
     """A file of a data set that is too large for memory, and whether its order can be that of documents."""
-    table = tables.opened([path])
+    table = tables.open_parquet([path])
     split = questions.grouped("train", table, path.stem, path.name, 1, ordered=False)
     same(Counter((q.text, c.text, c.label) for q in split for c in q.candidates), triples(written(path)), "rows")
     document_order.check(split, path.name)
@@ -374,7 +374,7 @@ LOADERS = [
         "row {}",
         {"folder/train.tsv": ASKED, "folder/test.parquet": PLAIN},
     ),
-    Loader("tables.opened", "train.parquet", [{**row, "key": n // 3} for n, row in enumerate(PLAIN)], streamed, "row {}"),
+    Loader("tables.open_parquet", "train.parquet", [{**row, "key": n // 3} for n, row in enumerate(PLAIN)], streamed, "row {}"),
     Loader("hub.table", "mirror/owner/name/train.parquet", PLAIN, from_the_mirror, "row {}"),
     Loader("newsas2.build", "combined.json", {"data": NEWS}, constructed),
     Loader("claims.load_claims", "claims/train.jsonl", CLAIMS, claimed, "line {}", {"claims/dev.jsonl": CLAIMS}),

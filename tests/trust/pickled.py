@@ -249,7 +249,7 @@ def _extension(trap: Trap, path: Path, binary: bool) -> None:
     kind = pa.binary() if binary else pa.string()
     fields = [pa.field(name, kind, metadata=named) for name in ("question", "answer", "label", "text")]
     pq.write_table(pa.table([pa.array(["1"] * 4, pa.string()).cast(kind)] * 4, schema=pa.schema(fields)), path)
-    for read in (tables.read, lambda path: list(sources.documents(path))):
+    for read in (tables.read_table, lambda path: list(sources.documents(path))):
         if binary:
             trap.refuses("bytes of a pickled extension type", lambda read=read: read(path), "expected")
         else:
