@@ -3,15 +3,15 @@
 import html
 import re
 
-MIN_PARAGRAPH, MIN_DOCUMENT = 60, 200  # characters (sentence_objectives, appendix A.1)
+MIN_PARAGRAPH = 60  # characters (sentence_objectives, appendix A.1)
+MIN_DOCUMENT = 200
 
 _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))
 _BLANK_LINE = re.compile(r"\n[^\S\n]*\n\s*")
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_NO_NUMBER = re.compile(
-    r"&#\d{4300,};?"
-)  # a reference with more digits than Python makes a number of; U+FFFD as of all too large ones
+# A reference with more digits than Python reads as a number; U+FFFD, as for all that are too large.
+_ENDLESS = re.compile(r"&#\d{4300,};?")
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
 
 
@@ -21,7 +21,7 @@ def clean(document) -> list[list[str]] | list[str]:
     Paper: sentence_objectives, appendix A.1 (paragraphs of >= 60 characters, documents of >= 200).
     Args:
         document: a string (blank lines between paragraphs), a list of paragraphs, or a list of lists of sentences.
-    Returns: the kept paragraphs, as strings or, where sentences were given, as lists of sentences; empty for a short document.
+    Returns: the paragraphs that are long enough, as strings or, for sentences, as lists of sentences; empty for a short document.
 
     Example:
         >>> clean("== Title ==\\n\\n" + "A <b>short</b> sentence about  nothing in particular. " * 5)
@@ -31,8 +31,9 @@ def clean(document) -> list[list[str]] | list[str]:
         document = _BLANK_LINE.split(_without_markup(document.replace("\r\n", "\n")))
     paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
     sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
-    kept = [(p, size) for p, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
-    return [p for p, _ in kept] if sum(size for _, size in kept) >= MIN_DOCUMENT else []
+    if sum(size for size in sizes if size >= MIN_PARAGRAPH) < MIN_DOCUMENT:
+        return []
+    return [paragraph for paragraph, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
 
 
 def _without_markup(text: str) -> str:
@@ -44,18 +45,19 @@ def _without_markup(text: str) -> str:
 
 
 def outside(text: str, opening: re.Pattern, closing: re.Pattern) -> list[str]:
-    """What stands outside of marks, piece by piece; it is searched forwards only, so that a thousand open marks cost no more than one."""
-    kept, place = [], 0
-    while (start := opening.search(text, place)) and (end := closing.search(text, start.end())):
-        kept.append(text[place : start.start()])
-        place = end.end()
-    return [*kept, text[place:]]
+    """The parts of a text outside of marks. The search only goes forwards, so that a thousand open marks cost no more than one."""
+    parts = []
+    position = 0
+    while (start := opening.search(text, position)) and (end := closing.search(text, start.end())):
+        parts.append(text[position : start.start()])
+        position = end.end()
+    return [*parts, text[position:]]
 
 
 def _prose(paragraph: str) -> str:
     lines = (line.strip() for line in _without_markup(paragraph).split("\n"))
     prose = "\n".join(line for line in lines if not _NO_PROSE.fullmatch(line))
-    return " ".join(html.unescape(_NO_NUMBER.sub("\ufffd", prose)).split())
+    return " ".join(html.unescape(_ENDLESS.sub("\ufffd", prose)).split())
 
 
 def _sentences(paragraph) -> list[str]:

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Iterator
 from importlib import util
+from operator import itemgetter
 from pathlib import Path
 
 import platformdirs
@@ -19,25 +20,25 @@ log = logging.getLogger(__name__)
 
 
 def of_package(package: str) -> Iterator[tuple[str, str, str]]:
-    """(module, qualified name, docstring) of a package, ordered by module and name; a module's own has the name ''.
+    """(module, qualified name, docstring) of a package, ordered by module and name; a module's own docstring has the name ''.
 
-    Test folders are left out; so is a file in a newer Python's syntax, which is logged. Who reads to the end leaves what was found in the
-    user's cache folder, named by a hash of the files' paths, sizes and times of change; the next reads it from there, many times as fast.
+    Test folders are left out, and so is a file in a newer Python's syntax, which is logged. A complete reading is kept in the user's cache
+    folder, named by a hash of the files' paths, sizes and times of change; the next reading takes it from there, many times as fast.
 
     Raises: FileNotFoundError for a package that is not installed.
     """
     files = sorted(_modules(package))
-    kept = platformdirs.user_cache_path("asutil") / f"docstrings_{package}_{_fingerprint(files)}.json"
-    found = _kept(kept)
-    if found is None:
-        found = []
-        for module, path in files:
-            for qualname, text in sorted(_in_file(path), key=lambda pair: pair[0]):
-                found.append((module, qualname, text))
-                yield found[-1]
-        _keep(found, kept)
-    else:
-        yield from found
+    cache = platformdirs.user_cache_path("asutil") / f"docstrings_{package}_{_fingerprint(files)}.json"
+    docstrings = _cached(cache)
+    if docstrings is not None:
+        yield from docstrings
+        return
+    docstrings = []
+    for module, path in files:
+        for qualname, text in sorted(_in_file(path), key=itemgetter(0)):
+            docstrings.append((module, qualname, text))
+            yield module, qualname, text
+    _write_cache(docstrings, cache)
 
 
 def _modules(package: str) -> Iterator[tuple[str, Path]]:
@@ -52,7 +53,7 @@ def _modules(package: str) -> Iterator[tuple[str, Path]]:
 
 
 def _fingerprint(files: list[tuple[str, Path]]) -> str:
-    """A hash of all that decides what is found: the files, this Python's grammar, and how docstrings are taken out."""
+    """A hash of all that the docstrings depend on: the files, this Python's grammar, and the code of this module."""
     hashed = hashlib.sha256(f"{sys.version_info[:2]}".encode() + Path(__file__).read_bytes())
     for module, path in files:
         state = path.stat()
@@ -62,7 +63,7 @@ def _fingerprint(files: list[tuple[str, Path]]) -> str:
 
 def _in_file(path: Path) -> list[tuple[str, str]]:
     collected = gc.isenabled()
-    gc.disable()  # a tree is many objects and no cycle: looking for some doubles the time
+    gc.disable()  # a tree is many objects without a cycle: looking for cycles doubles the time
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
             nodes = [("", ast.parse(path.read_bytes()))]
@@ -72,38 +73,37 @@ def _in_file(path: Path) -> list[tuple[str, str]]:
     finally:
         if collected:
             gc.enable()
-    found = []
+    docstrings = []
     while nodes:
         qualname, node = nodes.pop()
-        found += [(qualname, text)] if (text := ast.get_docstring(node)) else []
-        inner = (
-            child for child in node.body if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        )
-        nodes += [(f"{qualname}.{child.name}".lstrip("."), child) for child in inner]
-    return found
+        if text := ast.get_docstring(node):
+            docstrings.append((qualname, text))
+        for child in node.body:
+            if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                nodes.append((f"{qualname}.{child.name}".lstrip("."), child))
+    return docstrings
 
 
-def _kept(path: Path) -> list[tuple[str, str, str]] | None:
-    """What was kept; None where nothing was, or where it is damaged."""
+def _cached(path: Path) -> list[tuple[str, str, str]] | None:
+    """The docstrings in a cache file; None where it is missing or damaged."""
     try:
-        said, _, content = path.read_bytes().partition(b"\n")
+        expected, _, content = path.read_bytes().partition(b"\n")
     except FileNotFoundError:
         return None
     except OSError as error:
         log.info("%s is parsed anew: %s", path.name, error)
         return None
-    if hashlib.sha256(content).hexdigest().encode() != said:
+    if hashlib.sha256(content).hexdigest().encode() != expected:
         log.info("%s is parsed anew: it is damaged", path.name)
         return None
     return [tuple(row) for row in json.loads(content)]
 
 
-def _keep(found: list[tuple[str, str, str]], path: Path) -> None:
-    content = json.dumps(found).encode()
+def _write_cache(docstrings: list[tuple[str, str, str]], path: Path) -> None:
+    content = json.dumps(docstrings).encode()
+    digest = hashlib.sha256(content).hexdigest().encode()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        disk.atomically(
-            path, lambda part: part.write_bytes(hashlib.sha256(content).hexdigest().encode() + b"\n" + content)
-        )
-    except OSError as error:  # a home that cannot be written costs time, nothing else
+        disk.atomically(path, lambda part: part.write_bytes(digest + b"\n" + content))
+    except OSError as error:  # without a cache the next reading takes longer, nothing else
         log.info("docstrings are parsed each time: %s", error)

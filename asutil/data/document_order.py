@@ -1,6 +1,6 @@
-"""Whether the rows of a data set stand in the order of its documents, where no column says so: without that, no row has a context.
+"""Whether the rows of a data set are in the order of its documents, where no column tells: without that order, no row has a context.
 
-The rows of a split alone can show that they do not (`check`); the documents themselves can show that they do (`beside`).
+The rows of a split alone can show that they are not (`check`); the documents themselves can show that they are (`beside`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,71 +10,80 @@ import numpy as np
 import pandas as pd
 
 ROWS = 1 << 16  # texts that are hashed together
-ENOUGH, SAME = 100, 0.9  # neighbours that two questions share; a shuffled page of n sentences keeps one in n of them
+ENOUGH = 100  # neighbours that two questions share
+SAME = 0.9  # of them that keep their order; a shuffled page of n sentences keeps one in n
+MIXER = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Order(NamedTuple):
-    shared: int  # neighbours x, y of one question that another one has as well
+    shared: int  # neighbours x, y of one question that another question has as well
     same: float  # share of these where y follows x there too
     positives_first: float  # share of the questions with both labels
-    sorted: float  # share of the questions with 4 candidates or more whose texts stand in alphabetical order
+    sorted: float  # share of the questions with 4 candidates or more whose texts are in alphabetical order
 
 
 def check(split, where) -> Order:
     """Refuse a split whose rows cannot be in the order of their documents.
 
-    Questions about one document list the same sentences, so two that are neighbours for one question must be neighbours, the same one
-    first, for every other. Rows with the positives first, or in alphabetical order, are consistent in this way too, and are refused.
+    Questions about one document list the same sentences, so two sentences that are neighbours for one question must be neighbours, the
+    same one first, for every other question. Rows with the positives first or in alphabetical order pass this test, and are refused too.
 
     Args:
-        split: a `answers.Split` with all of its rows.
-    Raises: ValueError with what was found; also where too few sentences are shared to tell.
+        split: a `questions.Split` with all of its rows.
+    Raises: ValueError with the measured order; also where too few sentences are shared to tell.
     """
-    found = measure(split)
-    wrong = {
-        f"only {found.shared:,} neighbours stand under two questions, {ENOUGH} are needed": found.shared < ENOUGH,
-        f"of {found.shared:,} neighbours under two questions {found.same:.0%} keep their order": found.same < SAME,
-        f"the right candidates stand first in {found.positives_first:.0%} of the questions": found.positives_first
-        > 0.8,
-        f"{found.sorted:.0%} of the questions have their candidates in alphabetical order": found.sorted > 0.5,
-    }
-    if any(wrong.values()):
-        reasons = "; ".join(reason for reason, bad in wrong.items() if bad)
+    order = measure(split)
+    reasons = []
+    if order.shared < ENOUGH:
+        reasons.append(f"only {order.shared:,} neighbours stand under two questions, {ENOUGH} are needed")
+    if order.same < SAME:
+        reasons.append(f"of {order.shared:,} neighbours under two questions {order.same:.0%} keep their order")
+    if order.positives_first > 0.8:
+        reasons.append(f"the right candidates stand first in {order.positives_first:.0%} of the questions")
+    if order.sorted > 0.5:
+        reasons.append(f"{order.sorted:.0%} of the questions have their candidates in alphabetical order")
+    if reasons:
         raise ValueError(
-            f"{where}: expected rows in the order of their documents, which gives candidates a context; {reasons}"
+            f"{where}: expected rows in the order of their documents, which gives candidates a context; {'; '.join(reasons)}"
         )
-    return found
+    return order
 
 
 def measure(split) -> Order:
-    """What the rows tell of their order, question by question; sentences that stand twice in a question are left out."""
-    sizes, rows = split.stops - split.starts, split.rows()
-    asked, hashes = np.repeat(np.arange(len(split), dtype=np.uint64), sizes), _hashes(split.table)[rows]
-    moved = getattr(split.table, "order", None)
-    follows = np.append((asked[1:] == asked[:-1]) & (True if moved is None else np.diff(moved[rows]) == 1), False)
-    after = np.append(hashes[1:], hashes[:1])
-    known, which, times = np.unique(_key(hashes, asked), return_inverse=True, return_counts=True)
-    once = np.flatnonzero(times[which] == 1)
-    once = once[np.argsort(hashes[once], kind="stable")]
-    one, other = once[:-1], once[1:]  # the same sentence under two questions, or the next sentence
-    both = (hashes[one] == hashes[other]) & follows[one] & (times[which[np.minimum(one + 1, len(which) - 1)]] == 1)
-    one, other = one[both], other[both]
-    wanted = _key(after[one], asked[other])
-    place = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    shared = (known[place] == wanted) & (times[place] == 1)
-    same = follows[other] & (after[one] == after[other])
+    """How far the rows keep one order, question by question; sentences that occur twice in a question are left out."""
+    sizes = split.stops - split.starts
     positives = split.positives()
+    until = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
+    leading = until[split.starts + positives] - until[split.starts]  # positives among the first rows of each question
     mixed = (positives > 0) & (positives < sizes)
-    first = np.concatenate([[0], np.cumsum(split.table["label"].to_numpy(), dtype=np.int64)])
-    first = first[split.starts + positives] - first[split.starts] == positives
     long = np.flatnonzero(sizes > 3)
-    texts = [[c.text for c in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
-    return Order(
-        int(shared.sum()),
-        _share(same[shared]),
-        _share(first[mixed]),
-        _share(np.array([t == sorted(t) for t in texts], bool)),
-    )
+    texts = [[candidate.text for candidate in split[int(i)].candidates] for i in long[:: max(1, len(long) // 200)]]
+    in_order = np.array([question == sorted(question) for question in texts], bool)
+    shared, same = _neighbours(split, sizes)
+    return Order(shared, same, _share((leading == positives)[mixed]), _share(in_order))
+
+
+def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:
+    """How many neighbours of one question another question has as well, and the share that are in the same order there."""
+    rows = split.rows()
+    questions = np.repeat(np.arange(len(split), dtype=np.uint64), sizes)
+    hashes = _hashes(split.table)[rows]
+    moved = getattr(split.table, "order", None)
+    adjacent = True if moved is None else np.diff(moved[rows]) == 1  # in the files
+    follows = np.append((questions[1:] == questions[:-1]) & adjacent, False)
+    after = np.append(hashes[1:], hashes[:1])
+    keys, key_of, counts = np.unique(_key(hashes, questions), return_inverse=True, return_counts=True)
+    unique = np.flatnonzero(counts[key_of] == 1)
+    unique = unique[np.argsort(hashes[unique], kind="stable")]
+    first, second = unique[:-1], unique[1:]  # the same sentence under two questions, or the next sentence
+    next_is_unique = counts[key_of[np.minimum(first + 1, len(key_of) - 1)]] == 1
+    both = (hashes[first] == hashes[second]) & follows[first] & next_is_unique
+    first, second = first[both], second[both]
+    wanted = _key(after[first], questions[second])
+    position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    shared = (keys[position] == wanted) & (counts[position] == 1)
+    same = follows[second] & (after[first] == after[second])
+    return int(shared.sum()), _share(same[shared])
 
 
 def _hashes(table) -> np.ndarray:
@@ -83,8 +92,8 @@ def _hashes(table) -> np.ndarray:
     return np.concatenate([pd.util.hash_array(part.astype(object), categorize=False) for part in texts])
 
 
-def _key(hashes: np.ndarray, asked: np.ndarray) -> np.ndarray:
-    return hashes + asked * np.uint64(0x9E3779B97F4A7C15)
+def _key(hashes: np.ndarray, questions: np.ndarray) -> np.ndarray:
+    return hashes + questions * MIXER
 
 
 def _share(true: np.ndarray) -> float:
@@ -92,7 +101,7 @@ def _share(true: np.ndarray) -> float:
 
 
 def beside(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]:
-    """Neighbours that stand side by side in a document of their question, and all neighbours whose question has one.
+    """How many neighbours are neighbours in a document of their question, and how many have a document at all.
 
     Args:
         questions: of `Question`s loaded with their context.
@@ -103,10 +112,12 @@ def beside(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]
         >>> beside([Question("1", "who?", (Candidate("", "She.", 1, None, "Not he."),))], {"who?": ["It was her. She.  Not he."]})
         (1, 1)
     """
-    found = total = 0
+    confirmed = total = 0
     for question in questions:
         texts = [" ".join(document.split()) for document in documents.get(question.text, ())]
-        pairs = [" ".join(f"{c.text} {c.after}".split()) for c in question.candidates if c.after is not None and texts]
-        found += sum(any(pair in text for text in texts) for pair in pairs)
+        if not texts:
+            continue
+        pairs = [" ".join(f"{c.text} {c.after}".split()) for c in question.candidates if c.after is not None]
+        confirmed += sum(any(pair in text for text in texts) for pair in pairs)
         total += len(pairs)
-    return found, total
+    return confirmed, total
