@@ -18,10 +18,10 @@ FROM_SCRATCH = ("tiny", "tiny_electra", "mini")  # models that have no tokenizer
 
 
 def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
-    """The tokenizer of a hub id, a folder or a finished run, set so that the ids of a text are its sentences' ids joined.
+    """The tokenizer of a hub id, a folder or a finished run, set so that the ids of a text are the joined ids of its sentences.
 
-    A byte-level pre-tokenizer is given its prefix space on the backend itself: transformers 5 drops the argument
-    `add_prefix_space` where it falls back to its generic class. Text is read as text, also where it spells a special token.
+    A byte-level pre-tokenizer gets its prefix space on the backend itself: transformers 5 drops the argument
+    `add_prefix_space` where it falls back to its generic class. Text that spells a special token is read as text.
 
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run or a tokenizer that does not join exactly.
     """
@@ -36,17 +36,15 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
     _read_as_text(tokenizer)
     first, second = "Is it one?", "(The 2nd) isn't."
     try:
-        apart, joined = (
-            tokenizer(texts, add_special_tokens=False)["input_ids"]
-            for texts in ([first, second], [f"{first} {second}"])
-        )
-    except Exception as error:  # a value of tokenizer_config.json that is looked at when it is used
+        apart = tokenizer([first, second], add_special_tokens=False)["input_ids"]
+        joined = tokenizer(f"{first} {second}", add_special_tokens=False)["input_ids"]
+    except Exception as error:  # a wrong value in tokenizer_config.json shows only when it is used
         raise ValueError(
             f"{name}: this tokenizer cannot be used: {type(error).__name__}: {str(error)[:200]}"
         ) from error
-    if apart[0] + apart[1] != joined[0]:
+    if apart[0] + apart[1] != joined:
         raise ValueError(
-            f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined[0]}, {apart}"
+            f"{name}: this tokenizer gives other ids to two sentences together than apart: {joined}, {apart}"
         )
     if tokenizer.pad_token_id is None:
         raise ValueError(f"{name}: this tokenizer has no pad_token, which shorter texts of a batch are filled up with")
@@ -61,34 +59,27 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
         >>> len(tokenizer), tokenizer.decode(tokenizer("two three")["input_ids"])
         (270, '<s> two three</s>')
     """
-    special = ["<s>", "<pad>", "</s>", "<unk>", AddedToken("<mask>", lstrip=True)]
+    mask = AddedToken("<mask>", lstrip=True)
+    special = ["<s>", "<pad>", "</s>", "<unk>", mask]
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
     backend.decoder = decoders.ByteLevel()
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    if vocab_size < len(special) + len(alphabet):
-        raise ValueError(
-            f"vocab_size is at least {len(special) + len(alphabet)} (special tokens and bytes), got {vocab_size}"
-        )
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
-    backend.train_from_iterator(documents, trainer)
-    backend.post_processor = processors.RobertaProcessing(
-        ("</s>", 2), ("<s>", 0), trim_offsets=True, add_prefix_space=True
-    )
-    names = {
-        "bos_token": "<s>",
-        "pad_token": "<pad>",
-        "eos_token": "</s>",
-        "unk_token": "<unk>",
-        "cls_token": "<s>",
-        "sep_token": "</s>",
-    }
+    smallest = len(special) + len(alphabet)
+    if vocab_size < smallest:
+        raise ValueError(f"vocab_size is at least {smallest} (special tokens and bytes), got {vocab_size}")
+    options = {"special_tokens": special, "initial_alphabet": alphabet, "show_progress": False}
+    backend.train_from_iterator(documents, trainers.BpeTrainer(vocab_size=vocab_size, **options))
+    backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
     tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=backend,
-        **names,
-        mask_token=AddedToken("<mask>", lstrip=True),
+        bos_token="<s>",
+        pad_token="<pad>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        cls_token="<s>",
+        sep_token="</s>",
+        mask_token=mask,
         model_max_length=512,
         model_input_names=["input_ids", "attention_mask"],
     )
@@ -98,11 +89,11 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
 def tokenizer_for(
     model: str | Path, source: str, folder: str | Path, scratch: Iterable[str] = (), **form
 ) -> PreTrainedTokenizerFast:
-    """The tokenizer of a model; for those from scratch a BPE of 8,192 trained on the first documents of `source`, kept under `folder`.
+    """The tokenizer of a model; for a model from scratch a BPE of 8,192 trained on the first documents of `source`, saved in `folder`.
 
     Args:
         scratch: names of models from scratch, next to FROM_SCRATCH.
-        form: what `corpus.documents` is told about the source (text_column, paragraph_separator, exclude_titles).
+        form: arguments of `corpus.documents` (text_column, paragraph_separator, exclude_titles).
     """
     if model in hub.EMBEDDED or model not in (*FROM_SCRATCH, *scratch):
         return load_tokenizer(model)
@@ -111,17 +102,15 @@ def tokenizer_for(
     identity = json.dumps(
         [sources.fingerprint_of_source(source), {name: value for name, value in form.items() if value}]
     )
-    kept = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together train it once
-        if not kept.is_dir():
-            texts = (
-                cleaning.clean(document) for document in sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form)
-            )
-            trained = train_tokenizer(itertools.chain.from_iterable(texts), vocab_size=8192)
-            with disk.whole_folder(kept) as part:
-                trained.save_pretrained(part)
-    return load_tokenizer(kept)
+    saved = Path(folder) / f"tokenizer_{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    saved.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(saved.with_name(f".{saved.name}.lock")):  # runs that start together train it once
+        if not saved.is_dir():
+            documents = sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form)
+            texts = itertools.chain.from_iterable(map(cleaning.clean, documents))
+            with disk.whole_folder(saved) as part:
+                train_tokenizer(texts, vocab_size=8192).save_pretrained(part)
+    return load_tokenizer(saved)
 
 
 def _read_as_text(tokenizer):

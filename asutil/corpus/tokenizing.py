@@ -1,10 +1,11 @@
-"""Many texts -> token ids: the same ids as the tokenizer's own, without tokenising the same word twice; and what a cut leaves of them."""
+"""Many texts -> token ids, the same as the tokenizer's own, without tokenising a word twice; and the lengths that truncation leaves."""
 
 import itertools
 
 import numpy as np
 
-BLOCK, CHUNK = 1 << 15, 1 << 10  # texts whose words are told apart together; words that are handed over as one sequence
+BLOCK = 1 << 15  # texts whose different words are tokenised together
+CHUNK = 1 << 10  # words that are tokenised as one sequence
 
 
 def gathered(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
@@ -14,15 +15,15 @@ def gathered(starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
         >>> gathered(np.array([5, 0]), np.array([2, 3]))
         array([5, 6, 0, 1, 2])
     """
-    found = np.repeat(starts - lengths.cumsum() + lengths, lengths)
-    found += np.arange(len(found))
-    return found
+    indices = np.repeat(starts - lengths.cumsum() + lengths, lengths)
+    indices += np.arange(len(indices))
+    return indices
 
 
 def tokenized(backend, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
     """Token ids of all texts, one text after the other and without special tokens, and how many each has.
 
-    Where a tokenizer never joins what a space parts, the different words are tokenised once and their ids put together.
+    Where no token crosses a space, the different words are tokenised once and their ids put together.
     Args:
         backend: a `tokenizers.Tokenizer`; its truncation and padding are switched off.
     Shapes: N texts -> (T,) int32, (N,) int64
@@ -36,14 +37,15 @@ def tokenized(backend, texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _parts_at_spaces(backend) -> bool:
-    """Whether the ids of a text are the ids of its words, joined: by what the tokenizer's own steps do at a space."""
+    """Whether the ids of a text are the joined ids of its words, judged by the tokenizer's normalizer and pre-tokenizer."""
     from tokenizers import normalizers, pre_tokenizers
 
-    first, added = backend.pre_tokenizer, backend.get_added_tokens_decoder().values()
-    byte_level = isinstance(first, pre_tokenizers.ByteLevel) and first.add_prefix_space and first.use_regex
-    known = backend.normalizer is None or isinstance(backend.normalizer, normalizers.BertNormalizer)
+    words = backend.pre_tokenizer
+    byte_level = isinstance(words, pre_tokenizers.ByteLevel) and words.add_prefix_space and words.use_regex
+    by_character = backend.normalizer is None or isinstance(backend.normalizer, normalizers.BertNormalizer)
+    added = backend.get_added_tokens_decoder().values()
     as_text = backend.encode_special_tokens and all(token.special for token in added)
-    return known and as_text and (byte_level or isinstance(first, pre_tokenizers.BertPreTokenizer))
+    return by_character and as_text and (byte_level or isinstance(words, pre_tokenizers.BertPreTokenizer))
 
 
 def _whole(backend, texts):
@@ -52,10 +54,8 @@ def _whole(backend, texts):
 
 
 def _by_words(backend, texts):
-    split = (text.split(" ") for text in texts)
-    parts = [
-        [text] if "" in words else words for text, words in zip(texts, split)
-    ]  # "": spaces that are not between two words
+    # An empty word is a space that is not between two words: such a text is one word.
+    parts = [[text] if "" in words else words for text, words in ((text, text.split(" ")) for text in texts)]
     row_of = {}
     rows = np.array([row_of.setdefault(word, len(row_of)) for words in parts for word in words], np.int64)
     words = list(row_of)
@@ -71,11 +71,11 @@ def _by_words(backend, texts):
 def longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
     """Lengths of two parts after `truncation="longest_first"` to `room` tokens in all, as the tokenizers library does it.
 
-    The longer part gives way until both are equal; then each has half, the odd token going to the one that was longer.
+    The longer part is cut until both are equal; then each has half, and the one that was longer has the odd token.
     Shapes: (B,), (B,) -> (B,), (B,)
 
     Example:
-        >>> [kept.tolist() for kept in longest_first(np.array([3, 9, 9]), np.array([3, 3, 8]), 7)]
+        >>> [lengths.tolist() for lengths in longest_first(np.array([3, 9, 9]), np.array([3, 3, 8]), 7)]
         [[3, 4, 4], [3, 3, 3]]
     """
     short, long = np.minimum(first, second), np.maximum(first, second)
@@ -88,7 +88,7 @@ def longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.
 
 
 def last_first(lengths: np.ndarray, room: int) -> np.ndarray:
-    """Lengths of a question, a candidate and a context cut to `room` tokens in all: the context gives way first, then the candidate.
+    """Lengths of a question, a candidate and a context cut to `room` tokens in all: the context is cut first, then the candidate.
 
     Shapes: (B, P) -> (B, P)
 

@@ -122,8 +122,8 @@ def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]
         group = []
         for sentence, (start, stop) in zip(sentences, ranges):
             label = int(any(start <= first < last <= stop for first, last in spans))
-            values = (key, text, sentence, label, story["storyId"])
-            group.append(dict(zip(("key", "question", "answer", "label", "document_title"), values)))
+            row = {"key": key, "question": text, "answer": sentence, "label": label}
+            group.append(row | {"document_title": story["storyId"]})
         yield group
 
 
