@@ -1,6 +1,6 @@
-"""Where models come from and how folders are written: safetensors and nothing else, whole or not at all.
+"""Checkpoints: where the weights of a model are, and reading them from safetensors, never from a pickle.
 
-A pickled checkpoint runs whatever its author put into it when it is opened.
+A pickled checkpoint can run any code when it is opened.
 """
 
 import contextlib
@@ -23,13 +23,14 @@ HEAD = "head.safetensors"
 
 
 def source(name: str | Path) -> str:
-    """What `from_pretrained` should be given for a run, a folder or a hub id (the mirror is looked in first).
+    """The path of a run's model, of a folder or of a mirrored hub id; else the hub id itself, for `from_pretrained`.
 
     Raises: ValueError for a run that is not finished, or whose weights are no longer those of its record.
     """
-    found = rundir.find(str(name))
-    run = found or Path(name)
-    if found is None and ((run / "config.json").is_file() or not (run / "model").is_dir()):
+    folder = rundir.find(str(name))
+    run = folder or Path(name)
+    is_run = folder is not None or ((run / "model").is_dir() and not (run / "config.json").is_file())
+    if not is_run:
         if not run.is_dir() and str(name).startswith(("/", ".", "~")):
             raise FileNotFoundError(f"{name}: no such folder")
         return hub.model_path(name)
@@ -41,16 +42,16 @@ def source(name: str | Path) -> str:
 
 
 def from_pretrained(auto, path, name, **options):
-    """`auto.from_pretrained` without remote code, its errors in words.
+    """`auto.from_pretrained` without remote code; its errors name the model.
 
     Args:
         auto: AutoTokenizer, or a transformers class of models.
-        path: what `source(name)` gave.
+        path: of `source(name)`.
     Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights.
     """
     try:
         with quiet():
-            return _with_numbers(auto.from_pretrained(path, trust_remote_code=False, **options))
+            return _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
     except SafetensorError as error:
         raise ValueError(f"{name}: the weights in {path} are damaged or cut short ({error})") from error
     except OSError as error:
@@ -58,19 +59,19 @@ def from_pretrained(auto, path, name, **options):
             raise ValueError(_pickled(name)) from error
         absent = "" if Path(path).is_dir() else "no such folder, and "
         raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
-    except BaseException as error:  # a damaged config.json or tokenizer.json ends in whatever its value is used for
-        if (
-            not isinstance(error, Exception) and type(error).__name__ != "PanicException"
-        ):  # which is Rust's, and no Exception
+    except (
+        BaseException
+    ) as error:  # a damaged config.json or tokenizer.json ends in an error of whatever uses its value
+        is_rust_panic = type(error).__name__ == "PanicException"  # which is no Exception
+        if not isinstance(error, Exception) and not is_rust_panic:
             raise
-        raise ValueError(
-            f"{name}: what {path} holds cannot be read: {type(error).__name__}: {str(error)[:200]}"
-        ) from error
+        raise ValueError(f"{name}: {path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
-def _with_numbers(loaded):
-    """What was loaded. Raises: ValueError where a model's config has a NaN, which torch takes for a dropout until it is used."""
-    config = getattr(loaded[0] if isinstance(loaded, tuple) else loaded, "config", None)
+def _without_nan(loaded):
+    """Refuse a config with a NaN, which torch accepts as a dropout until it is used. Raises: ValueError."""
+    model = loaded[0] if isinstance(loaded, tuple) else loaded
+    config = getattr(model, "config", None)
     for key, value in config.to_dict().items() if config is not None else ():
         if isinstance(value, float) and math.isnan(value):
             raise ValueError(f"config.json has a {key} that is no number")
@@ -78,15 +79,14 @@ def _with_numbers(loaded):
 
 
 def with_head(auto, path, name, **options):
-    """The model in float32, and whether its head is fresh. Weights that the backbone lacks, but for a pooler, mean a broken checkpoint."""
+    """The model in float32, and whether its head is fresh.
+
+    Raises: ValueError for a broken checkpoint: one that lacks weights of the backbone other than a pooler's.
+    """
     refuse_pickle(path, name)
-    options |= {
-        "dtype": torch.float32,
-        "use_safetensors": True,
-        "ignore_mismatched_sizes": True,
-        "output_loading_info": True,
-    }
-    model, info = from_pretrained(auto, path, name, **options)
+    strict = {"dtype": torch.float32, "use_safetensors": True}
+    informed = {"ignore_mismatched_sizes": True, "output_loading_info": True}
+    model, info = from_pretrained(auto, path, name, **options, **strict, **informed)
     absent = set(info["missing_keys"]) | {key for key, *_ in info["mismatched_keys"]}
     backbone = "" if model.base_model is model else f"{model.base_model_prefix}."
     broken = sorted(key for key in absent if key.startswith(backbone) and "pooler" not in key)
@@ -98,7 +98,7 @@ def with_head(auto, path, name, **options):
 
 
 def refuse_pickle(path, name) -> None:
-    """Refuse a folder without safetensors, and say how a pickle in it is converted."""
+    """Refuse a folder without safetensors; the error shows how to convert a pickle in it."""
     folder = Path(path)
     if folder.is_dir() and not any(folder.glob("model*.safetensors")):
         pickled = any(file.suffix in hub.PICKLES for file in folder.iterdir())
@@ -114,7 +114,7 @@ def _pickled(name) -> str:
 
 
 def saved_heads(path) -> dict[str, torch.Tensor]:
-    """The tensors of `head.safetensors` beside a backbone, in a folder or on the hub; none where there is no such file.
+    """The tensors of `head.safetensors` next to a backbone, in a folder or on the hub; none where there is no such file.
 
     Raises: ValueError for damaged tensors.
     """
@@ -138,8 +138,8 @@ def restore(parameters: dict[str, torch.nn.Parameter], saved: dict[str, torch.Te
     """
     for key, parameter in parameters.items():
         if key not in saved or saved[key].shape != parameter.shape:
-            found = tuple(saved[key].shape) if key in saved else "nothing"
-            raise ValueError(f"{name}: {HEAD} should hold {key} {tuple(parameter.shape)}, got {found}")
+            came = tuple(saved[key].shape) if key in saved else "nothing"
+            raise ValueError(f"{name}: {HEAD} should hold {key} {tuple(parameter.shape)}, got {came}")
         parameter.copy_(saved[key])
 
 
@@ -155,7 +155,7 @@ def fingerprint_of_weights(settings, *modules: torch.nn.Module | None) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the bars and reports of transformers: what is fresh is said by `loading.load`, for the model as it is put together."""
+    """Without the progress bars and reports of transformers: `loading.load` reports which weights of the whole model are fresh."""
     logger = transformers.utils.logging
     level, bars = logger.get_verbosity(), logger.is_progress_bar_enabled()
     logger.set_verbosity_error()
@@ -170,7 +170,7 @@ def quiet() -> Iterator[None]:
 
 @contextlib.contextmanager
 def seeded(seed: int, gpus: Iterable[torch.device] = ()) -> Iterator[None]:
-    """torch's random numbers from this seed, and afterwards as if nothing had been drawn."""
+    """torch's random numbers from this seed; afterwards torch's generators are as before."""
     with torch.random.fork_rng(devices=list(gpus)):
         torch.manual_seed(seed)
         yield

@@ -1,7 +1,7 @@
-"""Files that are whole or not there, and refused where they are not what was written.
+"""Files and folders that are whole or absent, and refused where they are not what was written.
 
-A file or folder is written under another name and renamed when it is on the disk: whatever stops a program, a reader sees the old one
-or the new one. JSON carries the hash of its own content, other files are listed in one with theirs.
+A file or folder is written under another name and renamed once it is on the disk: whenever a program stops, a reader sees the old one or
+the new one. JSON carries the hash of its own content; the hashes of other files are listed in a JSON file.
 """
 
 import contextlib
@@ -27,13 +27,13 @@ SEAL = "content_sha256"
 def atomically(path: Path, write) -> Path:
     """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part.
 
-    What a process that was killed left half-written of the same file goes.
+    Half-written copies of the same file that killed processes left are removed.
     Raises: OSError naming the path.
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         with naming(path):
-            _sweep_of(path)
+            _remove_leftovers(path)
             write(part)
             _to_disk(part)
             part.replace(path)
@@ -45,33 +45,35 @@ def atomically(path: Path, write) -> Path:
 
 @contextlib.contextmanager
 def naming(path: Path, what: str = "{path} could not be written: {error}") -> Iterator[None]:
-    """What is done inside writes to a path: where the system refuses, an OSError with its number says so in these words.
+    """Turn errors of the system into an OSError with their number, whose message `what` names the path.
 
-    Libraries in Rust (safetensors, tokenizers) end in errors of their own, which have the number in their text alone.
+    Libraries in Rust (safetensors, tokenizers) end in errors of their own, which have the number only in their text.
     """
     try:
         yield
-    except FileNotFoundError:  # it names what is missing, which may be what is read
+    except FileNotFoundError:  # it names the missing file, which may be one that is read
         raise
     except Exception as error:
-        number = (
-            error.errno
-            if isinstance(error, OSError)
-            else next(iter(re.findall(r"\(os error (\d+)\)", str(error))), None)
-        )
+        number = getattr(error, "errno", None) if isinstance(error, OSError) else _number_in(str(error))
         if number is None and not isinstance(error, OSError | SafetensorError):
             raise
-        raise OSError(int(number or errno.EIO), what.format(path=path, error=error)) from error
+        raise OSError(number or errno.EIO, what.format(path=path, error=error)) from error
+
+
+def _number_in(message: str) -> int | None:
+    match = re.search(r"\(os error (\d+)\)", message)
+    return int(match[1]) if match else None
 
 
 @contextlib.contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` once all that was put into it is on the disk; where that fails nothing is left.
+    """A temporary folder that becomes `folder` once all of its files are on the disk; after an error nothing is left.
 
     Raises: OSError naming the folder, where it cannot be written.
     """
     folder = Path(folder)
-    part, former = folder.with_name(f".{folder.name}.part"), folder.with_name(f".{folder.name}.former")
+    part = folder.with_name(f".{folder.name}.part")
+    former = folder.with_name(f".{folder.name}.former")
     try:
         with naming(folder):
             for leftover in (part, former):
@@ -98,8 +100,8 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
-def _sweep_of(path: Path) -> None:
-    """Remove what processes of this machine that live no more left half-written of one file."""
+def _remove_leftovers(path: Path) -> None:
+    """Remove half-written copies of one file whose processes, on this machine, have ended."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
         process = leftover.suffixes[-2][1:] if len(leftover.suffixes) > 1 else ""
         if process.isdigit() and not psutil.pid_exists(int(process)):
@@ -107,19 +109,17 @@ def _sweep_of(path: Path) -> None:
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed programs left half-written in a folder; only for who knows that nobody writes there now."""
+    """Remove what killed programs left half-written; call it only when no other process writes to this folder."""
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.former")):
-        shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        if leftover.is_dir():
+            shutil.rmtree(leftover)
+        else:
+            leftover.unlink()
 
 
 def lock_folder(folder: Path) -> FileLock:
-    """The lock of a folder, held as long as this process lives or until it is released; what a killed one left half-written is removed.
-
-    Where another process holds it, that one's end is waited for.
-    """
-    lock = FileLock(
-        folder / ".lock", is_singleton=True, thread_local=False
-    )  # who asks again in the same process has it already
+    """Lock a folder until this process ends or releases the lock, and sweep it. Waits for another process that has the lock."""
+    lock = FileLock(folder / ".lock", is_singleton=True, thread_local=False)  # one lock for all callers in a process
     try:
         lock.acquire(blocking=False)
     except Timeout:
@@ -132,9 +132,7 @@ def lock_folder(folder: Path) -> FileLock:
 def sealed(content: dict) -> dict:
     """The content of a JSON file with its hash as the last entry."""
     content = {name: value for name, value in content.items() if name != SEAL}
-    as_read = json.loads(
-        json.dumps(content, allow_nan=False)
-    )  # a number that is a key is a text there, and sorted as one
+    as_read = json.loads(json.dumps(content, allow_nan=False))  # a number as a key becomes a text, and is sorted as one
     return content | {SEAL: hashlib.sha256(json.dumps(as_read, sort_keys=True).encode()).hexdigest()}
 
 
@@ -149,15 +147,15 @@ def read_json(path: Path) -> dict:
     where = f"{path.parent.name}/{path.name}"
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        said = content.pop(SEAL)
+        expected = content.pop(SEAL)
         came = sealed(content)[SEAL]
     except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             f"{where} is damaged, or of no version that writes {SEAL}: {type(error).__name__}: {error}"
         ) from error
-    if came != said:
+    if came != expected:
         raise ValueError(
-            f"{where} is damaged or was changed: sha256 {str(said)[:16]} expected, its content has {came[:16]}"
+            f"{where} is damaged or was changed: sha256 {str(expected)[:16]} expected, its content has {came[:16]}"
         )
     return content
 
@@ -171,8 +169,8 @@ def check(path: Path, sha256: str | None) -> Path:
     """The path itself. Raises: ValueError, with both values, for a file that is missing or has another hash."""
     came = hub.sha256(path) if path.is_file() else None
     if came != sha256:
-        said = [value[:16] if value else "no such file" for value in (sha256, came)]
+        expected, got = (value[:16] if value else "no such file" for value in (sha256, came))
         raise ValueError(
-            f"{path.parent.name}/{path.name} is damaged or was changed: sha256 {said[0]} expected, got {said[1]}"
+            f"{path.parent.name}/{path.name} is damaged or was changed: sha256 {expected} expected, got {got}"
         )
     return path

@@ -1,7 +1,7 @@
-"""Where data sets and models come from: a mirror folder first, then the hub, never remote code.
+"""Data sets and models by hub id: from a mirror folder first, then from the hub, never with remote code.
 
-`ASUTIL_MIRROR` names a folder laid out like the hub (`<owner>/<name>/<split>.parquet`, models as saved folders). It is looked in
-first for every hub id, because compute nodes without a network are common.
+`ASUTIL_MIRROR` names a folder with the hub's layout (`<owner>/<name>/<split>.parquet`, models as saved folders). Every hub id is looked for
+there first, because compute nodes without a network are common.
 """
 
 import hashlib
@@ -11,15 +11,13 @@ from functools import lru_cache
 from pathlib import Path
 
 MIRROR = "ASUTIL_MIRROR"
-EMBEDDED_FOLDER = (
-    Path(__file__).parents[1] / "models" / "pydocs_roberta"
-)  # comes with this package, with its tokenizer and record
+EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package
 EMBEDDED = (
     "pydocs_roberta",
     "pydocs_electra",
     "pydocs_longformer",
     "pydocs_led",
-)  # what is made of it (asutil.models.embedded)
+)  # made of it by asutil.models.embedded
 PICKLES = (
     ".bin",
     ".ckpt",
@@ -32,7 +30,7 @@ PICKLES = (
 
 
 def mirror(hub_id: str) -> Path | None:
-    """The folder of `hub_id` (owner/name) inside the mirror, or None where there is no mirror, it lacks that id, or this is no hub id."""
+    """The folder of `hub_id` (owner/name) in the mirror; None where there is none, also for a name that is no hub id."""
     root = os.environ.get(MIRROR)
     if not root or not re.fullmatch(r"\w[\w.-]*/\w[\w.-]*", str(hub_id)):
         return None
@@ -41,7 +39,7 @@ def mirror(hub_id: str) -> Path | None:
 
 
 def model_path(name: str | Path) -> str:
-    """What `from_pretrained` should be given: a folder as it is, a mirrored or embedded model's folder, else the hub id itself."""
+    """The name for `from_pretrained`: a folder itself, the folder of a mirrored or embedded model, else the hub id."""
     if Path(name).is_dir():
         return str(name)
     if name in EMBEDDED:
@@ -57,8 +55,8 @@ def table(hub_id: str, split: str):
     """One split of a hub data set, whole, as a pyarrow.Table.
 
     Args:
-        split: the stem of the file that holds it, `<split>.parquet` in the mirror. On the hub its files are named as well
-            (`<split>-00000-of-00001.parquet`): guessing splits would take `dev_clean` for a part of `dev`.
+        split: the stem of its file, `<split>.parquet` in the mirror. On the hub the files are named too
+            (`<split>-00000-of-00001.parquet`), because a guess would take `dev_clean` for a part of `dev`.
     Raises: FileNotFoundError that names the variable to set when neither the mirror nor the hub has it.
     """
     folder = mirror(hub_id)
@@ -68,8 +66,7 @@ def table(hub_id: str, split: str):
 
     path = folder / f"{split}.parquet"
     if not path.is_file():
-        held = ", ".join(sorted(other.name for other in folder.iterdir())) or "nothing"
-        raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {held}")
+        raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {files.listing(folder)}")
     return files.table(path)
 
 
@@ -90,7 +87,7 @@ def load_from_hub(hub_id: str, **options):
 
 
 def advice_on_pickle(path: Path) -> str:
-    """What to add to the refusal of a data file that is a pickle by its name: why, and how it is converted; nothing for any other file."""
+    """The end of an error message about a data file with the name of a pickle: the reason and the conversion; empty for other files."""
     if path.suffix not in PICKLES:
         return ""
     convert = f"import pandas; pandas.read_pickle({path.name!r}).to_parquet({path.stem + '.parquet'!r})"
@@ -98,17 +95,15 @@ def advice_on_pickle(path: Path) -> str:
 
 
 def unreachable(hub_id: str, error: Exception) -> str:
-    """The message for a data set or model that neither the mirror nor the hub gives."""
+    """The message for a data set or model that is neither in the mirror nor on the hub."""
+    state = f"{MIRROR} is now {os.environ.get(MIRROR) or 'not set'}"
     if hub_id.startswith("local/"):
-        return f"{hub_id} is on no hub: it is a folder of the mirror that you make (book/reproduce.md, Real data); {_mirror_state()}."
+        return f"{hub_id} is on no hub: it is a folder of the mirror that you make (book/reproduce.md, Real data); {state}."
+    reason = str(error).partition("\n")[0]
     return (
-        f"{hub_id} could not be loaded from the hub ({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}). "
-        f"Without a network, set {MIRROR} to a folder that holds {hub_id}/ ({_mirror_state()})."
+        f"{hub_id} could not be loaded from the hub ({type(error).__name__}: {reason}). "
+        f"Without a network, set {MIRROR} to a folder that holds {hub_id}/ ({state})."
     )
-
-
-def _mirror_state() -> str:
-    return f"{MIRROR} is now {os.environ.get(MIRROR) or 'not set'}"
 
 
 def sha256(path: Path) -> str:
@@ -127,6 +122,6 @@ def sha256(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def _file_sha256(path: Path, size: int, changed: int) -> str:
-    """A plan of many runs asks for the same large files again and again; a file that changed is another entry."""
+    """Cached, because a plan of many runs needs the hashes of the same large files again and again; a changed file is another entry."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()

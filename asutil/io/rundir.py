@@ -1,4 +1,4 @@
-"""Finished runs as inputs: the project's folder, the folder that a run's name means, and what a finished run left in it."""
+"""Finished runs as inputs: the project's folder, the folder of a run, and the record and tables in it."""
 
 import os
 import re
@@ -9,7 +9,7 @@ import pandas as pd
 
 from . import disk, files
 
-NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: nothing in it that means anything to a path or to HTML
+NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: no character has a meaning in paths or HTML
 BUDGETS = ("laptop", "small", "gpu", "paper")  # the smallest first
 RENAMED = {"rung": "budget"}  # fields of records and of run.json that had another name in version 0.1
 
@@ -19,10 +19,10 @@ def root() -> Path:
     return _root(os.environ.get("ASUTIL_PROJECT"), Path.cwd())
 
 
-@cache  # a plan of all rows asks some 50,000 times
-def _root(named: str | None, working: Path) -> Path:
-    if named:
-        return Path(named).resolve()
+@cache  # a plan of all rows calls it some 50,000 times
+def _root(project: str | None, working: Path) -> Path:
+    if project:
+        return Path(project).resolve()
     for folder in (Path(__file__).resolve().parents[2], working, *working.parents):
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return folder
@@ -30,7 +30,7 @@ def _root(named: str | None, working: Path) -> Path:
 
 
 def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
-    """The folder of the run that `name` (its name or its path) means, or None where it does not name a run.
+    """The folder of a run by its name or path; None where `name` is not the name of a run.
 
     Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
     """
@@ -38,8 +38,8 @@ def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
         return None
     if Path(name).is_dir():
         return Path(name)
-    kept = no_link(runs_folder(runs_dir) / Path(name).name)
-    return next((folder for folder in (kept, root() / name) if folder.is_dir()), kept)
+    default = no_link(runs_folder(runs_dir) / Path(name).name)
+    return next((folder for folder in (default, root() / name) if folder.is_dir()), default)
 
 
 def no_link(folder: Path) -> Path:
@@ -52,7 +52,7 @@ def no_link(folder: Path) -> Path:
 
 
 def runs_folder(runs_dir: str | Path | None = None) -> Path:
-    """Where runs are kept: relative names are below the project, not below the working folder."""
+    """The folder of all runs: a relative name is below the project, not below the working folder."""
     return root() / (runs_dir or "runs")
 
 
@@ -64,8 +64,8 @@ def read_record(folder: str | Path) -> dict:
     folder = Path(folder)
     path = folder / "record.json"
     if not path.is_file():
-        named = folder.name if folder.is_absolute() else folder  # a path of this machine is nothing to pass on
-        raise ValueError(f"{named} is not a finished run: {path.name} is missing")
+        shown = folder.name if folder.is_absolute() else folder  # no absolute path of this machine
+        raise ValueError(f"{shown} is not a finished run: {path.name} is missing")
     return with_current_names(disk.read_json(path))
 
 
@@ -81,13 +81,14 @@ def with_current_names(content: dict) -> dict:
 
 
 def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_id",), numbers=()) -> pd.DataFrame:
-    """A table of a finished run, as it was when the run was finished; `ids` and `numbers` are columns that it must have.
+    """A table of a finished run, unchanged since the run finished; `ids` and `numbers` are columns that it must have.
 
-    Raises: ValueError for a run that made no such table, and, with both hashes, for one that is damaged.
+    Raises: ValueError for a run that made no such table, and, with both hashes, for a table that is damaged.
     """
-    path, known = Path(folder) / name, read_record(folder)["tables_sha256"]
-    if name not in known:
+    path = Path(folder) / name
+    sums = read_record(folder)["tables_sha256"]
+    if name not in sums:
         raise ValueError(
             f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet"
         )
-    return files.frame(disk.check(path, known[name]), ids, numbers)
+    return files.frame(disk.check(path, sums[name]), ids, numbers)

@@ -1,4 +1,4 @@
-"""Names that somebody typed: which known one is meant."""
+"""Suggestions for misspelled names."""
 
 import difflib
 
