@@ -8,21 +8,8 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "sources": (
-            "documents",
-            "read_titles",
-        ),
-        "index": (
-            "Corpus",
-            "EmptyCorpus",
-            "build",
-            "prepare",
-            "tokenizer_hash",
-        ),
-        "tokenizers": (
-            "load_tokenizer",
-            "tokenizer_for",
-            "train_tokenizer",
-        ),
+        "sources": ("documents", "read_titles"),
+        "index": ("Corpus", "EmptyCorpus", "build", "prepare", "tokenizer_hash"),
+        "tokenizers": ("load_tokenizer", "tokenizer_for", "train_tokenizer"),
     },
 )

@@ -69,17 +69,11 @@ def build(
         raise FileExistsError(f"{out} exists already: open it with Corpus.open, or delete it to build again")
     parts = out.with_name(f".{out.name}.building")
     parts.mkdir(parents=True, exist_ok=True)
-    settings = {
-        "format": FORMAT,
-        "tokenizer": Path(tokenizer.name_or_path).name or "unnamed",
-        "tokenizer_sha256": tokenizer_hash(tokenizer),
-        "splitter": splitter,
-        "min_sentence_chars": min_sentence_chars,
-        "min_paragraph_chars": MIN_PARAGRAPH,
-        "min_document_chars": MIN_DOCUMENT,
-        "source": source,
-        "licence": licence,
-    }
+    name = Path(tokenizer.name_or_path).name or "unnamed"
+    settings = {"format": FORMAT, "tokenizer": name, "tokenizer_sha256": tokenizer_hash(tokenizer)}
+    settings |= {"splitter": splitter, "min_sentence_chars": min_sentence_chars}
+    settings |= {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUMENT}
+    settings |= {"source": source, "licence": licence}
     with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
         shards, read = build_shards(documents, tokenizer, parts, settings, workers, progress)
         counts = concatenate(shards, parts) if shards else {"documents": 0}

@@ -8,23 +8,9 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "answers": (
-            "Candidate",
-            "Question",
-            "Split",
-            "load_answers",
-        ),
+        "answers": ("Candidate", "Question", "Split", "load_answers"),
         "baselines": ("baseline_scores",),
-        "claims": (
-            "Claim",
-            "Claims",
-            "Evidence",
-            "load_claims",
-        ),
-        "long_questions": (
-            "LongQuestion",
-            "LongQuestions",
-            "load_evidence",
-        ),
+        "claims": ("Claim", "Claims", "Evidence", "load_claims"),
+        "long_questions": ("LongQuestion", "LongQuestions", "load_evidence"),
     },
 )

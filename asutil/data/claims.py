@@ -13,16 +13,7 @@ from pathlib import Path
 from ..corpus import cleaning, docstrings, sources
 from ..io import disk, files, hub, spelling
 from . import pydocs_claims
-from .splits import (
-    SPLITS,
-    Examples,
-    file_of_split,
-    require,
-    require_fields,
-    require_id,
-    require_limit,
-    require_text,
-)
+from .splits import SPLITS, Examples, file_of_split, require, require_fields, require_id, require_limit, require_text
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 NAMES = ("fever", "climate_fever", "pydocs_claims")

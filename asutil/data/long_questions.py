@@ -17,18 +17,7 @@ from . import hotpotqa, pydocs_evidence, qasper, tables
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
 from .splits import SPLITS, require_limit
 
-__all__ = [
-    "KINDS",
-    "Answer",
-    "LongQuestion",
-    "LongQuestions",
-    "Passage",
-    "an_answer_each",
-    "fingerprint_of_evidence",
-    "load_evidence",
-    "question_types",
-    "types_of",
-]
+__all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
 HUB = {"hotpotqa": "hotpotqa/hotpot_qa", "qasper": "allenai/qasper"}
 STEMS = {

@@ -42,8 +42,8 @@ def write(path, rows, names=NAMES):
 
 
 def folder(tmp_path, suffix=".tsv", **changed):
-    for side in ("train", "dev", "test"):
-        write(tmp_path / f"{side}{suffix}", changed.get(side, ROWS))
+    for split in ("train", "dev", "test"):
+        write(tmp_path / f"{split}{suffix}", changed.get(split, ROWS))
     return tmp_path
 
 
@@ -86,8 +86,8 @@ def test_blank_titles_are_unknown(tmp_path):
 def test_rows_of_a_question_need_not_stand_together_and_ids_are_optional(tmp_path):
     rows = [("a?", "one.", 0), ("b?", "two.", 1), ("a?", "three.", 1), ("c?", "four.", 1)]
     write(tmp_path / "train.tsv", rows, ["question", "answer", "label"])
-    for side in ("dev", "test"):
-        write(tmp_path / f"{side}.tsv", rows, ["question", "answer", "label"])
+    for split in ("dev", "test"):
+        write(tmp_path / f"{split}.tsv", rows, ["question", "answer", "label"])
     split = load_answers(tmp_path)["train"]
     assert [(q.id, q.text, [c.text for c in q.candidates]) for q in split] == [
         ("train-0", "a?", ["one.", "three."]),
@@ -111,8 +111,8 @@ def test_a_single_file_is_shared_out_by_question(tmp_path):
     rows = [(f"Q{i // 2}", f"question {i // 2}?", f"answer {i}", i % 2) for i in range(60)]
     names = ["question_id", "question", "answer", "label"]
     splits = load_answers(write(tmp_path / "all.jsonl", rows, names))
-    ids = {side: [q.id for q in split] for side, split in splits.items()}
-    assert {side: len(found) for side, found in ids.items()} == {"train": 24, "dev": 3, "test": 3}
+    ids = {split: [q.id for q in content] for split, content in splits.items()}
+    assert {split: len(found) for split, found in ids.items()} == {"train": 24, "dev": 3, "test": 3}
     assert sorted(id for found in ids.values() for id in found) == sorted({row[0] for row in rows})
     assert all(found == sorted(found, key=lambda id: int(id[1:])) for found in ids.values()), "in the file's order"
     reversed_file = write(tmp_path / "reversed.jsonl", rows[::-1], names)
@@ -165,9 +165,9 @@ DATA = st.lists(st.tuples(TEXT, st.lists(st.tuples(TEXT, st.integers(0, 1)), min
 def test_round_trip(tmp_path_factory, data, suffix):
     tmp_path = tmp_path_factory.mktemp("trip")
     rows = [(f"q{i}", question, answer, label) for i, (question, answers) in enumerate(data) for answer, label in answers]
-    for side in ("train", "dev", "test"):
-        whole = rows if side == "train" else [*rows[:1], ("q0", rows[0][1], "positive", 1)]
-        write(tmp_path / f"{side}{suffix}", whole, ["question_id", "question", "answer", "label"])
+    for split in ("train", "dev", "test"):
+        whole = rows if split == "train" else [*rows[:1], ("q0", rows[0][1], "positive", 1)]
+        write(tmp_path / f"{split}{suffix}", whole, ["question_id", "question", "answer", "label"])
     split = load_answers(tmp_path)["train"]
     assert [(q.text, [(c.text, c.label) for c in q.candidates]) for q in split] == data
     assert split.report["read"]["candidates"] == len(rows)
@@ -213,7 +213,7 @@ def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
     clean = {"train": (4, 7), "dev": (2, 5), "test": (2, 5)}
     hub_of(tmp_path, monkeypatch, {"clean": clean, "asbert": dict.fromkeys(clean, (3, 6))})
     splits = load_answers("wikiqa")
-    assert {side: [q.id for q in split] for side, split in splits.items()} == {
+    assert {split: [q.id for q in content] for split, content in splits.items()} == {
         "train": ["Q1", "Q2", "Q3", "Q4"],
         "dev": ["Q1", "Q2"],
         "test": ["Q1", "Q2"],
@@ -264,14 +264,14 @@ def test_fingerprint_of_a_users_data_follows_its_three_files(tmp_path):
 @pytest.mark.parametrize("protocol", ["clean", "asbert"])
 def test_real_counts(name, protocol):
     splits = load_answers(name, protocol)
-    for side, (asked, candidates) in questions.COUNTS[name][protocol].items():
-        split = splits[side]
-        found = list(split)
-        assert len(found) == len(split) == len({q.id for q in found}) == len({q.text for q in found}) == asked
+    for split, (asked, candidates) in questions.COUNTS[name][protocol].items():
+        content = splits[split]
+        found = list(content)
+        assert len(found) == len(content) == len({q.id for q in found}) == len({q.text for q in found}) == asked
         assert sum(len(q.candidates) for q in found) == len({c.id for q in found for c in q.candidates}) == candidates
-        parts = [split.report["kept"], *split.report["dropped"].values()]
-        assert {key: sum(part[key] for part in parts) for key in split.report["read"]} == split.report["read"]
-        assert split.ordered == (name == "wikiqa")
+        parts = [content.report["kept"], *content.report["dropped"].values()]
+        assert {key: sum(part[key] for part in parts) for key in content.report["read"]} == content.report["read"]
+        assert content.ordered == (name == "wikiqa")
 
 
 @pytest.mark.mirror
@@ -311,10 +311,10 @@ def pydocs():
 
 
 def test_pydocs_is_split_by_the_functions_name(pydocs):
-    names = {side: {q.id.split(":")[0].rpartition(".")[2] for q in split} for side, split in pydocs.items()}
+    names = {split: {q.id.split(":")[0].rpartition(".")[2] for q in content} for split, content in pydocs.items()}
     assert not names["train"] & (names["dev"] | names["test"])
     assert not names["dev"] & names["test"]
-    sizes = {side: len(split) for side, split in pydocs.items()}
+    sizes = {split: len(content) for split, content in pydocs.items()}
     assert sizes["train"] > 10_000 < 5 * (sizes["dev"] + sizes["test"]) < 2 * sizes["train"]
     ids = [id for split in pydocs.values() for id in split.ids]
     assert len(set(ids)) == len(ids)

@@ -35,9 +35,9 @@ def write(path, rows):
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with two rows a side; a test overwrites what it is about."""
-    for side in claims.SPLITS:
-        write(tmp_path / f"{side}.jsonl", [row(1), row(2, label="REFUTES", evidence=[])])
+    """A folder with two rows a split; a test overwrites what it is about."""
+    for split in claims.SPLITS:
+        write(tmp_path / f"{split}.jsonl", [row(1), row(2, label="REFUTES", evidence=[])])
     return tmp_path
 
 
@@ -60,15 +60,15 @@ def fever(tmp_path, monkeypatch):
 
 
 def test_fever_by_hand(fever):
-    sides = load_claims("fever")
-    assert list(sides) == ["train", "dev", "test"]
-    assert [(claim.id, claim.label, len(claim.evidence)) for claim in sides["train"]] == [("1", 0, 1), ("2", 2, 5), ("3", 1, 0)]
+    splits = load_claims("fever")
+    assert list(splits) == ["train", "dev", "test"]
+    assert [(claim.id, claim.label, len(claim.evidence)) for claim in splits["train"]] == [("1", 0, 1), ("2", 2, 5), ("3", 1, 0)]
     evidence = Evidence("Fight_Club_-LRB-film-RRB-", 3, 'Fight Club (film). It is " bleak " (1999) .')
-    assert sides["train"][0] == Claim("1", "Fight Club is bleak.", 0, (evidence,))
-    assert sides["dev"][0].evidence == (evidence, evidence), "with and without a score"
-    assert [(claim.id, claim.label) for claim in sides["test"]] == [("9", None), ("7", None)], "no labels, the file's order"
-    assert [piece.sentence for piece in sides["test"][1].evidence] == [0, 1, 2, 3, 4]
-    assert sides["test"].report == {
+    assert splits["train"][0] == Claim("1", "Fight Club is bleak.", 0, (evidence,))
+    assert splits["dev"][0].evidence == (evidence, evidence), "with and without a score"
+    assert [(claim.id, claim.label) for claim in splits["test"]] == [("9", None), ("7", None)], "no labels, the file's order"
+    assert [piece.sentence for piece in splits["test"][1].evidence] == [0, 1, 2, 3, 4]
+    assert splits["test"].report == {
         "read": {"claims": 2, "evidence": 8},
         "kept": {"claims": 2, "evidence": 6},
         "dropped": {"evidence beyond the first 5": {"claims": 0, "evidence": 2}},
@@ -87,11 +87,11 @@ def test_fever_counts_hold_before_or_after_the_cut(fever, monkeypatch, counts):
     assert len(load_claims("fever")["test"]) == 2
 
 
-@pytest.mark.parametrize(("side", "wrong"), [("train", (4, 6)), ("dev", (1, 3)), ("test", (2, 7))])
-def test_fever_counts_are_asserted(fever, monkeypatch, side, wrong):
-    came = {"train": "3 and 6", "dev": "1 and 2", "test": r"2 and 8 \(6 of them"}[side]
-    monkeypatch.setitem(claims.COUNTS["fever"], side, wrong)
-    expected = rf"fever, {side} \(bert_{side}\.json\): expected {wrong[0]} claims and {wrong[1]} pieces of evidence, got {came}"
+@pytest.mark.parametrize(("split", "wrong"), [("train", (4, 6)), ("dev", (1, 3)), ("test", (2, 7))])
+def test_fever_counts_are_asserted(fever, monkeypatch, split, wrong):
+    came = {"train": "3 and 6", "dev": "1 and 2", "test": r"2 and 8 \(6 of them"}[split]
+    monkeypatch.setitem(claims.COUNTS["fever"], split, wrong)
+    expected = rf"fever, {split} \(bert_{split}\.json\): expected {wrong[0]} claims and {wrong[1]} pieces of evidence, got {came}"
     with pytest.raises(ValueError, match=expected):
         load_claims("fever")
 
@@ -118,7 +118,7 @@ def test_published_counts(monkeypatch):
 def test_cards_have_the_counts_that_loading_asserts(name):
     card = yaml.safe_load((CARDS / f"{name}.md").read_text(encoding="utf-8").split("---\n")[1])
     (counts,) = card["counts"].values()
-    assert {side: tuple(count.values()) for side, count in counts.items()} == claims.COUNTS[name]
+    assert {split: tuple(count.values()) for split, count in counts.items()} == claims.COUNTS[name]
 
 
 # ------------------------------------------------------------------------------------------------------------- the reader
@@ -148,13 +148,13 @@ def test_text_without_marks_stays(text):
 
 @pytest.mark.parametrize("form", claims.FILES)
 def test_a_users_folder(tmp_path, form):
-    for side in ("train", "dev"):
-        write(tmp_path / form.format(side), [row("a-1", evidence=[["", 0, "Only a sentence."], ["Only_a_title", 1, ""]])])
-    sides = load_claims(tmp_path)
-    assert sides["test"] == [] and sides["test"].report["read"] == {"claims": 0, "evidence": 0}
-    assert sides["dev"] == load_claims(str(tmp_path))["dev"]
-    assert [piece.text for piece in sides["dev"][0].evidence] == ["Only a sentence.", "Only a title"]
-    assert sides["dev"][0].id == "a-1"
+    for split in ("train", "dev"):
+        write(tmp_path / form.format(split), [row("a-1", evidence=[["", 0, "Only a sentence."], ["Only_a_title", 1, ""]])])
+    splits = load_claims(tmp_path)
+    assert splits["test"] == [] and splits["test"].report["read"] == {"claims": 0, "evidence": 0}
+    assert splits["dev"] == load_claims(str(tmp_path))["dev"]
+    assert [piece.text for piece in splits["dev"][0].evidence] == ["Only a sentence.", "Only a title"]
+    assert splits["dev"][0].id == "a-1"
 
 
 BAD = [
@@ -189,10 +189,10 @@ BAD = [
 
 
 @pytest.mark.parametrize(("rows", "said"), BAD)
-@pytest.mark.parametrize("side", ["train", "test"])
-def test_errors_name_file_and_row(folder, side, rows, said):
-    write(folder / f"{side}.jsonl", [row(1), *rows])
-    with pytest.raises(ValueError, match=rf"{side}\.jsonl {said}"):
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_errors_name_file_and_row(folder, split, rows, said):
+    write(folder / f"{split}.jsonl", [row(1), *rows])
+    with pytest.raises(ValueError, match=rf"{split}\.jsonl {said}"):
         load_claims(folder)
 
 
@@ -290,16 +290,16 @@ def test_leaderboard_refuses_and_leaves_the_old_file(tmp_path, ids, predictions,
 
 @pytest.mark.mirror
 def test_climate_fever(mirror):
-    sides = load_claims("climate_fever")
-    assert {side: len(made) for side, made in sides.items()} == {"train": 981, "dev": 200, "test": 0}
-    assert Counter(claim.label for claim in sides["dev"]) == {0: 107, 1: 67, 2: 26}
-    for line, claim in zip((hub.mirror("local/climate_fever") / "dev.jsonl").open(encoding="utf-8"), sides["dev"], strict=True):
+    splits = load_claims("climate_fever")
+    assert {split: len(made) for split, made in splits.items()} == {"train": 981, "dev": 200, "test": 0}
+    assert Counter(claim.label for claim in splits["dev"]) == {0: 107, 1: 67, 2: 26}
+    for line, claim in zip((hub.mirror("local/climate_fever") / "dev.jsonl").open(encoding="utf-8"), splits["dev"], strict=True):
         raw = json.loads(line)
         assert (str(raw["id"]), raw["claim"], raw["label"]) == (claim.id, claim.text, claims.LABELS[claim.label])
         for piece, (title, number, sentence, _) in zip(claim.evidence, raw["evidence"], strict=True):
             assert (piece.title, piece.sentence) == (title, number)
             assert piece.text == " ".join(f"{title}. {sentence}".replace("''", '"').split())
-    assert not {claim.text for claim in sides["train"]} & {claim.text for claim in sides["dev"]}
+    assert not {claim.text for claim in splits["train"]} & {claim.text for claim in splits["dev"]}
 
 
 def test_no_torch():

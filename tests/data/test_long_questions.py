@@ -78,8 +78,8 @@ def test_hotpotqa_by_hand(hotpotqa):
         hotpot("h3", answer="No", facts=[("Oslo", -1)]),
         hotpot(None, answer="no", facts=[]),
     )
-    sides = load_evidence("hotpotqa")
-    first, second, third, last = sides["train"]
+    splits = load_evidence("hotpotqa")
+    first, second, third, last = splits["train"]
     passages = (
         Passage("Oslo", ("Oslo is a city.", "It is large.", "")),
         Passage("Bergen", ("Bergen rains.",)),
@@ -89,7 +89,7 @@ def test_hotpotqa_by_hand(hotpotqa):
     assert second.answers == (Answer("yes", "yes", frozenset({(0, 1), (2, 1), (0, 2), (1, 0)})),), "a title of two paragraphs names both"
     assert third.answers == (Answer("No", "span", frozenset()),), "kept without evidence; only small letters are yes and no"
     assert last.answers[0].kind == "no" and re.fullmatch("unnamed-[0-9a-f]{16}", last.id)
-    assert sides["train"].report == {
+    assert splits["train"].report == {
         "read": {"questions": 4, "evidence": 9},
         "kept": {"questions": 4, "evidence": 5},
         "dropped": {
@@ -99,8 +99,8 @@ def test_hotpotqa_by_hand(hotpotqa):
         },
         "note": "4 questions, of the published 90,447 questions; 1 without an id",
     }
-    assert sides["test"] == [] and sides["test"].report["note"] == "no labelled test set"
-    assert [question.id for question in sides["dev"]] == ["h2"]
+    assert splits["test"] == [] and splits["test"].report["note"] == "no labelled test set"
+    assert [question.id for question in splits["dev"]] == ["h2"]
 
 
 @pytest.mark.parametrize(
@@ -149,15 +149,15 @@ def test_counts_are_asserted_where_the_whole_is_read(monkeypatch):
     with pytest.raises(ValueError, match=r"hotpotqa/hotpot_qa/train: expected 90,447 questions, got 2 questions"):
         load_evidence("hotpotqa")
     monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
-    sides = load_evidence("hotpotqa")
-    assert sides["train"].report["note"] == sides["dev"].report["note"] == ""
+    splits = load_evidence("hotpotqa")
+    assert splits["train"].report["note"] == splits["dev"].report["note"] == ""
     assert asked[-1] == ("hotpotqa/hotpot_qa", "validation", {"name": "distractor"})
 
 
 def test_cards_have_the_counts_that_loading_asserts():
-    counts = {side: {"questions": count["questions"]} for side, count in card("hotpotqa")["counts"]["distractor"].items()}
+    counts = {split: {"questions": count["questions"]} for split, count in card("hotpotqa")["counts"]["distractor"].items()}
     assert counts == long_questions.COUNTS["hotpotqa"]
-    counts = {side: dict(zip(("questions", "papers"), count.values())) for side, count in card("qasper")["counts"]["v0.3"].items()}
+    counts = {split: dict(zip(("questions", "papers"), count.values())) for split, count in card("qasper")["counts"]["v0.3"].items()}
     assert counts == long_questions.COUNTS["qasper"]
     assert sum(count["questions"] for count in counts.values()) == 5_049, "the total in the title of QASPER's own page"
 
@@ -174,25 +174,25 @@ def hotpot_release(tmp_path, monkeypatch):
     """A folder with HotpotQA's own files, of which test and the whole of Wikipedia are not read, and the rows that are in them."""
     rows = {"train": [hotpot(facts=[("Oslo", 1), ("Oslo", 7)]), hotpot("b", answer="yes")], "dev": [hotpot("c", answer="no", facts=[])]}
     names = {"train": "hotpot_train_v1.1.json", "dev": "hotpot_dev_distractor_v1.json"}
-    for side, name in names.items():
-        write(tmp_path / "release" / name, [[released(row) for row in rows[side]]])
+    for split, name in names.items():
+        write(tmp_path / "release" / name, [[released(row) for row in rows[split]]])
     for other in ("hotpot_dev_fullwiki_v1.json", "hotpot_test_fullwiki_v1.json"):
         write(tmp_path / "release" / other, [[]])
-    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {side: {"questions": len(of)} for side, of in rows.items()})
+    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {split: {"questions": len(of)} for split, of in rows.items()})
     return tmp_path / "release", rows
 
 
 def test_the_files_of_hotpotqas_release_are_what_the_hub_has(hotpot_release, hotpotqa):
     folder, rows = hotpot_release
-    sides = load_evidence(folder)
-    for side, stem in (("train", "train"), ("dev", "validation")):
-        hotpotqa(*rows[side], stem=stem)
+    splits = load_evidence(folder)
+    for split, stem in (("train", "train"), ("dev", "validation")):
+        hotpotqa(*rows[split], stem=stem)
     mirrored = load_evidence("hotpotqa")
-    for side in ("train", "dev"):
-        assert len(sides[side]) == len(rows[side]) and sides[side] == mirrored[side]
-        assert sides[side].report == mirrored[side].report
-    assert sides["train"].report["dropped"] == {"evidence beyond the end of its paragraph": {"questions": 0, "evidence": 1}}
-    assert sides["test"] == [] and question_types(folder, sides) == long_questions.KINDS["hotpotqa"]
+    for split in ("train", "dev"):
+        assert len(splits[split]) == len(rows[split]) and splits[split] == mirrored[split]
+        assert splits[split].report == mirrored[split].report
+    assert splits["train"].report["dropped"] == {"evidence beyond the end of its paragraph": {"questions": 0, "evidence": 1}}
+    assert splits["test"] == [] and question_types(folder, splits) == long_questions.KINDS["hotpotqa"]
     before = long_questions.fingerprint_of_evidence(folder)
     write(folder / "hotpot_dev_distractor_v1.json", [[released(hotpot("other"))]])
     assert long_questions.fingerprint_of_evidence(folder) != before
@@ -265,15 +265,15 @@ def as_on_the_hub(id, paper):
 @pytest.fixture
 def release(tmp_path, monkeypatch):
     """A folder with the JSON files of the release, and the counts that they should have."""
-    for side in long_questions.SPLITS:
-        write(tmp_path / "release" / f"qasper-{side}-v0.3.json", [{"1": paper(), "2": paper(id="q2", answers=ANSWERS[:1])}])
-    monkeypatch.setitem(long_questions.COUNTS, "qasper", {side: {"questions": 2, "papers": 2} for side in long_questions.SPLITS})
+    for split in long_questions.SPLITS:
+        write(tmp_path / "release" / f"qasper-{split}-v0.3.json", [{"1": paper(), "2": paper(id="q2", answers=ANSWERS[:1])}])
+    monkeypatch.setitem(long_questions.COUNTS, "qasper", {split: {"questions": 2, "papers": 2} for split in long_questions.SPLITS})
     return tmp_path / "release"
 
 
 def test_qasper_by_hand(release, tmp_path, monkeypatch):
-    sides = load_evidence(release)
-    question = sides["train"][0]
+    splits = load_evidence(release)
+    question = splits["train"][0]
     assert question.passages == (
         Passage("Intro", ("We use BERT.", "A line in two.")),
         Passage("", ("More.",)),
@@ -288,7 +288,7 @@ def test_qasper_by_hand(release, tmp_path, monkeypatch):
         Answer("Unanswerable", "unanswerable", frozenset()),
     )
     lost = {"a table or figure": 1, "blank": 1, "named twice": 1, "not in the text": 1, "of an unanswerable question": 1}
-    assert sides["train"].report == {
+    assert splits["train"].report == {
         "read": {"questions": 2, "evidence": 11 + 5},
         "kept": {"questions": 2, "evidence": 11},
         "dropped": {f"evidence {reason}": {"questions": 0, "evidence": number} for reason, number in lost.items()},
@@ -301,17 +301,17 @@ def test_qasper_by_hand(release, tmp_path, monkeypatch):
     for stem in ("train", "validation"):
         pq.write_table(pa.Table.from_pylist(rows), folder / f"{stem}.parquet")
     mirrored = load_evidence("qasper")
-    assert mirrored["train"] == sides["train"] and mirrored["dev"] == sides["dev"]
+    assert mirrored["train"] == splits["train"] and mirrored["dev"] == splits["dev"]
     assert mirrored["test"] == [] and mirrored["test"].report["note"] == "the mirror has no test file"
     (release / "qasper-test-v0.3.json").rename(folder / "qasper-test-v0.3.json")
-    assert load_evidence("qasper")["test"] == sides["train"], "the release in the mirror, too"
-    assert question_types("qasper", sides) == question_types(release, sides) == long_questions.KINDS["qasper"]
+    assert load_evidence("qasper")["test"] == splits["train"], "the release in the mirror, too"
+    assert question_types("qasper", splits) == question_types(release, splits) == long_questions.KINDS["qasper"]
 
 
 def test_qasper_from_the_hub_is_its_parquet_branch(release, monkeypatch):
     rows = [as_on_the_hub("1", paper()), as_on_the_hub("2", paper(id="q2"))]
     asked = from_hub(monkeypatch, dict.fromkeys(("train", "validation", "test"), rows))
-    assert [len(side) for side in load_evidence("qasper").values()] == [2, 2, 2]
+    assert [len(split) for split in load_evidence("qasper").values()] == [2, 2, 2]
     assert asked[0] == ("allenai/qasper", "train", {"revision": "refs/convert/parquet"})
 
 
@@ -360,23 +360,27 @@ def several(*answers, **more):
 
 @pytest.fixture
 def folder(tmp_path):
-    for side in ("train", "dev"):
-        write(tmp_path / "own" / f"{side}.jsonl", [row("a"), row("b", "Yes", "yes", [(0, 1), (1, 0)])])
+    for split in ("train", "dev"):
+        write(tmp_path / "own" / f"{split}.jsonl", [row("a"), row("b", "Yes", "yes", [(0, 1), (1, 0)])])
     return tmp_path / "own"
 
 
 def test_a_folder(folder):
-    sides = load_evidence(folder)
-    assert sides["dev"] == load_evidence(str(folder))["dev"]
-    assert pointed(sides["dev"]) == [["It is large."], ["It is in Norway.", "It rains."]]
-    assert sides["test"] == [] and sides["test"].report["note"] == "no test file"
-    assert question_types(folder, sides) == long_questions.KINDS["hotpotqa"]
+    splits = load_evidence(folder)
+    assert splits["dev"] == load_evidence(str(folder))["dev"]
+    assert pointed(splits["dev"]) == [["It is large."], ["It is in Norway.", "It rains."]]
+    assert splits["test"] == [] and splits["test"].report["note"] == "no test file"
+    assert question_types(folder, splits) == long_questions.KINDS["hotpotqa"]
     one, other = {"answer": "It rains", "kind": "extractive", "evidence": [[1, 0]]}, {"answer": "no", "kind": "no", "evidence": []}
-    for side in ("train", "dev"):
-        write(folder / f"{side}.jsonl", [several(one, other), row("b", "no", "no"), row(3, "Unanswerable", "unanswerable", [])])
-    sides = load_evidence(folder)
-    assert [[answer.kind for answer in question.answers] for question in sides["train"]] == [["extractive", "no"], ["no"], ["unanswerable"]]
-    assert question_types(folder, sides) == long_questions.KINDS["qasper"] and sides["train"][2].id == "3"
+    for split in ("train", "dev"):
+        write(folder / f"{split}.jsonl", [several(one, other), row("b", "no", "no"), row(3, "Unanswerable", "unanswerable", [])])
+    splits = load_evidence(folder)
+    assert [[answer.kind for answer in question.answers] for question in splits["train"]] == [
+        ["extractive", "no"],
+        ["no"],
+        ["unanswerable"],
+    ]
+    assert question_types(folder, splits) == long_questions.KINDS["qasper"] and splits["train"][2].id == "3"
 
 
 NAN = json.dumps(row()).replace('"large"', "NaN")
@@ -499,8 +503,8 @@ def test_a_folder_round_trip(tmp_path, data):
         return row, LongQuestion(id, " ".join(asked.split()), passages, answers)
 
     rows, made = zip(*map(drawn, ["a", "b"]))
-    for side in ("train", "dev"):
-        write(tmp_path / f"{side}.jsonl", rows)
+    for split in ("train", "dev"):
+        write(tmp_path / f"{split}.jsonl", rows)
     read = load_evidence(tmp_path)["train"]
     assert read == list(made) and read.report["dropped"] == {}
     assert [len(texts) for texts in pointed(read)] == [len(answer.evidence) for question in made for answer in question.answers]
@@ -531,8 +535,8 @@ def test_a_question_comes_once_for_every_answer(answers):
 
 
 def test_every_answer_of_qasper_is_trained_on(release):
-    sides = load_evidence(release)
-    made = long_questions.an_answer_each(sides["train"])
+    splits = load_evidence(release)
+    made = long_questions.an_answer_each(splits["train"])
     assert [question.id for question in made] == ["q1"] * 5 + ["q2"]
     assert [question.answers[0].kind for question in made] == ["extractive", "abstractive", "yes", "no", "unanswerable", "extractive"]
 
@@ -541,9 +545,9 @@ def test_kinds_that_a_slice_cannot_judge_are_of_the_most_frequent_type():
     """A kind needs its number of answers in train and in dev."""
     passages = (Passage("T", ("A.",)),)
     of = lambda counts: [LongQuestion("q", "?", passages, (Answer("a", kind, frozenset()),)) for kind in Counter(counts).elements()]
-    sides = {"train": of({"span": 286, "yes": 25, "no": 9}), "dev": of({"span": 93, "yes": 20, "no": 40}), "test": []}
+    splits = {"train": of({"span": 286, "yes": 25, "no": 9}), "dev": of({"span": 93, "yes": 20, "no": 40}), "test": []}
     kinds = long_questions.KINDS["hotpotqa"]
-    assert [long_questions.types_of(kinds, sides, fewest) for fewest in (None, 9, 10, 20, 21, 1000)] == [
+    assert [long_questions.types_of(kinds, splits, fewest) for fewest in (None, 9, 10, 20, 21, 1000)] == [
         [0, 1, 2],
         [0, 1, 2],
         [0, 1, 0],
@@ -551,8 +555,8 @@ def test_kinds_that_a_slice_cannot_judge_are_of_the_most_frequent_type():
         [0, 0, 0],
         [0, 0, 0],
     ]
-    sides["train"], sides["dev"] = of({"yes": 50, "no": 50, "span": 3}), of({"yes": 30, "no": 40, "span": 3})
-    assert long_questions.types_of(kinds, sides, 20) == [1, 0, 1]  # yes, no; spans are of the type of no
+    splits["train"], splits["dev"] = of({"yes": 50, "no": 50, "span": 3}), of({"yes": 30, "no": 40, "span": 3})
+    assert long_questions.types_of(kinds, splits, 20) == [1, 0, 1]  # yes, no; spans are of the type of no
 
 
 FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integers(-1, 4)), max_size=6)
@@ -577,11 +581,11 @@ def test_every_supporting_fact_is_kept_or_counted(facts):
 
 @pytest.mark.mirror
 def test_every_supporting_fact_of_the_mirror_is_its_sentence(mirror):
-    sides = load_evidence("hotpotqa")
-    assert {side: len(made) for side, made in sides.items()} == {"train": 300, "dev": 100, "test": 0}
-    for side, stem in (("train", "train"), ("dev", "validation")):
+    splits = load_evidence("hotpotqa")
+    assert {split: len(made) for split, made in splits.items()} == {"train": 300, "dev": 100, "test": 0}
+    for split, stem in (("train", "train"), ("dev", "validation")):
         rows = pq.read_table(hub.mirror("hotpotqa/hotpot_qa") / f"{stem}.parquet").to_pylist()
-        for question, raw in zip(sides[side], rows, strict=True):
+        for question, raw in zip(splits[split], rows, strict=True):
             facts = zip(raw["supporting_facts"]["title"], raw["supporting_facts"]["sent_id"])
             texts = dict(zip(raw["context"]["title"], raw["context"]["sentences"]))
             wanted = sorted((title, " ".join(texts[title][number].split())) for title, number in facts)
@@ -589,24 +593,24 @@ def test_every_supporting_fact_of_the_mirror_is_its_sentence(mirror):
             assert sorted((question.passages[i].title, question.passages[i].sentences[j]) for i, j in answer.evidence) == wanted
             assert answer.text == raw["answer"] and answer.kind == (raw["answer"] if raw["answer"] in ("yes", "no") else "span")
             assert answer.kind != "span" or any(answer.text in text for passage in question.passages for text in passage.sentences)
-        assert sides[side].report["dropped"] == {}
-    assert Counter(question.answers[0].kind for question in sides["train"]) == {"span": 286, "no": 9, "yes": 5}
+        assert splits[split].report["dropped"] == {}
+    assert Counter(question.answers[0].kind for question in splits["train"]) == {"span": 286, "no": 9, "yes": 5}
 
 
 @pytest.mark.mirror
 def test_qasper_of_the_mirror(mirror):
-    sides = load_evidence("qasper")
-    assert [len(sides[side]) for side in long_questions.SPLITS] == [2_058, 647, 0]
-    assert sides["train"].report["dropped"] == {}, "all evidence is found"
-    assert sides["dev"].report["dropped"] == {"evidence a table or figure": {"questions": 0, "evidence": 28}}
-    assert sides["dev"].report["read"]["evidence"] == 1_343
-    assert "of the published 1,005 questions and 281 papers" in sides["dev"].report["note"]
-    for side, stem in (("train", "train"), ("dev", "validation")):
+    splits = load_evidence("qasper")
+    assert [len(splits[split]) for split in long_questions.SPLITS] == [2_058, 647, 0]
+    assert splits["train"].report["dropped"] == {}, "all evidence is found"
+    assert splits["dev"].report["dropped"] == {"evidence a table or figure": {"questions": 0, "evidence": 28}}
+    assert splits["dev"].report["read"]["evidence"] == 1_343
+    assert "of the published 1,005 questions and 281 papers" in splits["dev"].report["note"]
+    for split, stem in (("train", "train"), ("dev", "validation")):
         papers = pq.read_table(hub.mirror("allenai/qasper") / f"{stem}.parquet", columns=["qas"]).to_pylist()
         raw = [one for paper in papers for asked in paper["qas"]["answers"] for one in asked["answer"]]
         texts = [sorted(" ".join(text.split()) for text in one["evidence"] if "FLOAT SELECTED" not in text) for one in raw]
-        assert [sorted(texts) for texts in pointed(sides[side])] == texts
-    assert Counter(answer.kind for question in sides["train"] for answer in question.answers)["extractive"] == 1_337
+        assert [sorted(texts) for texts in pointed(splits[split])] == texts
+    assert Counter(answer.kind for question in splits["train"] for answer in question.answers)["extractive"] == 1_337
 
 
 def test_no_torch():

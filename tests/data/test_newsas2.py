@@ -15,11 +15,11 @@ from asutil.data import answers as questions
 from asutil.data import document_order, newsas2
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
+from asutil.data.splits import SPLITS
 from asutil.io import hub
 
 from .test_answers import folder, mirror
 
-SIDES = ("train", "dev", "test")
 PAGES = [[f"Sentence {n} of page {page} is long enough." for n in range(12)] for page in range(8)]
 
 
@@ -41,11 +41,11 @@ def on_hub(tmp_path, monkeypatch, rows, name="newsas2", printed=1.5, group=50, k
     numbers = {text: number for number, text in enumerate(dict.fromkeys(row[0] for row in rows))}
     columns = dict(zip(["question", "answer", "label"], map(list, zip(*rows))))
     columns |= {"key": [numbers[row[0]] for row in rows]} if key else {}
-    for side in SIDES:
-        pq.write_table(pa.table(columns), target / f"{side}-00000-of-00001-0f1e2d3c4b5a6978.parquet", row_group_size=group)
+    for split in SPLITS:
+        pq.write_table(pa.table(columns), target / f"{split}-00000-of-00001-0f1e2d3c4b5a6978.parquet", row_group_size=group)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setitem(questions.COUNTS, name, {"clean": dict.fromkeys(SIDES, (len(numbers), len(rows)))})
-    monkeypatch.setitem(questions.POSITIVES, "newsas2", dict.fromkeys(SIDES, printed))
+    monkeypatch.setitem(questions.COUNTS, name, {"clean": dict.fromkeys(SPLITS, (len(numbers), len(rows)))})
+    monkeypatch.setitem(questions.POSITIVES, "newsas2", dict.fromkeys(SPLITS, printed))
 
 
 # ---------------------------------------------------------------------------------------------------------------- the hub
@@ -78,7 +78,7 @@ def test_counts_are_of_all_rows_and_clean_sets_leave_out_what_cannot_be_ranked(t
     splits = load_answers("newsas2")
     assert [len(split) for split in splits.values()] == [25, 24, 24]
     assert splits["test"].report["dropped"] == {"no positive": {"questions": 1, "candidates": 12}}
-    monkeypatch.setitem(questions.COUNTS, "newsas2", {"clean": dict.fromkeys(SIDES, (24, 288))})
+    monkeypatch.setitem(questions.COUNTS, "newsas2", {"clean": dict.fromkeys(SPLITS, (24, 288))})
     with pytest.raises(ValueError, match=r"newsas2.*expected 24 questions and 288 candidates, got 25 and 300"):
         load_answers("newsas2")
 
@@ -180,12 +180,12 @@ def test_measure_against_plain_loops(tmp_path, monkeypatch):
 
 
 def test_rows_that_were_brought_together_are_no_neighbours(tmp_path, monkeypatch):
-    """x and y stand side by side under b; under a they meet only because its rows lie apart in the file."""
+    """x and y stand next to each other under b; under a they meet only because its rows lie apart in the file."""
     for number, (rows, wanted) in enumerate([("ap ax bx by ay aq", (0, 0)), ("bx by ap ax cz ay aq", (1, 0)), ("bx by cz ax ay", (1, 1))]):
         on_hub(
             tmp_path / str(number), monkeypatch, [(*row, int(n < 2)) for n, row in enumerate(rows.split())], printed=2 / len(set(rows[::3]))
         )
-        monkeypatch.setitem(questions.HUB, "newsas2", ("lucadiliello/news_as2", {"clean": {side: (side, "all") for side in SIDES}}))
+        monkeypatch.setitem(questions.HUB, "newsas2", ("lucadiliello/news_as2", {"clean": {split: (split, "all") for split in SPLITS}}))
         found = document_order.measure(load_answers("newsas2")["dev"])
         assert (found.shared, found.same) == wanted
 
@@ -247,8 +247,8 @@ def combined(path, *stories):
     return path
 
 
-def story(side="train", number=0, **changed):
-    return {"storyId": f"./cnn/stories/{side}{number}.story", "text": TEXT, "type": side, "questions": QUESTIONS} | changed
+def story(split="train", number=0, **changed):
+    return {"storyId": f"./cnn/stories/{split}{number}.story", "text": TEXT, "type": split, "questions": QUESTIONS} | changed
 
 
 def test_rows_of_a_story_by_hand():
@@ -297,7 +297,7 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
         "test": {"questions": 3, "candidates": 12, "left_out": {"without an answer": 2, "without both labels": 1}},
     }
     splits = load_answers(tmp_path / "news", context=True)
-    assert {side: len(split) for side, split in splits.items()} == {"train": 3, "dev": 2, "test": 3}
+    assert {split: len(content) for split, content in splits.items()} == {"train": 3, "dev": 2, "test": 3}
     question = splits["test"][2]
     texts = [c.text for c in question.candidates]
     assert (question.id, question.text) == ("./cnn/stories/test1.story#0", "When was it closed?")

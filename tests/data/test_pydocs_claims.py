@@ -1,4 +1,4 @@
-"""The embedded claims: their labels by an independent reading, their balance, their sides, and an invented package by hand."""
+"""The embedded claims: their labels by an independent reading, their balance, their splits, and an invented package by hand."""
 
 import re
 from collections import Counter
@@ -49,8 +49,8 @@ def stated(claim):
 
 
 def test_labels_follow_from_the_evidence(pydocs):
-    for side in claims.SPLITS:
-        for claim in pydocs[side]:
+    for split in claims.SPLITS:
+        for claim in pydocs[split]:
             name, _, pattern = stated(claim)
             named = [piece.text for piece in claim.evidence if re.search(rf"\b{name}\b", piece.text.removeprefix(piece.title))]
             if claim.label == 1:
@@ -62,7 +62,7 @@ def test_labels_follow_from_the_evidence(pydocs):
 
 def test_evidence_is_the_functions_own(pydocs, entries):
     found = {entry.id: entry for entry in entries}
-    for claim in [claim for side in claims.SPLITS for claim in pydocs[side]]:
+    for claim in [claim for split in claims.SPLITS for claim in pydocs[split]]:
         entry, numbers = found[claim.id.rpartition(":")[0]], [piece.sentence for piece in claim.evidence]
         assert numbers == sorted(set(numbers)) and 2 <= len(numbers) <= 5
         assert {piece.title for piece in claim.evidence} == {entry.title}
@@ -71,18 +71,18 @@ def test_evidence_is_the_functions_own(pydocs, entries):
 
 
 def test_no_function_is_on_two_sides_and_they_are_those_of_the_questions(pydocs):
-    functions = {side: {claim.evidence[0].title.rpartition(".")[2] for claim in pydocs[side]} for side in claims.SPLITS}
+    functions = {split: {claim.evidence[0].title.rpartition(".")[2] for claim in pydocs[split]} for split in claims.SPLITS}
     assert not functions["train"] & functions["dev"] | functions["train"] & functions["test"] | functions["dev"] & functions["test"]
-    for side, names in functions.items():
+    for split, names in functions.items():
         for name in names:
             part = text_hash(name, "pydocs") % 10
-            assert side == ("test" if part == 0 else "dev" if part == 1 else "train")
+            assert split == ("test" if part == 0 else "dev" if part == 1 else "train")
 
 
 def test_a_claim_alone_does_not_give_its_label_away(pydocs):
     """Each label has the same words equally often, and the same names with the same values."""
-    for side in claims.SPLITS:
-        made = pydocs[side]
+    for split in claims.SPLITS:
+        made = pydocs[split]
         assert Counter(claim.label for claim in made) == dict.fromkeys(range(3), len(made) // 3)
         assert len(made) > 300
         of = [[claim for claim in made if claim.label == label] for label in range(3)]
@@ -95,7 +95,7 @@ def test_a_claim_alone_does_not_give_its_label_away(pydocs):
 
 
 def test_ids_are_unique_and_a_limit_holds(pydocs):
-    ids = [claim.id for side in claims.SPLITS for claim in pydocs[side]]
+    ids = [claim.id for split in claims.SPLITS for claim in pydocs[split]]
     assert len(set(ids)) == len(ids) > 5000
     assert pydocs["train"].limited(10).report["kept"]["claims"] == 10
 
@@ -157,5 +157,5 @@ def test_the_card_has_the_counts_of_the_pinned_versions(pydocs):
     card = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
     if card["fingerprint"] != claims.fingerprint_of_claims("pydocs_claims"):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
-    kept = {side: dict(zip(("questions", "candidates"), made.report["kept"].values())) for side, made in pydocs.items()}
+    kept = {split: dict(zip(("questions", "candidates"), made.report["kept"].values())) for split, made in pydocs.items()}
     assert card["counts"] == {"clean": kept}

@@ -1,4 +1,4 @@
-"""The embedded questions with evidence: answers by an independent reading of their evidence, pages, balance, sides."""
+"""The embedded questions with evidence: answers by an independent reading of their evidence, pages, balance, splits."""
 
 import re
 from collections import Counter
@@ -27,11 +27,11 @@ def pydocs(entries):
 
 
 def test_pydocs_has_every_type_on_every_side(pydocs):
-    for side, made in pydocs.items():
-        each = 3 * pydocs_evidence.SIZES[side]
+    for split, made in pydocs.items():
+        each = 3 * pydocs_evidence.SIZES[split]
         assert Counter(question.answers[0].kind for question in made) == {"span": each, "yes": each, "no": each}
         wordings = Counter((question.id.partition(":")[0], question.answers[0].kind) for question in made)
-        assert wordings["same", "yes"] == wordings["same", "no"] == pydocs_evidence.SIZES[side]
+        assert wordings["same", "yes"] == wordings["same", "no"] == pydocs_evidence.SIZES[split]
         assert {len(question.answers[0].evidence) for question in made if question.id.startswith("same:")} == {2}
         assert made.report["dropped"] == {}
     assert question_types("pydocs_evidence", pydocs) == ("span", "yes", "no")
@@ -93,11 +93,11 @@ def test_pydocs_pages(pydocs, entries):
 
 def test_pydocs_asks_about_no_function_on_two_sides(pydocs):
     asked = {
-        side: {question.passages[i].title.rpartition(".")[2] for question in made for i, _ in question.answers[0].evidence}
-        for side, made in pydocs.items()
+        split: {question.passages[i].title.rpartition(".")[2] for question in made for i, _ in question.answers[0].evidence}
+        for split, made in pydocs.items()
     }
     assert not asked["train"] & asked["dev"] | asked["train"] & asked["test"] | asked["dev"] & asked["test"]
-    assert all(docstrings.split_of(name) == side for side, names in asked.items() for name in names)
+    assert all(docstrings.split_of(name) == split for split, names in asked.items() for name in names)
 
 
 def test_order_of_reading_changes_nothing(entries, monkeypatch):
@@ -116,5 +116,5 @@ def test_pydocs_card_has_the_counts_of_the_pinned_versions(pydocs):
     front = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
     if front["fingerprint"] != long_questions.fingerprint_of_evidence("pydocs_evidence"):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
-    kept = {side: dict(zip(("questions", "candidates"), made.report["kept"].values())) for side, made in pydocs.items()}
+    kept = {split: dict(zip(("questions", "candidates"), made.report["kept"].values())) for split, made in pydocs.items()}
     assert front["counts"] == {"clean": kept}

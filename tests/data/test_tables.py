@@ -133,12 +133,12 @@ def asnq(tmp_path, monkeypatch, files=1, order=None, group=5, counts=(4, 22), **
     folder.mkdir(parents=True, exist_ok=True)
     rows = [ROWS[i] for i in (order if order is not None else range(len(ROWS)))]
     cuts = [len(rows) * n // files for n in range(files + 1)]
-    for side in ("train", "dev", "test"):
-        parts = [rows[a:b] for a, b in pairwise(cuts)] if side == "train" else [ROWS]
+    for split in ("train", "dev", "test"):
+        parts = [rows[a:b] for a, b in pairwise(cuts)] if split == "train" else [ROWS]
         for n, part in enumerate(parts):
             columns = dict(zip(["question", "answer", "label", "key"], map(list, zip(*part))))
-            columns |= train if side == "train" and n == 0 else {}
-            pq.write_table(pa.table(columns), folder / f"{side}-{n:05d}-of-{len(parts):05d}.parquet", row_group_size=group)
+            columns |= train if split == "train" and n == 0 else {}
+            pq.write_table(pa.table(columns), folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet", row_group_size=group)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     monkeypatch.setitem(answers.COUNTS, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
     return folder

@@ -215,9 +215,9 @@ def constructed(path: Path) -> None:
     counts = newsas2.build(path, path.parent / "news", splitter="blingfire")
     read = [question for story in json.loads(path.read_bytes())["data"] for question in story["questions"]]
     same(sum(one["questions"] + sum(one["left_out"].values()) for one in counts.values()), len(read), "questions kept and left out")
-    for side, counted in counts.items():
-        table = pq.read_table(path.parent / "news" / f"{side}.parquet")
-        same(counted["candidates"], len(table), f"rows of {side}")
+    for split, counted in counts.items():
+        table = pq.read_table(path.parent / "news" / f"{split}.parquet")
+        same(counted["candidates"], len(table), f"rows of {split}")
 
 
 # ------------------------------------------------------------------ claims and evidence
@@ -234,12 +234,12 @@ CLAIMS = [
 
 
 def claimed(path: Path) -> None:
-    side, rows = claims.load_claims(path.parent)["train"], written(path)
-    same([(claim.id, claim.text) for claim in side], [(str(row["id"]), row["claim"]) for row in rows], "claims")
-    same(side.report["read"]["evidence"], sum(len(row["evidence"]) for row in rows), "evidence read")
-    dropped = sum(lost["evidence"] for lost in side.report["dropped"].values())
-    same(side.report["kept"]["evidence"] + dropped, side.report["read"]["evidence"], "evidence kept and reported")
-    same(sum(len(claim.evidence) for claim in side), side.report["kept"]["evidence"], "evidence kept")
+    split, rows = claims.load_claims(path.parent)["train"], written(path)
+    same([(claim.id, claim.text) for claim in split], [(str(row["id"]), row["claim"]) for row in rows], "claims")
+    same(split.report["read"]["evidence"], sum(len(row["evidence"]) for row in rows), "evidence read")
+    dropped = sum(lost["evidence"] for lost in split.report["dropped"].values())
+    same(split.report["kept"]["evidence"] + dropped, split.report["read"]["evidence"], "evidence kept and reported")
+    same(sum(len(claim.evidence) for claim in split), split.report["kept"]["evidence"], "evidence kept")
 
 
 PASSAGES = [{"title": "Ann", "sentences": ["Ann won in 1998.", "She was 20."]}, {"title": "Bob", "sentences": ["He “lost”.", ""]}]
@@ -266,46 +266,46 @@ RELEASED = [
 HOTPOT = [{"id": f"h{n}", "question": "When?", "answer": "20", "supporting_facts": FACTS, "context": CONTEXT} for n in range(7)]
 
 
-def accounted(side) -> None:
-    read, kept, dropped = (side.report[name] for name in ("read", "kept", "dropped"))
+def accounted(split) -> None:
+    read, kept, dropped = (split.report[name] for name in ("read", "kept", "dropped"))
     for what in read:
         same(kept[what] + sum(lost[what] for lost in dropped.values()), read[what], f"{what} kept and reported")
-    same(kept["questions"], len(side), "questions kept")
+    same(kept["questions"], len(split), "questions kept")
 
 
 def own_evidence(path: Path) -> None:
-    side, rows = long_questions.load_evidence(path.parent)["train"], written(path)
-    accounted(side)
-    same([(one.id, one.text) for one in side], [(str(row["id"]), qasper.plain(row["question"])) for row in rows], "questions")
-    same(side.report["read"]["evidence"], sum(len(other["evidence"]) for row in rows for other in row.get("answers", [row])), "evidence")
+    split, rows = long_questions.load_evidence(path.parent)["train"], written(path)
+    accounted(split)
+    same([(one.id, one.text) for one in split], [(str(row["id"]), qasper.plain(row["question"])) for row in rows], "questions")
+    same(split.report["read"]["evidence"], sum(len(other["evidence"]) for row in rows for other in row.get("answers", [row])), "evidence")
 
 
 def release(path: Path) -> None:
     papers = list(qasper.release(path))
     made = [(place, row, lost) for place, paper in papers for place, row, lost in qasper.rows(place, paper)]
-    side, held = long_questions.questions_of(made), json.loads(path.read_bytes().decode("utf-8-sig"))
-    accounted(side)
-    same([one.text for one in side], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
+    split, held = long_questions.questions_of(made), json.loads(path.read_bytes().decode("utf-8-sig"))
+    accounted(split)
+    same([one.text for one in split], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
 
 
 def hotpot(path: Path) -> None:
     found = [(path.name, files.table(path))]
-    side = long_questions.questions_of(hotpotqa.row(place, row) for place, row in long_questions.parquet_rows(found, hotpotqa.COLUMNS))
+    split = long_questions.questions_of(hotpotqa.row(place, row) for place, row in long_questions.parquet_rows(found, hotpotqa.COLUMNS))
     rows = written(path)
-    accounted(side)
-    same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
-    same(side.report["read"]["evidence"], sum(len(row["supporting_facts"]["title"]) for row in rows), "evidence")
+    accounted(split)
+    same([one.text for one in split], [qasper.plain(row["question"]) for row in rows], "questions")
+    same(split.report["read"]["evidence"], sum(len(row["supporting_facts"]["title"]) for row in rows), "evidence")
 
 
 def hotpot_release(path: Path) -> None:
-    side, rows = (
+    split, rows = (
         long_questions.questions_of(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)),
         json.loads(path.read_bytes()),
     )
-    accounted(side)
-    same([one.text for one in side], [qasper.plain(row["question"]) for row in rows], "questions")
+    accounted(split)
+    same([one.text for one in split], [qasper.plain(row["question"]) for row in rows], "questions")
     named = [sum(title == fact for title, _ in row["context"]) for row in rows for fact, _ in row["supporting_facts"]]
-    same(side.report["read"]["evidence"], sum(max(1, paragraphs) for paragraphs in named), "evidence")  # one title may name two
+    same(split.report["read"]["evidence"], sum(max(1, paragraphs) for paragraphs in named), "evidence")  # one title may name two
 
 
 # ------------------------------------------------------------------ texts and vectors
