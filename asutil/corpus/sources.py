@@ -122,9 +122,9 @@ def files_of(path: Path) -> list[Path]:
 
 
 def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
-    """(place, row) of every row of a file, where a place is its name and the row's number.
+    """(location, row) of every row of a file, where a location is its name and the row's number.
 
-    Raises: ValueError naming the place of a row that is no object, or the file where it lacks the column.
+    Raises: ValueError naming the location of a row that is no object, or the file where it lacks the column.
     """
     if path.suffix == ".parquet":
         file = files.opened(path)
@@ -136,21 +136,21 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
     elif path.suffix == ".txt":
         yield path.name, {column: files.decoded(path.read_bytes(), path.name)}
     else:
-        for place, line in files.lines(path):
-            row = files.parsed(line, place)
+        for location, line in files.lines(path):
+            row = files.parsed(line, location)
             if not isinstance(row, dict):
-                raise ValueError(f"{place}: expected an object with {column!r}, got {type(row).__name__}")
-            yield place, row
+                raise ValueError(f"{location}: expected an object with {column!r}, got {type(row).__name__}")
+            yield location, row
 
 
 def _texts(rows, column: str, separator: str, exclude_titles: frozenset):
-    for place, row in rows:
+    for location, row in rows:
         text = row.get(column)
         if not isinstance(text, str):
             raise ValueError(
-                f"{place}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})"
+                f"{location}: expected text in {column!r}, got {type(text).__name__} (columns: {', '.join(row)})"
             )
-        files.require_encodable(text, f"{place}, {column!r}")
+        files.require_encodable(text, f"{location}, {column!r}")
         title = row.get("title")
         if not isinstance(title, str) or title not in exclude_titles:
             yield text if separator == "\n\n" else text.split(separator)
@@ -192,15 +192,15 @@ def main() -> None:
     parser.add_argument("--split", default="train")
     parser.add_argument("--limit", type=int, required=True, help="rows to keep")
     parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
-    given = parser.parse_args()
-    hub_id, _, config = given.source.partition(":")
+    arguments = parser.parse_args()
+    hub_id, _, config = arguments.source.partition(":")
     rows = itertools.islice(
-        hub.stream(hub_id, given.split, config or HUB_FORMS.get(hub_id, Form()).config), given.limit
+        hub.stream(hub_id, arguments.split, config or HUB_FORMS.get(hub_id, Form()).config), arguments.limit
     )
-    table = pyarrow.Table.from_pylist(list(tqdm(rows, total=given.limit, unit=" rows")))
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    atomically(given.out, lambda path: pyarrow.parquet.write_table(table, path))
-    print(f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {given.out}")
+    table = pyarrow.Table.from_pylist(list(tqdm(rows, total=arguments.limit, unit=" rows")))
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    atomically(arguments.out, lambda path: pyarrow.parquet.write_table(table, path))
+    print(f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {arguments.out}")
 
 
 if __name__ == "__main__":

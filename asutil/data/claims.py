@@ -154,44 +154,44 @@ def _check_counts(report: dict, expected: tuple[int, int], where: str) -> None:
 def _read(path: Path, blind: bool) -> Claims:
     """The claims of a file; of a blind one without labels."""
     claims = []
-    places = {}  # id -> place
+    locations = {}  # id -> location
     beyond = 0
-    for place, row in sources.read_rows(path, "claim"):
-        claim = _claim(row, place, blind)
-        if claim.id in places:
-            raise ValueError(f"{place}: expected distinct ids, got {claim.id!r} as in {places[claim.id]}")
+    for location, row in sources.read_rows(path, "claim"):
+        claim = _claim(row, location, blind)
+        if claim.id in locations:
+            raise ValueError(f"{location}: expected distinct ids, got {claim.id!r} as in {locations[claim.id]}")
         if claims and (claims[0].label is None) != (claim.label is None):
             came, first = ("none", "one") if claim.label is None else (repr(row["label"]), "none")
             raise ValueError(
-                f"{place}: expected a label in every row of a file or in none, got {came}, and {places[claims[0].id]} has {first}"
+                f"{location}: expected a label in every row of a file or in none, got {came}, and {locations[claims[0].id]} has {first}"
             )
-        places[claim.id] = place
+        locations[claim.id] = location
         claims.append(claim)
         beyond += len(row["evidence"]) - len(claim.evidence)
     if not claims:
         raise ValueError(f"{path.name} is empty: expected at least one claim")
     if claims[0].label is None and not path.stem.endswith("test"):
         raise ValueError(
-            f"{places[claims[0].id]}: expected a label of {', '.join(LABELS)}, got none; only a test set may be without"
+            f"{locations[claims[0].id]}: expected a label of {', '.join(LABELS)}, got none; only a test set may be without"
         )
     return Claims(claims, {f"evidence beyond the first {MOST}": {"claims": 0, "evidence": beyond}} if beyond else {})
 
 
-def _claim(row: dict, place: str, blind: bool) -> Claim:
-    require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", place)
-    id = require_id(row["id"], place)
+def _claim(row: dict, location: str, blind: bool) -> Claim:
+    require_fields(row, ("id", "claim", "evidence"), "id, claim, label and evidence", location)
+    id = require_id(row["id"], location)
     text = row["claim"]
     label = None if blind else row.get("label")
     evidence = row["evidence"]
-    require_text(text, "claim", place)
-    require(label is None or label in LABELS, place, f"a label of {', '.join(LABELS)}", label)
-    require(isinstance(evidence, list), place, "a list of evidence", evidence)
-    files.require_encodable(f"{id} {text}", place)
-    pieces = tuple(_evidence(piece, f"{place}, evidence {number}") for number, piece in enumerate(evidence, 1))
+    require_text(text, "claim", location)
+    require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
+    require(isinstance(evidence, list), location, "a list of evidence", evidence)
+    files.require_encodable(f"{id} {text}", location)
+    pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in enumerate(evidence, 1))
     return Claim(id, text, None if label is None else LABELS.index(label), pieces[:MOST])
 
 
-def _evidence(piece, place: str) -> Evidence:
+def _evidence(piece, location: str) -> Evidence:
     forms = ((str,), (int,), (str,), (int, float))
     is_piece = (
         isinstance(piece, list)
@@ -199,9 +199,9 @@ def _evidence(piece, place: str) -> Evidence:
         and all(type(value) in types for value, types in zip(piece, forms))
     )
     text = ". ".join(filter(None, map(readable, (piece[0].replace("_", " "), piece[2])))) if is_piece else ""
-    require(text, place, "[title, sentence number, sentence] and maybe a score, with some text", piece)
+    require(text, location, "[title, sentence number, sentence] and maybe a score, with some text", piece)
     title, number, *_ = piece
-    files.require_encodable(text + title, place)
+    files.require_encodable(text + title, location)
     return Evidence(title, number, text)
 
 

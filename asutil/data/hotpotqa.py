@@ -13,7 +13,7 @@ UNNAMED = "unnamed-"  # and a hash of the question, for copies that lack some id
 
 
 def release(path: Path) -> Iterator[tuple[str, dict]]:
-    """(place, row in the hub's form) of a file of the release, one JSON list of questions.
+    """(location, row in the hub's form) of a file of the release, one JSON list of questions.
 
     Raises: ValueError that names file and question.
     """
@@ -26,8 +26,8 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
             f"{path.name}: expected a JSON list of questions, got {type(questions).__name__} of {len(questions or ())}"
         )
     for number, question in enumerate(questions, 1):
-        place = f"{path.name}, question {number}"
-        with _naming(place):
+        location = f"{path.name}, question {number}"
+        with _naming(location):
             row = {
                 "id": question["_id"],
                 "question": question["question"],
@@ -41,28 +41,28 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
                     "sent_id": [sentence for _, sentence in question["supporting_facts"]],
                 },
             }
-        yield place, row
+        yield location, row
 
 
 @contextlib.contextmanager
-def _naming(place: str) -> Iterator[None]:
+def _naming(location: str) -> Iterator[None]:
     try:
         yield
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(
-            f"{place}: expected context and supporting_facts as HotpotQA has them, got {type(error).__name__}: {error}"
+            f"{location}: expected context and supporting_facts as HotpotQA has them, got {type(error).__name__}: {error}"
         ) from None
 
 
-def row(place: str, row: dict) -> tuple[str, dict, Counter]:
-    """(place, row, lost evidence by reason) of a question in the hub's form.
+def row(location: str, row: dict) -> tuple[str, dict, Counter]:
+    """(location, row, lost evidence by reason) of a question in the hub's form.
 
     A title names its paragraph, or both paragraphs that have it; a number beyond the paragraph's end names nothing.
-    Raises: ValueError that names the place.
+    Raises: ValueError that names the location.
     """
     evidence = []
     lost = Counter()
-    with _naming(place):
+    with _naming(location):
         context = zip(row["context"]["title"], row["context"]["sentences"], strict=True)
         passages = [{"title": title, "sentences": sentences} for title, sentences in context]
         lengths = defaultdict(list)  # title -> (number of a passage, its length)
@@ -85,4 +85,4 @@ def row(place: str, row: dict) -> tuple[str, dict, Counter]:
         id = f"{UNNAMED}{text_hash(str(row['question']), size=8):016x}"
     kind = row["answer"] if row["answer"] in ("yes", "no") else "span"
     answer = {"answer": row["answer"], "kind": kind, "evidence": evidence}
-    return place, {"id": id, "question": row["question"], "passages": passages, **answer}, lost
+    return location, {"id": id, "question": row["question"], "passages": passages, **answer}, lost

@@ -140,13 +140,13 @@ def _published(name: str, split: str) -> LongQuestions:
     where = f"{hub_id}/{stem}"
     if name == "qasper":
         rows = parquet_rows(content, qasper.COLUMNS)
-        papers = ((f"{place}, paper {paper['id']}", paper) for place, paper in rows)
+        papers = ((f"{location}, paper {paper['id']}", paper) for location, paper in rows)
         return _qasper(split, papers, where, whole=folder is None)
     return _hotpotqa(split, parquet_rows(content, hotpotqa.COLUMNS), where, whole=folder is None)
 
 
 def parquet_rows(content, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
-    """(place, row) of all rows of some (name, pyarrow.Table). Raises: ValueError naming a table that lacks a column."""
+    """(location, row) of all rows of some (name, pyarrow.Table). Raises: ValueError naming a table that lacks a column."""
     for where, table in content:
         if missing := [column for column in columns if column not in table.column_names]:
             came = ", ".join(table.column_names)
@@ -166,19 +166,19 @@ def _released(name: str, split: str, path: Path) -> LongQuestions:
 
 
 def _hotpotqa(split: str, rows, where: str, whole: bool) -> LongQuestions:
-    """HotpotQA's questions, of (place, row in the hub's form)."""
-    questions = questions_of(hotpotqa.row(place, row) for place, row in rows)
+    """HotpotQA's questions, of (location, row in the hub's form)."""
+    questions = questions_of(hotpotqa.row(location, row) for location, row in rows)
     return _noted(questions, COUNTS["hotpotqa"][split], {"questions": len(questions)}, where, whole)
 
 
 def _qasper(split: str, papers, where: str, whole: bool) -> LongQuestions:
-    """QASPER's questions, of (place, paper)."""
+    """QASPER's questions, of (location, paper)."""
     places = set()
 
     def rows():
-        for place, paper in papers:
-            places.add(place)
-            yield from qasper.rows(place, paper)
+        for location, paper in papers:
+            places.add(location)
+            yield from qasper.rows(location, paper)
 
     questions = questions_of(rows())
     counts = {"questions": len(questions), "papers": len(places)}
@@ -244,7 +244,7 @@ def _own(name) -> dict[str, LongQuestions]:
             splits[split] = _released(released, split, path)
         else:
             rows = sources.read_rows(path, "question")
-            splits[split] = questions_of((place, row, {}) for place, row in rows)
+            splits[split] = questions_of((location, row, {}) for location, row in rows)
             if not splits[split]:
                 raise ValueError(f"{path.name} is empty: expected at least one question")
             for number, question in enumerate(splits[split], 1):
@@ -252,30 +252,30 @@ def _own(name) -> dict[str, LongQuestions]:
     return splits
 
 
-def _check_own(question: LongQuestion, place: str, first_of_form: dict[str, str]) -> None:
+def _check_own(question: LongQuestion, location: str, first_of_form: dict[str, str]) -> None:
     """A span must be a span of the context, and question types HotpotQA's or QASPER's, not both.
 
     Args:
-        first_of_form: the place of the first question that needs the question types of a data set; extended here.
+        first_of_form: the location of the first question that needs the question types of a data set; extended here.
     """
     passages = [" ".join([passage.title, *passage.sentences]) for passage in question.passages]
     for answer in question.answers:
         if answer.kind == "span" and not any(answer.text in passage for passage in passages):
             raise ValueError(
-                f"{place}: expected a span that stands in the context as it is written, got {answer.text[:80]!r}"
+                f"{location}: expected a span that stands in the context as it is written, got {answer.text[:80]!r}"
             )
     kinds = {answer.kind for answer in question.answers}
     if "span" in kinds and len(question.answers) > 1:
         raise ValueError(
-            f"{place}: expected one answer with a span, got {len(question.answers)}: several are for {', '.join(KINDS['qasper'])}"
+            f"{location}: expected one answer with a span, got {len(question.answers)}: several are for {', '.join(KINDS['qasper'])}"
         )
     form = _form(question)
     if form is None:
         return
-    first_of_form.setdefault(form, place)
+    first_of_form.setdefault(form, location)
     for other, first in first_of_form.items():
         if other != form:
             raise ValueError(
-                f"{place}: expected questions of one kind, with types of {', '.join(KINDS[other])} as {first}, "
+                f"{location}: expected questions of one kind, with types of {', '.join(KINDS[other])} as {first}, "
                 f"got {len(question.answers)} of {', '.join(sorted(kinds))}"
             )

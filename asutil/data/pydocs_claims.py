@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 from ..corpus import docstrings
 from ..draws import text_hash
@@ -82,7 +83,7 @@ def rows(most: int) -> dict[str, list[tuple]]:
                 claims[split] += _three_claims(first, second, swapped, most) + _three_claims(
                     second, first, swapped, most
                 )
-    return {split: sorted(made, key=lambda claim: claim[0]) for split, made in claims.items()}
+    return {split: sorted(unsorted, key=itemgetter(0)) for split, unsorted in claims.items()}
 
 
 def _others(entry: docstrings.Entry) -> list[int]:

@@ -66,9 +66,8 @@ def rows() -> dict[str, list[dict]]:
         share = 3 if wording in ("type", "default") else 2
         wanted = SIZES[split] // len(PAGES) * share // 2
         pages = ((question, _page(question, modules[room], room)) for question in group)
-        made = (_row(question, page) for question, page in pages if page)
-        rows[split] += islice(made, wanted)
-    return {split: sorted(made, key=lambda row: row["id"]) for split, made in rows.items()}
+        rows[split] += islice((_row(question, page) for question, page in pages if page), wanted)
+    return {split: sorted(unsorted, key=lambda row: row["id"]) for split, unsorted in rows.items()}
 
 
 def _owner(entry: docstrings.Entry) -> tuple[str, str]:
@@ -135,8 +134,8 @@ def _type(entry: docstrings.Entry) -> str:
     return re.sub(r"(^|,? )(of shape|\(?(shape|optional|defaults?))\b.*$", "", entry.signature).strip(" ,.;")
 
 
-def _differ(one: str, other: str) -> bool:
-    return ALIKE.get(one, one) != ALIKE.get(other, other)
+def _differ(first: str, second: str) -> bool:
+    return ALIKE.get(first, first) != ALIKE.get(second, second)
 
 
 # ------------------------------------------------------------------------------------------------------------ the pages

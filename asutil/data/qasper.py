@@ -11,7 +11,7 @@ FLOAT = "FLOAT SELECTED"  # evidence that is a table or a figure: the text is it
 
 
 def release(path: Path) -> Iterator[tuple[str, dict]]:
-    """(place, paper) of a file of the release, one JSON object whose keys are the papers' ids.
+    """(location, paper) of a file of the release, one JSON object whose keys are the papers' ids.
 
     Raises: ValueError that names the file.
     """
@@ -27,13 +27,13 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
         yield f"{path.name}, paper {id}", paper
 
 
-def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
-    """(place, row, lost evidence by reason) of every question of a paper; a passage is a section, its sentences are paragraphs.
+def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
+    """(location, row, lost evidence by reason) of every question of a paper; a passage is a section, its sentences are paragraphs.
 
     Paper: evidence_contrast, section 4.1; the order of answer types is that of QASPER's evaluator.
     Raises: ValueError that names file, paper and question.
     """
-    with _naming(f"{place}: expected full_text and qas as QASPER has them"):
+    with _naming(f"{location}: expected full_text and qas as QASPER has them"):
         passages = [
             {"title": section["section_name"] or "", "sentences": list(filter(None, map(plain, section["paragraphs"])))}
             for section in _objects(paper["full_text"])
@@ -56,7 +56,7 @@ def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
         lost = Counter()
         answers = []
         for number, answer in enumerate(annotated, 1):
-            where = f"{place}, question {id}, answer {number}"
+            where = f"{location}, question {id}, answer {number}"
             with _naming(f"{where}: expected an answer as QASPER has them"):
                 kind, answer_text = _answer(answer)
                 evidence = list(map(plain, answer["evidence"] or []))
@@ -66,7 +66,7 @@ def rows(place: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
                 )
             pairs = _places(evidence, places, kind, lost)
             answers.append({"answer": answer_text, "kind": kind, "evidence": pairs})
-        yield f"{place}, question {id}", {"id": id, "question": text, "passages": passages, "answers": answers}, lost
+        yield f"{location}, question {id}", {"id": id, "question": text, "passages": passages, "answers": answers}, lost
 
 
 @contextlib.contextmanager

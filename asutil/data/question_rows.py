@@ -58,52 +58,54 @@ class LongQuestions(Examples):
 
 
 def questions_of(rows: Iterable[tuple[str, dict, dict]]) -> LongQuestions:
-    """The questions of (place, row, lost evidence by reason). Raises: ValueError naming the place of what is wrong."""
+    """The questions of (location, row, lost evidence by reason). Raises: ValueError naming the location of what is wrong."""
     questions = []
-    places = {}  # id -> place
+    locations = {}  # id -> location
     lost = Counter()
-    for place, row, lost_evidence in rows:
-        question = question_of(row, place)
-        if question.id in places:
-            raise ValueError(f"{place}: expected distinct ids, got {question.id!r} as in {places[question.id]}")
-        places[question.id] = place
+    for location, row, lost_evidence in rows:
+        question = question_of(row, location)
+        if question.id in locations:
+            raise ValueError(f"{location}: expected distinct ids, got {question.id!r} as in {locations[question.id]}")
+        locations[question.id] = location
         questions.append(question)
         lost.update(lost_evidence)
     dropped = {f"evidence {reason}": {"questions": 0, "evidence": count} for reason, count in sorted(lost.items())}
     return LongQuestions(questions, dropped)
 
 
-def question_of(row: dict, place: str) -> LongQuestion:
-    """The question of one row. Raises: ValueError naming the place, what was expected and what came."""
-    require_fields(row, ("id", "question", "passages"), "id, question, passages and answers", place)
-    id = require_id(row["id"], place)
+def question_of(row: dict, location: str) -> LongQuestion:
+    """The question of one row. Raises: ValueError naming the location, what was expected and what came."""
+    require_fields(row, ("id", "question", "passages"), "id, question, passages and answers", location)
+    id = require_id(row["id"], location)
     text = row["question"]
-    require_text(text, "question", place)
+    require_text(text, "question", location)
     require(
         isinstance(row["passages"], list) and row["passages"],
-        place,
+        location,
         "a list of passages, at least one",
         row["passages"],
     )
-    passages = tuple(_passage(passage, f"{place}, passage {number}") for number, passage in enumerate(row["passages"]))
+    passages = tuple(
+        _passage(passage, f"{location}, passage {number}") for number, passage in enumerate(row["passages"])
+    )
     if ("answers" in row) == ("answer" in row):
-        raise ValueError(f"{place}: expected either answer, kind and evidence, or answers; got {', '.join(row)}")
+        raise ValueError(f"{location}: expected either answer, kind and evidence, or answers; got {', '.join(row)}")
     if "answers" in row:
-        given = row["answers"]
-        require(isinstance(given, list) and given, place, "a list of answers, at least one", given)
+        annotated = row["answers"]
+        require(isinstance(annotated, list) and annotated, location, "a list of answers, at least one", annotated)
         answers = tuple(
-            _answer(answer, passages, f"{place}, answer {number}") for number, answer in enumerate(given, 1)
+            _answer(answer, passages, f"{location}, answer {number}") for number, answer in enumerate(annotated, 1)
         )
     else:
-        answers = (_answer(row, passages, place),)
+        answers = (_answer(row, passages, location),)
     texts = [id, text, *(answer.text for answer in answers)]
     for passage in passages:
         texts += [passage.title, *passage.sentences]
-    files.require_encodable(" ".join(texts), place)
+    files.require_encodable(" ".join(texts), location)
     return LongQuestion(id, plain(text), passages, answers)
 
 
-def _passage(passage, place: str) -> Passage:
+def _passage(passage, location: str) -> Passage:
     """A passage; its sentences may be blank, as evidence counts them."""
     is_passage = (
         isinstance(passage, dict)
@@ -111,28 +113,30 @@ def _passage(passage, place: str) -> Passage:
         and isinstance(passage.get("sentences"), list)
         and all(isinstance(text, str) for text in passage["sentences"])
     )
-    require(is_passage, place, "a title and a list of sentences, all text", passage)
+    require(is_passage, location, "a title and a list of sentences, all text", passage)
     return Passage(plain(passage["title"]), tuple(map(plain, passage["sentences"])))
 
 
-def _answer(answer, passages: tuple[Passage, ...], place: str) -> Answer:
-    require(isinstance(answer, dict), place, "answer, kind and evidence", answer)
-    require_fields(answer, ("answer", "kind", "evidence"), "answer, kind and evidence", place)
+def _answer(answer, passages: tuple[Passage, ...], location: str) -> Answer:
+    require(isinstance(answer, dict), location, "answer, kind and evidence", answer)
+    require_fields(answer, ("answer", "kind", "evidence"), "answer, kind and evidence", location)
     text = answer["answer"]
     kind = answer["kind"]
-    require(kind in ALL_KINDS, place, f"a kind of {', '.join(ALL_KINDS)}", kind)
-    require_text(text, "answer", place)
+    require(kind in ALL_KINDS, location, f"a kind of {', '.join(ALL_KINDS)}", kind)
+    require_text(text, "answer", location)
     if kind in ("yes", "no", "unanswerable"):
-        require(text.strip().lower() == kind, place, f"the answer {kind!r} for that kind", text)
-    require(isinstance(answer["evidence"], list), place, "a list of evidence", answer["evidence"])
+        require(text.strip().lower() == kind, location, f"the answer {kind!r} for that kind", text)
+    require(isinstance(answer["evidence"], list), location, "a list of evidence", answer["evidence"])
     pairs = []
     for number, pair in enumerate(answer["evidence"], 1):
-        where = f"{place}, evidence {number}"
+        where = f"{location}, evidence {number}"
         is_pair = isinstance(pair, list | tuple) and len(pair) == 2 and all(type(part) is int for part in pair)
         passage, sentence = pair if is_pair else (-1, -1)
         is_sentence = passage in range(len(passages)) and sentence in range(len(passages[passage].sentences))
         require(is_sentence, where, f"[passage, sentence], a sentence of the {len(passages)} passages", pair)
         require((passage, sentence) not in pairs, where, "distinct evidence", pair)
         pairs.append((passage, sentence))
-    require(kind != "unanswerable" or not pairs, place, "no evidence for an unanswerable question", answer["evidence"])
+    require(
+        kind != "unanswerable" or not pairs, location, "no evidence for an unanswerable question", answer["evidence"]
+    )
     return Answer(plain(text), kind, frozenset(pairs))

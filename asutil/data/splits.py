@@ -48,29 +48,29 @@ def lowest_hashes(ids: Iterable[str], limit: int, hash_size: int) -> np.ndarray:
     return chosen
 
 
-def require(condition: bool, place: str, expected: str, came) -> None:
-    """Raises: ValueError naming a place, what was expected there and what came."""
+def require(condition: bool, location: str, expected: str, came) -> None:
+    """Raises: ValueError naming a location, what was expected there and what came."""
     if not condition:
-        raise ValueError(f"{place}: expected {expected}, got {came!r:.80}")
+        raise ValueError(f"{location}: expected {expected}, got {came!r:.80}")
 
 
-def require_fields(row: dict, names: tuple[str, ...], form: str, place: str) -> None:
-    """Raises: ValueError naming the place, the form of a row, what it lacks and what it has."""
+def require_fields(row: dict, names: tuple[str, ...], form: str, location: str) -> None:
+    """Raises: ValueError naming the location, the form of a row, what it lacks and what it has."""
     if missing := [name for name in names if name not in row]:
         raise ValueError(
-            f"{place}: expected {form}, lacks {', '.join(missing)}; got {', '.join(map(str, row)) or 'nothing'}"
+            f"{location}: expected {form}, lacks {', '.join(missing)}; got {', '.join(map(str, row)) or 'nothing'}"
         )
 
 
-def require_id(id, place: str) -> str:
-    """An id as text. Raises: ValueError naming the place of an id that is no whole number and no text."""
+def require_id(id, location: str) -> str:
+    """An id as text. Raises: ValueError naming the location of an id that is no whole number and no text."""
     is_id = isinstance(id, int | str) and not isinstance(id, bool) and str(id).strip()
-    require(is_id, place, "an id, a number or text", id)
+    require(is_id, location, "an id, a number or text", id)
     return str(id)
 
 
-def require_text(text, name: str, place: str) -> None:
-    require(isinstance(text, str) and text.strip(), place, f"text in {name!r}", text)
+def require_text(text, name: str, location: str) -> None:
+    require(isinstance(text, str) and text.strip(), location, f"text in {name!r}", text)
 
 
 def require_limit(limit: int | None, unit: str) -> None:

@@ -16,28 +16,28 @@ UNENCODABLE = re.compile("[\0\ud800-\udfff]")
 # ------------------------------------------------------------------ text, JSON and YAML
 
 
-def decoded(data: bytes, place: str) -> str:
-    """The text of some bytes without a byte order mark. Raises: ValueError naming the place and the first byte that is not UTF-8."""
+def decoded(data: bytes, location: str) -> str:
+    """The text of some bytes without a byte order mark. Raises: ValueError naming the location and the first byte that is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{place}: expected UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
+        raise ValueError(f"{location}: expected UTF-8, got byte 0x{data[error.start]:02x} at {error.start}") from None
 
 
-def require_encodable(text: str, place: str) -> None:
+def require_encodable(text: str, location: str) -> None:
     """Refuse NUL and halves of characters, which JSON can spell and no tokenizer takes.
 
-    Raises: ValueError naming the place and the character's position.
+    Raises: ValueError naming the location and the character's position.
     """
     if "\0" not in text and text.isascii():  # a fast way for most texts
         return
     if wrong := UNENCODABLE.search(text):
         what = "a NUL byte" if wrong[0] == "\0" else "half a character"
-        raise ValueError(f"{place}: expected text that UTF-8 can encode, got {what} at character {wrong.start()}")
+        raise ValueError(f"{location}: expected text that UTF-8 can encode, got {what} at character {wrong.start()}")
 
 
 def lines(path: Path) -> Iterator[tuple[str, str]]:
-    """(place, line) of a text file, counted from 1. Only a line feed ends a line: U+2028 may occur in a text.
+    """(location, line) of a text file, counted from 1. Only a line feed ends a line: U+2028 may occur in a text.
 
     A byte order mark at the start of any line is dropped: files that were joined have one where each began.
 
@@ -47,17 +47,17 @@ def lines(path: Path) -> Iterator[tuple[str, str]]:
         raise ValueError(f"{str(path)!r} is no path: it has a NUL")
     with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
-            place = f"{path.name} line {number}"
-            yield place, decoded(line, place).rstrip("\r\n")
+            location = f"{path.name} line {number}"
+            yield location, decoded(line, location).rstrip("\r\n")
 
 
-def parsed(text: str, place: str):
-    """The value of a JSON text. Raises: ValueError naming the place, also for nesting and numbers that are too large for Python."""
+def parsed(text: str, location: str):
+    """The value of a JSON text. Raises: ValueError naming the location, also for nesting and numbers that are too large for Python."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", error)
-        raise ValueError(f"{place}: not JSON ({reason})") from None
+        raise ValueError(f"{location}: not JSON ({reason})") from None
 
 
 def yaml_value(text: str | bytes, loader_class):
@@ -104,18 +104,18 @@ def json_object(path: Path, **types: type) -> dict:
         types: of the values of some keys, where the object has these keys.
     Raises: ValueError that names the file with its folder and the fault; OSError.
     """
-    place = f"{path.parent.name}/{path.name} is damaged"
+    location = f"{path.parent.name}/{path.name} is damaged"
     try:
         text = path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{place}: {error}") from None
-    content = parsed(text, place)
+        raise ValueError(f"{location}: {error}") from None
+    content = parsed(text, location)
     if not isinstance(content, dict) or not content:
-        raise ValueError(f"{place}: an object is expected, with something in it, got {str(content)[:80]}")
+        raise ValueError(f"{location}: an object is expected, with something in it, got {str(content)[:80]}")
     for name, expected in types.items():
         if name in content and not isinstance(content[name], expected):
             raise ValueError(
-                f"{place}: {name} is expected to be {expected.__name__}, got {type(content[name]).__name__}"
+                f"{location}: {name} is expected to be {expected.__name__}, got {type(content[name]).__name__}"
             )
     return content
 
@@ -170,7 +170,7 @@ def _check_count(file: pq.ParquetFile, path: Path, count: int) -> None:
 
 
 def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, dict]]:
-    """(place, row) of all rows, counted from 1. Raises: ValueError naming file and row of what is no text or no date."""
+    """(location, row) of all rows, counted from 1. Raises: ValueError naming file and row of what is no text or no date."""
     first = 1
     for batch in batches:
         try:
@@ -181,11 +181,11 @@ def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, d
         first += len(batch)
 
 
-def _row(batch: pa.RecordBatch, n: int, place: str) -> dict:
+def _row(batch: pa.RecordBatch, n: int, location: str) -> dict:
     try:
         return batch.slice(n, 1).to_pylist()[0]
     except (ValueError, OverflowError) as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise ValueError(f"{location}: {error}") from None
 
 
 def frame(path: Path, ids: Iterable[str], numbers: Iterable[str]) -> pd.DataFrame:
@@ -196,17 +196,17 @@ def frame(path: Path, ids: Iterable[str], numbers: Iterable[str]) -> pd.DataFram
         numbers: columns that it must have, of numbers.
     Raises: ValueError that names the file with its folder.
     """
-    place = f"{path.parent.name}/{path.name}"
+    location = f"{path.parent.name}/{path.name}"
     content = table(path)
     for name in (*ids, *numbers):
         if name not in content.column_names:
             names = ", ".join(map(repr, content.column_names)) or "none"
-            raise ValueError(f"{place}: expected a column {name!r}, got {names}")
+            raise ValueError(f"{location}: expected a column {name!r}, got {names}")
         came = content.schema.field(name).type
         is_number = pa.types.is_integer(came) or pa.types.is_floating(came)
         if pa.types.is_nested(came) or (name in numbers and not is_number):
             expected = "numbers" if name in numbers else "ids"
-            raise ValueError(f"{place}: expected {expected} in the column {name!r}, got {came}")
+            raise ValueError(f"{location}: expected {expected} in the column {name!r}, got {came}")
     with _naming_parquet(path):
         content.validate(full=True)
         return content.to_pandas(ignore_metadata=True)

@@ -64,8 +64,8 @@ def read_record(folder: str | Path) -> dict:
     folder = Path(folder)
     path = folder / "record.json"
     if not path.is_file():
-        shown = folder.name if folder.is_absolute() else folder  # no absolute path of this machine
-        raise ValueError(f"{shown} is not a finished run: {path.name} is missing")
+        run = folder.name if folder.is_absolute() else folder  # no absolute path of this machine
+        raise ValueError(f"{run} is not a finished run: {path.name} is missing")
     return with_current_names(disk.read_json(path))
 
 
