@@ -51,9 +51,8 @@ class ElectraEncoder(PairEncoder):
         detection = self.detection(inputs_embeds=outputs).logits
         return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
 
-    def write(self, folder: Path, learnt: list[str]) -> None:
-        """The files of `save`; the generator is in a folder of its own and loads with AutoModelForMaskedLM."""
-        super().write(folder, learnt)
+    def add_files(self, folder: Path) -> None:
+        """Write the generator, in a folder of its own that AutoModelForMaskedLM loads."""
         self.generator.save_pretrained(folder / GENERATOR)
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
@@ -18,9 +17,10 @@ from ..corpus.tokenizing import tokenized
 from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
-from ..io import checkpoints, disk, files, hub
-from . import loading
+from ..io import checkpoints, hub
+from . import loading, saving
 from .heads import Siamese
+from .scoring import evaluating
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
@@ -134,22 +134,19 @@ class Embedder(nn.Module):
             )
         return loss, loss.detach()[None]
 
-    @torch.no_grad()
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
-        device, training = self.device, self.training
-        found = np.empty((len(texts), self.dimensions), np.float32)
-        self.eval()
-        with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        bar = tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
+        with evaluating(self) as device, bar:
             for start in range(0, len(texts), WINDOW):
-                vectors = torch.empty(len(texts[start : start + WINDOW]), self.dimensions, device=device)
-                for micro in self._padded(texts[start : start + WINDOW], device):
-                    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                        vectors[micro.pop("labels")] = self.vectors(micro)
+                window = texts[start : start + WINDOW]
+                on_device = torch.empty(len(window), self.dimensions, device=device)
+                for micro in self._padded(window, device):
+                    on_device[micro.pop("labels")] = self.vectors(micro)
                     bar.update(len(micro["input_ids"]))
-                found[start : start + WINDOW] = vectors.cpu().numpy()
-        self.train(training)
-        return found
+                vectors[start : start + WINDOW] = on_device.cpu().numpy()
+        return vectors
 
     def _padded(self, texts: list[str], device):
         """The texts as padded tables of their own number, ordered by length."""
@@ -166,34 +163,24 @@ class Embedder(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers reads the folder too."""
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.backbone.save_pretrained(part)
-            if self.siamese is not None:
-                head = {f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}
-                save_file(head, part / checkpoints.HEAD)
-            self.tokenizer.save_pretrained(part)
-            _for_sentence_transformers(part, self.dimensions, self.settings)
-        return Path(folder)
+        heads = None if self.siamese is None else saving.parameters_of(self, ["siamese"])
+        return saving.save_model(folder, self, heads, self._for_sentence_transformers)
 
-
-def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) -> None:
-    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    modules = [
-        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for n, (path, kind) in enumerate(kinds)
-    ]
-    names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
-    pooling = {"word_embedding_dimension": dimensions} | {
-        name: settings["pooling"] == kind for kind, name in names.items()
-    }
-    files = {
-        "modules.json": modules,
-        "sentence_bert_config.json": {"max_seq_length": settings["max_tokens"]},
-        "1_Pooling/config.json": pooling,
-    }
-    for name, content in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    def _for_sentence_transformers(self, folder: Path) -> None:
+        modules = [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+        pooling = {name: self.settings["pooling"] == kind for kind, name in names.items()}
+        contents = {
+            "modules.json": modules,
+            "sentence_bert_config.json": {"max_seq_length": self.settings["max_tokens"]},
+            "1_Pooling/config.json": {"word_embedding_dimension": self.dimensions} | pooling,
+        }
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def settings_of(
@@ -256,10 +243,7 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     with checkpoints.seeded(seed):
         model = Embedder(backbone, tokenizer, settings, fresh)
     if model.siamese is not None and former.get("architecture") == "siamese":
-        saved = checkpoints.saved_heads(path)
-        checkpoints.restore(
-            {f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name
-        )
+        saving.restore(model, ["siamese"], path, name)
         model.fresh = ()
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
@@ -292,8 +276,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
 
 def saved_settings(path: str | Path) -> dict | None:
     """What `settings_of` gave for the embedder in a folder; None for a model of another kind, or one on the hub."""
-    config = Path(path) / "config.json"
-    return files.json_object(config, embedding=dict).get("embedding") if config.is_file() else None
+    return saving.saved_settings(path, "embedding")
 
 
 def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:

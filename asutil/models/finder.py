@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
@@ -14,8 +13,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig
 from .. import losses
 from ..corpus import tokenizers
 from ..inputs.long import add_markers
-from ..io import checkpoints, disk, files
-from . import embedded, loading
+from ..io import checkpoints
+from . import embedded, loading, saving
 from .heads import QuestionTypeProjection
 
 PROJECTIONS = ("none", "shared", "per_type")
@@ -215,17 +214,7 @@ class EvidenceFinder(nn.Module):
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
-        heads = {name: getattr(self, name) for name in self.HEADS}
-        named = {
-            f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()
-        }
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.backbone.save_pretrained(part)
-            save_file(
-                {name: parameter.detach().contiguous() for name, parameter in named.items()}, part / checkpoints.HEAD
-            )
-            self.tokenizer.save_pretrained(part)
-        return Path(folder)
+        return saving.save_model(folder, self, saving.parameters_of(self, self.HEADS))
 
 
 def tiny_longformer(tokenizer) -> nn.Module:
@@ -309,18 +298,9 @@ def load(name: str | Path) -> EvidenceFinder:
     Raises: ValueError for a model that was not trained as one.
     """
     path = checkpoints.source(name)
-    config = Path(path) / "config.json"
-    settings = files.json_object(config, finding=dict).get("finding") if config.is_file() else None
+    settings = saving.saved_settings(path, "finding")
     if settings is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
-    saved = checkpoints.saved_heads(path)
-    heads = {head: getattr(model, head) for head in model.HEADS}
-    named = {
-        f"{head}.{key}": p
-        for head, module in heads.items()
-        if module is not None
-        for key, p in module.named_parameters()
-    }
-    checkpoints.restore(named, saved, name)
+    saving.restore(model, model.HEADS, path, name)
     return model.eval()

@@ -174,7 +174,7 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
     backbone.config.joint = wanted
     with checkpoints.seeded(seed):
         head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])
-    fresh = tuple(wanted["head"] if name == "pair" else name for name in model.fresh)
+    fresh = (wanted["head"], *(name for name in model.fresh if name != "pair"))
     return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)
 
 

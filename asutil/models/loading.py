@@ -82,72 +82,103 @@ def load(
         mlm: with the masked-language-model head, for pre-training; an ELECTRA discriminator with its generator and its
             token-detection head, as an `electra.ElectraEncoder`.
         keep_head: take the pair head that was saved with the backbone; False starts it anew.
-        seed: of what starts anew; the model's `fresh` names those heads, and they are logged.
+        seed: of fresh heads; the model's `fresh` names those heads, and they are logged.
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
         joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joint.shape`).
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
     """
-    path, masked, others = checkpoints.source(name), None, {}
+    path = checkpoints.source(name)
     with checkpoints.seeded(seed):
-        pair, new_pair = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
-        tokenizer, detects = load_tokenizer(name), mlm and pair.config.model_type == "electra"
-        known = pair.get_input_embeddings().num_embeddings
-        if beyond := [
-            token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known
-        ]:
-            raise ValueError(
-                f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
-            )
-        if pair.config.pad_token_id is None:  # RoBERTa's positions are counted by it
-            raise ValueError(
-                f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
-            )
-        if generator and not detects:
-            raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {pair.config.model_type}")
-        if detects:
-            detection, masked, others = electra.load_heads(name, path, tokenizer, generator)
-        elif mlm:
-            masked, others["mlm"] = checkpoints.with_head(AutoModelForMaskedLM, path, name)
-        if not keep_head:
-            backbone = pair_models.take_backbone(pair)
-            pair = AutoModelForSequenceClassification.from_config(backbone.config)
-            setattr(pair, pair.base_model_prefix, backbone)
-    model = electra.assembled(pair, detection, masked, tokenizer) if detects else _assemble(pair, masked, tokenizer)
-    if others.get("mlm") and not detects:
+        classifier, fresh = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
+        tokenizer = load_tokenizer(name)
+        _check_tokenizer(name, tokenizer, classifier)
+        kind = classifier.config.model_type
+        if mlm and kind == "electra":
+            model = load_electra(name, path, tokenizer, classifier, keep_head, generator)
+        elif generator:
+            raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {kind}")
+        else:
+            model = load_pair(name, path, tokenizer, classifier, keep_head, mlm)
+    if fresh or not keep_head:
+        model.fresh = ("pair", *model.fresh)
+    config = model.backbone.config
+    saved_shape = getattr(config, "joint", None)
+    if shape := saved_shape if joint is True else joint:
+        model = load_joint(name, model, saved_shape if keep_head else None, shape, seed)
+    elif hasattr(config, "joint"):
+        del config.joint
+    _restore_heads(name, model, checkpoints.saved_heads(path), keep_head, members)
+    if model.fresh:
+        plural = "s" * (len(model.fresh) > 1)
+        log.warning("%s: fresh weights (seed %d) for the head%s %s", name, seed, plural, ", ".join(model.fresh))
+    return model
+
+
+def load_pair(name, path, tokenizer, classifier, keep_head: bool, mlm: bool) -> PairEncoder:
+    """A classifier's backbone under its pair head and, with mlm, the saved masked-language-model head."""
+    masked, fresh = checkpoints.with_head(AutoModelForMaskedLM, path, name) if mlm else (None, False)
+    classifier = classifier if keep_head else _with_fresh_head(classifier)
+    model = _assemble(classifier, masked, tokenizer, ("mlm",) if fresh else ())
+    if fresh:
         _near_uniform(masked, model.backbone)
-    saved, former = checkpoints.saved_heads(path), getattr(model.backbone.config, "joint", None)
-    wanted = former if joint is True else joint
-    if wanted:
-        if former and keep_head:
-            joint_models.check_head(former, wanted, name)
-        model = joint_models.over(model, wanted, seed)
-    elif hasattr(model.backbone.config, "joint"):
-        del model.backbone.config.joint
+    return model
+
+
+def load_electra(name, path, tokenizer, classifier, keep_head: bool, generator) -> electra.ElectraEncoder:
+    """A discriminator under its pair head and its token-detection head, with its generator."""
+    detection, masked, fresh = electra.load_heads(name, path, tokenizer, generator)
+    classifier = classifier if keep_head else _with_fresh_head(classifier)
+    fresh = tuple(head for head, is_fresh in fresh.items() if is_fresh)
+    return electra.assembled(classifier, detection, masked, tokenizer, fresh)
+
+
+def load_joint(name, model: PairEncoder, saved_shape: dict | None, shape: dict, seed: int) -> joint_models.JointEncoder:
+    """A pair model's backbone under a fresh evidence head; a shape that does not fit the saved head is refused."""
+    if saved_shape:
+        joint_models.check_head(saved_shape, shape, name)
+    return joint_models.over(model, shape, seed)
+
+
+def _with_fresh_head(classifier: nn.Module) -> nn.Module:
+    backbone = pair_models.take_backbone(classifier)
+    fresh = AutoModelForSequenceClassification.from_config(backbone.config)
+    setattr(fresh, fresh.base_model_prefix, backbone)
+    return fresh
+
+
+def _check_tokenizer(name, tokenizer, classifier: nn.Module) -> None:
+    known = classifier.get_input_embeddings().num_embeddings
+    beyond = [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]
+    if beyond:
+        raise ValueError(
+            f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
+        )
+    if classifier.config.pad_token_id is None:  # RoBERTa's positions are counted by it
+        raise ValueError(
+            f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
+        )
+
+
+def _restore_heads(name, model: PairEncoder, saved: dict, keep_head: bool, members: int | None) -> None:
+    """Copy the saved heads into those that the model has, and add a pair head for each further member of a union."""
     scorer = model.HEADS[0]
-    fresh = {scorer: bool(wanted) or new_pair or not keep_head, **others, "types": "types" in model.fresh}
-    known = {key.split(".")[0] for key in saved}
-    for head in known & set(model.HEADS):
-        if head in others or (head == scorer and keep_head):
-            checkpoints.restore(model.head_parameters(head), saved, name)
-            fresh[head] = False
-    further = {head for head in known if head.removeprefix("pair_").isdigit()}
+    saved_names = {key.split(".")[0] for key in saved}
+    restored = [
+        head
+        for head in model.HEADS
+        if head in saved_names and getattr(model, head) is not None and (keep_head or head != scorer)
+    ]
+    further = {head for head in saved_names if head.removeprefix("pair_").isdigit()}
+    for head in restored:
+        checkpoints.restore(model.head_parameters(head), saved, name)
     model.give_members(1 + len(further) if members is None else members)
     for head in further & set(model.HEADS) if keep_head else ():
         checkpoints.restore(model.head_parameters(head), saved, name)
     if left := sorted(further - set(model.HEADS)):
         log.warning("%s: it learnt one pair head an objective; the first is taken, not %s", name, ", ".join(left))
-    model.fresh = tuple(head for head, new in fresh.items() if new)
-    if model.fresh:
-        log.warning(
-            "%s: fresh weights (seed %d) for the head%s %s",
-            name,
-            seed,
-            "s" * (len(model.fresh) > 1),
-            ", ".join(model.fresh),
-        )
-    return model
+    model.fresh = tuple(head for head in model.fresh if head not in restored)
 
 
 MADE_HERE = {"tiny": tiny, "tiny_electra": electra.tiny, "mini": mini, "pydocs_electra": embedded.electra_pair}

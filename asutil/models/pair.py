@@ -11,12 +11,12 @@ import inspect
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ..inputs import packing
-from ..io import checkpoints, disk
+from ..io import checkpoints
+from . import saving
 
 
 class Given(nn.Module):
@@ -149,11 +149,8 @@ class PairEncoder(nn.Module):
     def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
         """Parameters of the heads by name, each once, without what is tied to the backbone's embeddings."""
         tied = self.backbone.get_input_embeddings().weight
-        modules = {name: getattr(self, name) for name in names or self.HEADS}
-        found = [
-            named for name, module in modules.items() if module is not None for named in module.named_parameters(name)
-        ]
-        return {name: parameter for name, parameter in found if parameter is not tied}
+        parameters = saving.parameters_of(self, names or self.HEADS)
+        return {name: parameter for name, parameter in parameters.items() if parameter is not tied}
 
     def save(self, folder: str | Path, untrained: tuple[str, ...] = ()) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer: all of it, or nothing.
@@ -161,18 +158,11 @@ class PairEncoder(nn.Module):
         Args:
             untrained: heads that are left out, because nothing was learnt with them: whoever loads the model starts them anew.
         """
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.write(part, [head for head in self.HEADS if head not in untrained])
-        return Path(folder)
+        learnt = [head for head in self.HEADS if head not in untrained]
+        return saving.save_model(folder, self, self.head_parameters(*learnt), self.add_files)
 
-    def write(self, folder: Path, learnt: list[str]) -> None:
-        """The files of `save`."""
-        self.backbone.save_pretrained(folder)
-        save_file(
-            {name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()},
-            folder / checkpoints.HEAD,
-        )
-        self.tokenizer.save_pretrained(folder)
+    def add_files(self, folder: Path) -> None:
+        """Write what a kind of model has besides backbone, heads and tokenizer."""
 
 
 def takes_types(backbone: nn.Module) -> bool:

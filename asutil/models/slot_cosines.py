@@ -14,6 +14,7 @@ from transformers import RobertaConfig
 from ..data import answers
 from ..inputs import batches, groups
 from . import heads, joint, loading, pair
+from .scoring import evaluating
 
 ONE_VECTOR = 0.999  # a mean cosine above it: slots are one vector
 EXAMPLES = 16  # inputs that are looked at
@@ -38,14 +39,10 @@ def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
     names = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "firsts")
     device = next(model.parameters()).device
     few = {name: batch[name][:EXAMPLES].to(device) for name in names}
-    training = model.training
-    model.eval()
-    layers = pair.outputs_of(
-        model.backbone, model.placed(few), model.takes_types, output_hidden_states=True
-    ).hidden_states
-    model.train(training)
+    with evaluating(model, autocast=False):
+        outputs = pair.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True)
     rows = []
-    for layer in layers:
+    for layer in outputs.hidden_states:
         hidden = layer.flatten(0, 1).float()
         vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joint.slot_means(hidden, few)}
         row = {}
