@@ -17,9 +17,10 @@ from transformers import AutoModel, BertConfig, BertTokenizer
 
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, hub
-from asutil.models import elsewhere
+from asutil.models import elsewhere, word_vectors
 from asutil.models import embedder as embedding
-from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder, WordVectors
+from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder
+from asutil.models.word_vectors import WordVectors
 
 from ..conftest import WORDS
 
@@ -63,7 +64,7 @@ def loaded(folder, cache="cache"):
 
 @given(st.text(max_size=60))
 def test_no_character_of_a_text_is_lost(text):
-    assert "".join(elsewhere.words(text)) == "".join(character for character in text if not character.isspace())
+    assert "".join(word_vectors.words(text)) == "".join(character for character in text if not character.isspace())
 
 
 def test_averages_by_hand(tmp_path, caplog):
@@ -146,7 +147,7 @@ def test_a_file_is_read_once(tmp_path, monkeypatch):
     write_vectors(tmp_path / "v.txt", VOCABULARY)
     first = loaded(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(elsewhere, "_convert", lambda *_: pytest.fail("read again"))
+        patch.setattr(word_vectors, "_convert", lambda *_: pytest.fail("read again"))
         again = loaded(tmp_path)
     assert isinstance(again.vectors.base, np.memmap)
     assert np.array_equal(first.encode(TEXTS), again.encode(TEXTS)) and first.identity == again.identity
