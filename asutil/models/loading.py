@@ -1,4 +1,4 @@
-"""Encoders: any backbone that AutoModel loads, under its own heads."""
+"""Loading and starting encoders: any backbone that AutoModel loads, under its own heads."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, some 1.5 M parameters.
+    """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, about 1.5 M parameters.
 
     Example:
         >>> from asutil.corpus.tokenizers import train_tokenizer
@@ -37,7 +37,7 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
 
 
 def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, some 3.4 M parameters.
+    """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, about 3.4 M parameters.
 
     Example:
         >>> from asutil.corpus.tokenizers import train_tokenizer
@@ -45,22 +45,23 @@ def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         4
     """
     size = {"num_hidden_layers": 4, "hidden_size": 192, "max_position_embeddings": 258}
-    # Without dropout: so small a model is far from learning its corpus by heart, and a step takes half the time.
+    # Without dropout: so small a model does not overfit, and a step takes half the time.
     return _roberta(tokenizer, seed, mlm, **size, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def _roberta(tokenizer, seed: int, mlm: bool, **size) -> PairEncoder:
-    ids = {
-        "bos_token_id": tokenizer.bos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
+    ids = special_ids(tokenizer)
     wide = {"num_attention_heads": 4, "intermediate_size": 4 * size["hidden_size"], "type_vocab_size": 1}
     return from_config(RobertaConfig(vocab_size=len(tokenizer), **wide, **size, **ids), tokenizer, seed, mlm)
 
 
+def special_ids(tokenizer) -> dict[str, int]:
+    """The special tokens that a config needs."""
+    return {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
+
+
 def from_config(config, tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """Any architecture with random weights; the backbone and the pair head do not depend on `mlm`."""
+    """Any architecture with random weights; the weights of backbone and pair head do not depend on `mlm`."""
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         masked = AutoModelForMaskedLM.from_config(config) if mlm else None
@@ -196,14 +197,13 @@ def start_from(
     members: int = 1,
     joint: dict | None = None,
 ) -> PairEncoder:
-    """What a run starts from: a model of MADE_HERE with this tokenizer, anything else as `load` gives it.
+    """The model that a run starts from: one of MADE_HERE with this tokenizer, or any other name as from `load`.
 
     Args:
-        context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
-        members: pair heads, one for each objective of a union; 1 is a shared one, and of a run that has more it is the first.
-        joint: the shape of a joint model (`joint.shape`); None: a pair model, also from the backbone of a joint one.
-    Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
-        trained.
+        context: examples have three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
+        members: pair heads, one for each objective of a union; 1 is a shared head, the first one of a run that has more.
+        joint: the shape of a joint model (`joint.shape`); None: a pair model, even from the backbone of a joint one.
+    Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before any training.
     """
     if name in MADE_HERE:
         if generator:
@@ -222,7 +222,7 @@ def start_from(
 
 
 def usual_length(model: PairEncoder) -> int:
-    """The longest input that a model is given where nothing else is said: of a joint model the length of its slots together."""
+    """The default length of a model's longest input: for a joint model the length of its slots together."""
     joint = getattr(model.backbone.config, "joint", None)
     if joint and joint["head"] not in heads.POOLED:
         return (joint["k"] + 1) * joint["slot_tokens"]
@@ -230,24 +230,29 @@ def usual_length(model: PairEncoder) -> int:
 
 
 def longest_input(backbone: nn.Module, tokenizer) -> int:
-    """How many tokens a backbone reads at most: as many as it has positions for, and as its tokenizer says."""
-    places = (getattr(backbone.config, f"max_{of}position_embeddings", None) for of in ("encoder_", ""))
-    known = [place - packing.first_position(backbone) for place in places if place and place > 0]
-    return min([tokenizer.model_max_length, *known[:1]])
+    """The most tokens that a backbone reads: the number of its positions, or the limit of its tokenizer."""
+    config = backbone.config
+    positions = getattr(config, "max_encoder_position_embeddings", None) or 0
+    if positions <= 0:
+        positions = getattr(config, "max_position_embeddings", None) or 0
+    if positions <= 0:
+        return tokenizer.model_max_length
+    return min(tokenizer.model_max_length, positions - packing.first_position(backbone))
 
 
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
-    readers = (model.backbone, getattr(model, "generator", model.backbone))
-    longest = min(longest_input(reader, model.tokenizer) for reader in readers)
-    alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=several) for several in (False, True))
+    backbones = (model.backbone, getattr(model, "generator", model.backbone))
+    longest = min(longest_input(backbone, model.tokenizer) for backbone in backbones)
+    alone = model.tokenizer.num_special_tokens_to_add(pair=False)
+    pair = model.tokenizer.num_special_tokens_to_add(pair=True)
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
     joint = getattr(model.backbone.config, "joint", None)
     if joint and joint["head"] not in heads.POOLED:
         shortest = (joint["k"] + 1) * (alone + 1)
         if max_tokens != usual_length(model):
             raise ValueError(
-                f"max_tokens: {usual_length(model)}, as this joint model's slots were made, expected, got {max_tokens}"
+                f"max_tokens: {usual_length(model)}, the length of this joint model's slots, expected, got {max_tokens}"
             )
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
@@ -255,12 +260,12 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
 
 @torch.no_grad()
 def start_at_unigrams(model: PairEncoder, tokens) -> bool:
-    """Let a fresh masked-language-model head begin with the frequencies of the corpus's tokens, the best guess that reads nothing.
+    """Let a fresh masked-language-model head begin with the token frequencies of the corpus, the best guess without any input.
 
-    b_v = log((n_v + 1) / (N + V)),  n_v of the N tokens are v, of V in the vocabulary
-    A head that was loaded with its weights is left as it is.
+    b_v = log((n_v + 1) / (N + V)),  n_v of the N tokens are v, V is the size of the vocabulary
+    A head with saved weights is not changed.
     Args:
-        tokens: ids of the corpus (N,), as `Corpus.tokens`; they are counted in blocks.
+        tokens: ids of the corpus (N,), as in `Corpus.tokens`; they are counted in blocks.
     Returns: whether the biases were set.
     Deviation: D-73.
     """
@@ -278,16 +283,15 @@ def start_at_unigrams(model: PairEncoder, tokens) -> bool:
 
 @torch.no_grad()
 def _near_uniform(masked: nn.Module, backbone: nn.Module) -> None:
-    """Let a fresh masked-language-model head on trained embeddings begin with nearly equal guesses, as one on fresh embeddings does.
+    """Let a fresh masked-language-model head on trained embeddings begin with nearly equal guesses, like one on fresh embeddings.
 
-    Embeddings that were trained for something else can be much larger than fresh ones: the loss then begins far above that of a guess,
-    and its gradient drowns the objective's.
+    Embeddings that were trained for another task can be much larger than fresh ones: the loss then begins far above that of a guess,
+    and its gradient is much larger than the objective's.
     """
     norms = [module for module in masked.modules() if isinstance(module, nn.LayerNorm)]
     if norms:
-        norms[-1].weight.mul_(
-            min(1.0, backbone.config.initializer_range / float(backbone.get_input_embeddings().weight.std()))
-        )
+        size = float(backbone.get_input_embeddings().weight.std())
+        norms[-1].weight.mul_(min(1.0, backbone.config.initializer_range / size))
 
 
 def _assemble(pair, masked, tokenizer, fresh=()) -> PairEncoder:
