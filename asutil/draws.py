@@ -1,6 +1,6 @@
 """Counter-based random numbers: a draw is a function of its key alone, so any example can be made again alone, in any order.
 
-A key is built from (seed, epoch, group, draw ...) by `keyed`; there is no state and no order. The mixer is splitmix64's.
+`keyed` makes a key from (seed, epoch, group, draw ...); there is no state and no order. The mixer is that of splitmix64.
 """
 
 import hashlib
@@ -8,7 +8,9 @@ import itertools
 
 import numpy as np
 
-_GAMMA, _ONE, _TWO = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
+_GAMMA = 0x9E3779B97F4A7C15
+_FACTOR_1 = 0xBF58476D1CE4E5B9
+_FACTOR_2 = 0x94D049BB133111EB
 _WORD = (1 << 64) - 1
 _BLOCK = 1 << 15  # words that stay in a core's cache while they are mixed
 
@@ -25,7 +27,7 @@ def mix(x: np.ndarray) -> np.ndarray:
     shifted = np.empty(min(flat.size, _BLOCK), np.uint64)
     for start in range(0, flat.size, _BLOCK):
         part = flat[start : start + _BLOCK]
-        for shift, factor in ((30, _ONE), (27, _TWO)):
+        for shift, factor in ((30, _FACTOR_1), (27, _FACTOR_2)):
             part ^= np.right_shift(part, shift, out=shifted[: part.size])
             part *= factor
         part ^= np.right_shift(part, 31, out=shifted[: part.size])
@@ -33,9 +35,9 @@ def mix(x: np.ndarray) -> np.ndarray:
 
 
 def _mixed(x: int) -> int:
-    """`mix` of one Python integer, without an array around it."""
-    x = (x ^ x >> 30) * _ONE & _WORD
-    x = (x ^ x >> 27) * _TWO & _WORD
+    """`mix` of a Python integer."""
+    x = (x ^ x >> 30) * _FACTOR_1 & _WORD
+    x = (x ^ x >> 27) * _FACTOR_2 & _WORD
     return x ^ x >> 31
 
 
@@ -44,11 +46,12 @@ def keyed(*words) -> np.ndarray:
 
     Shapes: (...,) each -> (...,)
     """
-    key, scalars = 0, 0
-    for word in itertools.takewhile(lambda word: np.ndim(word) == 0, words):
-        key, scalars = _mixed((key + int(word) + 1) * _GAMMA & _WORD), scalars + 1
+    key = 0
+    scalars = list(itertools.takewhile(lambda word: np.ndim(word) == 0, words))
+    for word in scalars:
+        key = _mixed((key + int(word) + 1) * _GAMMA & _WORD)
     key = np.array(key, np.uint64)
-    for word in words[scalars:]:
+    for word in words[len(scalars) :]:
         key = mix((key + np.asarray(word).astype(np.uint64)) * _GAMMA + _GAMMA)
     return key
 
@@ -65,9 +68,9 @@ def below(key: np.ndarray, limit: np.ndarray) -> np.ndarray:
 
 
 def permuted(numbers: np.ndarray, size: int, key) -> np.ndarray:
-    """A keyed permutation of [0, size), evaluated at `numbers` alone: a Feistel network that walks until it is back in range.
+    """A keyed permutation of [0, size), evaluated at `numbers`: a Feistel network that walks until it is back in range.
 
-    Nothing is stored: position n of the shuffled order is known without the others.
+    Nothing is stored: position n of the shuffled order is computed without the others.
 
     Example:
         >>> sorted(permuted(np.arange(10), 10, keyed(3)).tolist())
@@ -76,23 +79,25 @@ def permuted(numbers: np.ndarray, size: int, key) -> np.ndarray:
     half = np.uint64(max(1, (max(size - 1, 1).bit_length() + 1) // 2))
     mask = (np.uint64(1) << half) - np.uint64(1)
     keys = [keyed(key, turn) for turn in range(4)]
-    found = np.asarray(numbers).astype(np.uint64)
-    outside = np.arange(found.size)
+    positions = np.asarray(numbers).astype(np.uint64)
+    outside = np.arange(positions.size)
     while outside.size:
-        left, right = found[outside] >> half, found[outside] & mask
+        left, right = positions[outside] >> half, positions[outside] & mask
         for turn in keys:
             with np.errstate(over="ignore"):
                 left, right = right, left ^ (mix(right + turn) & mask)
-        found[outside] = (left << half) | right
-        outside = outside[found[outside] >= size]
-    return found.astype(np.int64)
+        positions[outside] = (left << half) | right
+        outside = outside[positions[outside] >= size]
+    return positions.astype(np.int64)
 
 
 def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
-    """At most `limit` of the ids: those with the lowest hash, keyed by the seed. Nobody picks, and the order of the ids has no say."""
-    return sorted(
-        map(str, question_ids), key=lambda name: hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
-    )[:limit]
+    """At most `limit` of the ids: those with the lowest hashes, keyed by the seed. The order of the ids does not matter."""
+
+    def keyed_hash(name: str) -> bytes:
+        return hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
+
+    return sorted(map(str, question_ids), key=keyed_hash)[:limit]
 
 
 def text_hash(text: str, purpose: str = "", size: int = 7) -> int:

@@ -1,4 +1,4 @@
-"""Public names of a package that are imported when they are first named: counting ranks needs no torch."""
+"""Public names of a package that are imported at their first use: metrics need no torch."""
 
 import importlib
 import pkgutil
@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 
 def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -> Callable[[str], object]:
-    """A package's `__getattr__`: its modules by their names, and the public names that its modules give to it.
+    """A package's `__getattr__`: its modules, and the public names that it re-exports from them.
 
     Args:
-        exported: module of the package -> the names that the package has from it.
+        exported: module of the package -> the names that the package re-exports from it.
     """
     source = {name: module for module, names in (exported or {}).items() for name in names}
 

@@ -1,13 +1,18 @@
 """The papers' losses: plain functions of logits, or of vectors, and targets, summed in float32 at least.
 
-Every mean is over the whole optimiser batch: a micro-batch passes that batch's count as `total`, and the losses of the
-micro-batches then sum to the loss, and their gradients to the gradient, of the whole batch in one piece.
+Every mean is over the whole optimiser batch: a micro-batch passes that batch's count as `total`. The losses of the micro-batches then
+sum to the loss of the whole batch, and their gradients to its gradient.
 """
 
 import torch
-from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
+from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, normalize
 
 IGNORED = -100
+
+
+def wide(values: torch.Tensor) -> torch.Tensor:
+    """Float32 where the values are narrower."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
 
 
 def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -> torch.Tensor:
@@ -17,7 +22,7 @@ def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -
     Paper: sentence_objectives, section 5.2.
     Shapes: logits (M, V), targets (M,) -> scalar; M may be 0, which gives 0 with a gradient of zeros.
     Args:
-        total: masked tokens in the whole optimiser batch; M where it is left out.
+        total: masked tokens of the whole optimiser batch; M where it is left out.
 
     Example:
         >>> mlm(torch.zeros(3, 10), torch.tensor([1, 2, 3])).item() == float(torch.tensor(10.0).log())
@@ -29,14 +34,14 @@ def mlm(logits: torch.Tensor, targets: torch.Tensor, total: int | None = None) -
 def replaced_token(
     logits: torch.Tensor, replaced: torch.Tensor, mask: torch.Tensor, total: int | None = None
 ) -> torch.Tensor:
-    """ELECTRA's token detection: binary cross-entropy over the real tokens, of "this token is not the original one".
+    """ELECTRA's token detection: binary cross-entropy of "this token is not the original one" over the real tokens.
 
     L = -(1 / total) sum_t r_t log s(logits_t) + (1 - r_t) log(1 - s(logits_t)),  mask_t != 0,  s(z) = 1 / (1 + exp(-z))
     Paper: sentence_objectives, section 5.2 and appendix B.
     Shapes: logits, replaced, mask (B, T), packed (1, N) -> scalar.
     Args:
-        replaced: 1 where a token was replaced by another one, else 0.
-        mask: 0 at padding, which counts for nothing, else 1.
+        replaced: 1 where another token is in the place of the original one, else 0.
+        mask: 1, or 0 at padding, which has no loss.
         total: real tokens of the whole optimiser batch; those of this call where it is left out.
     Raises: ValueError where the shapes do not fit.
 
@@ -45,21 +50,21 @@ def replaced_token(
         0.693...
     """
     if not logits.shape == replaced.shape == mask.shape:
-        shapes = ", ".join(str(tuple(given.shape)) for given in (logits, replaced, mask))
-        raise ValueError(f"logits, replaced and mask of one shape expected, got {shapes}")
-    logits, real = logits.to(torch.promote_types(logits.dtype, torch.float32)), mask.bool()
+        raise ValueError(f"logits, replaced and mask of one shape expected, got {_shapes(logits, replaced, mask)}")
+    logits = wide(logits)
+    real = mask.bool()
     losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
     return losses.where(real, 0).sum() / max(int(real.sum()) if total is None else total, 1)
 
 
 def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -> torch.Tensor:
-    """Cross-entropy of the sentence-level objectives and of fine-tuning; a label of -100 is ignored.
+    """Cross-entropy of the sentence-level objectives and of fine-tuning; the label -100 is ignored.
 
     L = -(1 / total) sum_i log softmax(logits_i)[labels_i],  labels_i != -100
     Paper: sentence_objectives, sections 3 and 4.
     Shapes: logits (..., C), labels (...) -> scalar.
     Args:
-        total: labels that count in the whole optimiser batch; those of this call where it is left out.
+        total: labels of the whole optimiser batch that are not ignored; those of this call where it is left out.
     Raises: ValueError where the shapes do not fit.
 
     Example:
@@ -67,11 +72,9 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
         0.693...
     """
     if logits.shape[:-1] != labels.shape:
-        raise ValueError(
-            f"logits (..., C) and labels (...) expected, got {tuple(logits.shape)} and {tuple(labels.shape)}"
-        )
+        raise ValueError(f"logits (..., C) and labels (...) expected, got {_shapes(logits, labels)}")
     labels = labels.reshape(-1)
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32)).reshape(-1, logits.shape[-1])
+    logits = wide(logits).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return summed / max(int((labels != IGNORED).sum()) if total is None else total, 1)
 
@@ -93,8 +96,8 @@ def siamese(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None
         0.693...
     """
     if logits.shape != labels.shape or logits.ndim != 1:
-        raise ValueError(f"logits (B,) and labels (B,) expected, got {tuple(logits.shape)} and {tuple(labels.shape)}")
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        raise ValueError(f"logits (B,) and labels (B,) expected, got {_shapes(logits, labels)}")
+    logits = wide(logits)
     summed = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum")
     return summed / max(len(labels) if total is None else total, 1)
 
@@ -106,20 +109,20 @@ def distance(first: torch.Tensor, second: torch.Tensor, squared: bool = True) ->
         >>> [distance(torch.zeros(2), torch.tensor([3.0, 4.0]), squared).item() for squared in (True, False)]
         [25.0, 5.0]
     """
-    apart = (first - second).to(torch.promote_types(first.dtype, torch.float32))
-    return apart.square().sum(-1) if squared else torch.linalg.vector_norm(apart, dim=-1)
+    difference = wide(first - second)
+    return difference.square().sum(-1) if squared else torch.linalg.vector_norm(difference, dim=-1)
 
 
 def triplet_kinds(to_positive: torch.Tensor, to_negative: torch.Tensor, margin: float = 5.0) -> dict[str, torch.Tensor]:
-    """Which triplets are easy, semi-hard and hard, by their two distances: p to the positive, n to the negative.
+    """Easy, semi-hard and hard triplets, by their two distances: p to the positive, n to the negative.
 
-    easy: p + m < n;  semi_hard: p < n < p + m;  hard: n < p.  Between the kinds, where two of them are equal, a triplet is of no kind.
+    easy: p + m < n;  semi_hard: p < n < p + m;  hard: n < p.  Where two sides are equal, a triplet is of no kind.
     Paper: asbert, section 3.2.
     Shapes: (B,), (B,) -> {kind: (B,) bool}
 
     Example:
         >>> kinds = triplet_kinds(torch.tensor([1.0, 1.0, 1.0]), torch.tensor([7.0, 3.0, 0.5]), margin=5.0)
-        >>> {kind: of.tolist() for kind, of in kinds.items()}
+        >>> {kind: members.tolist() for kind, members in kinds.items()}
         {'easy': [True, False, False], 'semi_hard': [False, True, False], 'hard': [False, False, True]}
     """
     return {
@@ -129,7 +132,7 @@ def triplet_kinds(to_positive: torch.Tensor, to_negative: torch.Tensor, margin: 
     }
 
 
-SELECTIONS = ("all", "semi_hard", "hard")  # easy triplets have loss 0: a training on them alone would learn nothing
+SELECTIONS = ("all", "semi_hard", "hard")  # easy triplets have loss 0: training on them alone would learn nothing
 
 
 def triplet(
@@ -141,15 +144,15 @@ def triplet(
     reduction: str = "sum",
     selection: str = "all",
 ) -> torch.Tensor:
-    """The triplet network's loss: a right candidate is to be nearer to the question than a wrong one, by a margin.
+    """The triplet network's loss: a right candidate should be nearer to the question than a wrong one, by a margin.
 
     L = sum_i max(d(a_i, p_i) - d(a_i, n_i) + m, 0),  d(x, y) = |x - y|^2
     Paper: asbert, section 3.2.
     Shapes: anchor, positive, negative (B, H) -> scalar, with reduction="none" (B,).
     Args:
         squared: False takes d(x, y) = |x - y|.
-        reduction: "sum", as printed, "mean" over the triplets that count, or "none".
-        selection: the triplets that count: "all", or those that are now "semi_hard" or "hard" (`triplet_kinds`).
+        reduction: "sum", as printed, "mean" over the selected triplets, or "none".
+        selection: the triplets that have a loss: "all", or those that are "semi_hard" or "hard" at present (`triplet_kinds`).
     Raises: ValueError where the shapes do not fit, or for an unknown reduction or selection.
     Deviation: D-25, the paper's text names the norm, its formula the square.
 
@@ -159,48 +162,50 @@ def triplet(
         15.0
     """
     if not anchor.shape == positive.shape == negative.shape or anchor.ndim != 2:
-        shapes = ", ".join(str(tuple(given.shape)) for given in (anchor, positive, negative))
+        shapes = _shapes(anchor, positive, negative)
         raise ValueError(f"anchor, positive and negative of one shape (B, H) expected, got {shapes}")
     if reduction not in ("sum", "mean", "none") or selection not in SELECTIONS:
         expected = f"reduction: sum, mean or none; selection: {', '.join(SELECTIONS)}"
         raise ValueError(f"{expected} expected, got {reduction!r} and {selection!r}")
-    near, far = distance(anchor, positive, squared), distance(anchor, negative, squared)
+    near = distance(anchor, positive, squared)
+    far = distance(anchor, negative, squared)
     losses = (near - far + margin).clamp(min=0)
-    chosen = (
-        torch.ones_like(near, dtype=torch.bool) if selection == "all" else triplet_kinds(near, far, margin)[selection]
-    )
-    losses = losses.where(chosen, 0)
+    count = len(losses)
+    if selection != "all":
+        selected = triplet_kinds(near, far, margin)[selection]
+        losses = losses.where(selected, 0)
+        count = int(selected.sum())
     if reduction == "none":
         return losses
-    return losses.sum() / (max(int(chosen.sum()), 1) if reduction == "mean" else 1)
+    return losses.sum() / max(count, 1) if reduction == "mean" else losses.sum()
 
 
 def or_softmax(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """Where an answer may stand in several places: minus the log of their probabilities' sum, a row at a time.
+    """Minus the log of the summed probability of all positions where the answer is, a row at a time.
 
     L = -log sum_{t right} exp(z_t) / sum_t exp(z_t)
     Paper: evidence_contrast, appendix B.2, which takes the extraction of its backbones' authors.
-    Shapes: logits, right (B, T) -> (B,); a row without a right place gives 0, with a gradient of zeros.
+    Shapes: logits, right (B, T) -> (B,); a row without a right position gives 0, with a gradient of zeros.
 
     Example:
         >>> or_softmax(torch.zeros(2, 4), torch.tensor([[1, 1, 0, 0], [0, 0, 0, 0]]).bool()).tolist()
         [0.693..., 0.0]
     """
-    logits, known = logits.to(torch.promote_types(logits.dtype, torch.float32)), right.any(-1)
-    logits = logits.where(known[:, None], 0)
-    places = right | ~known[:, None]
-    return (logits.logsumexp(-1) - logits.masked_fill(~places, -torch.inf).logsumexp(-1)).where(known, 0)
+    answered = right.any(-1)
+    logits = wide(logits).where(answered[:, None], 0)
+    wrong = ~right & answered[:, None]
+    return (logits.logsumexp(-1) - logits.masked_fill(wrong, -torch.inf).logsumexp(-1)).where(answered, 0)
 
 
 def balanced(logits: torch.Tensor, right: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """Which sentences are evidence: binary cross-entropy in which a question's few pieces of evidence weigh as much as its many others.
+    """Binary cross-entropy of "this sentence is evidence"; the few pieces of evidence weigh as much as the many other sentences.
 
     L = sum_j w_j b_j / sum_j w_j,  b_j = -log P(the label of j),  w_j = N + 1 for evidence, P + 1 for other sentences,
-    for P sentences that are evidence and N others: in all P (N + 1) against N (P + 1)
+    with P pieces of evidence and N other sentences: in all P (N + 1) against N (P + 1)
     Paper: evidence_contrast, section 4.1: the code that it replicates for QASPER.
     Shapes: logits, right, real (B, N) -> (B,); 0 without a real sentence.
     Args:
-        real: False at places without a sentence.
+        real: False at padding.
     Deviation: D-93.
 
     Example:
@@ -209,11 +214,12 @@ def balanced(logits: torch.Tensor, right: torch.Tensor, real: torch.Tensor) -> t
         0.466...
     """
     right = right & real
-    counts = right.sum(1, keepdim=True), (real & ~right).sum(1, keepdim=True)
-    weights = torch.where(right, counts[1] + 1, counts[0] + 1) * real
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    each = torch.nn.functional.binary_cross_entropy_with_logits(logits, right.to(logits.dtype), reduction="none")
-    return (each * weights).sum(1) / weights.sum(1).clamp(min=1)
+    evidence = right.sum(1, keepdim=True)
+    others = (real & ~right).sum(1, keepdim=True)
+    weights = torch.where(right, others + 1, evidence + 1) * real
+    logits = wide(logits)
+    losses = binary_cross_entropy_with_logits(logits, right.to(logits.dtype), reduction="none")
+    return (losses * weights).sum(1) / weights.sum(1).clamp(min=1)
 
 
 def question_evidence(
@@ -227,13 +233,13 @@ def question_evidence(
     other_evidence: str = "exclude",
     reduction: str = "mean",
 ) -> torch.Tensor:
-    """The contrastive loss of one question: near its evidence, far from other sentences and from all that another type of question sees.
+    """The contrastive loss of one question: near its evidence, far from other sentences and from the vectors of other question types.
 
     L = (1 / |E|) sum_{n in E} -log[ e_k(n) / (e_k(n) + sum_{j not in E} e_k(j) + sum_{k' != k} sum_j e_k'(j)) ]
     e_k(j) = exp(sim(s_kj, q_k) / tau_k),  E the evidence, k the question's type
     Paper: evidence_contrast, sections 3.1 and 3.2, equation 1.
-    Shapes: questions (Q, d), sentences (Q, N, d), evidence (N,) bool, temperatures (Q,) -> scalar; row k as projected for type k, one row
-        where nothing is projected or all types share a projection.
+    Shapes: questions (Q, d), sentences (Q, N, d), evidence (N,) bool, temperatures (Q,) -> scalar; row k is projected for type k; there is
+        one row where nothing is projected or all types share a projection.
     Args:
         similarity: "cosine" (equation 3, of projected vectors) or "dot" (equation 2 where questions are W_k q).
         wrong_types: whether the vectors of the other types count as negatives.
@@ -248,18 +254,12 @@ def question_evidence(
         0.313...
     """
     _check_question(questions, sentences, evidence, kind, temperatures)
-    for what, value, known in (
-        ("similarity", similarity, ("cosine", "dot")),
-        ("other_evidence", other_evidence, ("exclude", "include")),
-        ("reduction", reduction, ("mean", "log_sum")),
-    ):
-        if value not in known:
-            raise ValueError(f"{what}: {' or '.join(known)} expected, got {value!r}")
-    questions, sentences = (
-        vectors.to(torch.promote_types(vectors.dtype, torch.float32)) for vectors in (questions, sentences)
-    )
+    _check_choice("similarity", similarity, "cosine", "dot")
+    _check_choice("other_evidence", other_evidence, "exclude", "include")
+    _check_choice("reduction", reduction, "mean", "log_sum")
+    questions, sentences = wide(questions), wide(sentences)
     if similarity == "cosine":
-        questions, sentences = (torch.nn.functional.normalize(vectors, dim=-1) for vectors in (questions, sentences))
+        questions, sentences = normalize(questions, dim=-1), normalize(sentences, dim=-1)
     logits = (sentences * questions[:, None]).sum(-1) / temperatures.to(questions.dtype)[:, None]
     right, wrong = logits[kind][evidence], logits[kind][~evidence]
     if wrong_types:
@@ -272,14 +272,20 @@ def question_evidence(
     return (torch.cat([right[:, None], wrong.expand(len(right), -1)], 1).logsumexp(1) - right).mean()
 
 
+def _shapes(*tensors: torch.Tensor) -> str:
+    return ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
+
+
+def _check_choice(name: str, value: str, *choices: str) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: {' or '.join(choices)} expected, got {value!r}")
+
+
 def _check_question(questions, sentences, evidence, kind, temperatures) -> None:
     types, size = questions.shape if questions.ndim == 2 else (None, None)
-    if (
-        sentences.ndim != 3
-        or (sentences.shape[0], sentences.shape[2]) != (types, size)
-        or evidence.shape != sentences.shape[1:2]
-    ):
-        shapes = ", ".join(str(tuple(given.shape)) for given in (questions, sentences, evidence))
+    count = len(evidence) if evidence.ndim == 1 else None
+    if sentences.shape != (types, count, size):
+        shapes = _shapes(questions, sentences, evidence)
         raise ValueError(f"questions (Q, d), sentences (Q, N, d) and evidence (N,) expected, got {shapes}")
     if temperatures.shape != (types,) or not (temperatures > 0).all():
         raise ValueError(

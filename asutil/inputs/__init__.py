@@ -9,24 +9,9 @@ __getattr__ = names_of(
     __name__,
     {
         "template": ("Template",),
-        "pairs": (
-            "IGNORED",
-            "Pairs",
-            "as_slots",
-            "join_ranges",
-            "join_slots",
-            "join_texts",
-        ),
-        "batches": (
-            "FinetuningBatches",
-            "PretrainingBatches",
-            "laid_out",
-            "micro_batches",
-        ),
+        "pairs": ("IGNORED", "Pairs", "as_slots", "join_ranges", "join_slots", "join_texts"),
+        "batches": ("FinetuningBatches", "PretrainingBatches", "laid_out", "micro_batches"),
         "groups": ("Groups",),
-        "ragged": (
-            "Batch",
-            "Ragged",
-        ),
+        "ragged": ("Batch", "Ragged"),
     },
 )

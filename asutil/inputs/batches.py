@@ -10,7 +10,13 @@ from .masking import mask
 from .pairs import IGNORED, Pairs
 from .ragged import Ragged, concatenated
 
-TOKENS_ON_CPU, TOKENS_ON_GPU = 1 << 10, 1 << 16  # a batch, padding included: small ones stay in a core's cache
+# Tokens of a micro-batch for scoring, padding included; on a CPU a small one stays in a core's cache.
+TOKENS_ON_CPU = 1 << 10
+TOKENS_ON_GPU = 1 << 16
+# Numbers in the keys of draws.
+MASKS = 0x3A5C
+EPOCH_ORDER = 0xF17E
+GROUPING = 0x60FD
 
 
 def micro_batches(
@@ -19,12 +25,12 @@ def micro_batches(
     """One optimiser batch as torch micro-batches: examples ordered by length, each micro-batch padded to its own longest.
 
     Args:
-        max_padded_tokens: rows x longest of a micro-batch stays within it (one example always fits).
+        max_padded_tokens: the limit of rows x longest of a micro-batch (one example always fits).
         masked: (places, targets) of masked tokens in the flat ids.
-        members: which objective of a union each example is of.
-    Returns: dicts of tensors: input_ids, attention_mask, labels, token_type_ids where the template has them, members where given,
-        masked_positions (into the flattened micro-batch) with masked_targets, rows (B,), the place of each example in the batch, and of
-        joint inputs position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
+        members: the objective of each example of a union.
+    Returns: dicts of tensors: input_ids, attention_mask, labels, rows (B,), the examples' positions in the batch; token_type_ids where
+        the template has them; masked_positions (into the flattened micro-batch) and masked_targets with masked; members; for joint inputs
+        position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
     """
     import torch
 
@@ -34,7 +40,8 @@ def micro_batches(
         places, targets = masked
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         column = places - ragged.offsets[row]
-    found, stop = [], len(order)
+    result = []
+    stop = len(order)
     while stop > 0:  # the longest first: memory is at its peak at the start, not in the last micro-batch
         width = int(lengths[order[stop - 1]])
         rows = order[max(0, stop - max(1, max_padded_tokens // width)) : stop]
@@ -61,12 +68,12 @@ def micro_batches(
             here = np.flatnonzero(new_row[row] >= 0)
             micro["masked_positions"] = new_row[row[here]] * width + column[here]
             micro["masked_targets"] = targets[here]
-        found.append({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in micro.items()})
-    return found
+        result.append({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in micro.items()})
+    return result
 
 
 def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
-    """The micro-batches of one optimiser batch: "ordered" by length and padded, or "packed" without padding."""
+    """The micro-batches of one optimiser batch: "ordered" by length and padded (the default), or "packed" without padding."""
     if layout not in (None, "ordered", "packed"):
         raise ValueError(f'layout: "ordered" or "packed" expected, got {layout!r}')
     if layout == "packed":
@@ -77,12 +84,12 @@ def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, mask
 
 
 class PretrainingBatches:
-    """Optimiser batches of an objective with MLM, by step: step s holds examples s * batch_size ... of the stream of epochs.
+    """Optimiser batches of an objective with MLM, by step: step s has the examples from s * batch_size on of the stream of epochs.
 
     Args:
         make_sampler: epoch -> Sampler.
         mlm_share: share of the tokens that is masked; 0 leaves the MLM loss out.
-        layout: "ordered" or "packed"; ordered where it is left out, until `training.train` packs it for a GPU.
+        layout: "ordered" or "packed"; where it is left out, `training.train` packs for a GPU, else batches are ordered.
     Deviation: D-122, every epoch has a sampler of its own, so examples are drawn anew.
     """
 
@@ -99,48 +106,52 @@ class PretrainingBatches:
 
     def examples(self, step: int) -> list[tuple[int, np.ndarray]]:
         """(epoch, example numbers) of one step: more than one entry where an epoch ends inside the batch."""
-        start, stop, found = step * self.batch_size, (step + 1) * self.batch_size, []
+        start, stop = step * self.batch_size, (step + 1) * self.batch_size
+        parts = []
         while self._starts[-1] < stop:
             self._starts.append(self._starts[-1] + len(self.sampler(len(self._starts) - 1)))
         while start < stop:
             epoch = int(np.searchsorted(self._starts, start, side="right")) - 1
             end = min(stop, self._starts[epoch + 1])
-            found.append((epoch, np.arange(start, end) - self._starts[epoch]))
+            parts.append((epoch, np.arange(start, end) - self._starts[epoch]))
             start = end
-        return found
+        return parts
 
     def __getitem__(self, step: int) -> dict:
         return self.made_of(self.examples(step))
 
     def made_of(self, examples: list[tuple[int, np.ndarray]]) -> dict:
-        """One optimiser batch of the given (epoch, example numbers)."""
+        """One optimiser batch of some (epoch, example numbers)."""
         pieces, labels, members, keys = [], [], [], []
         for epoch, numbers in examples:
-            made = self.sampler(epoch).spans(numbers)
-            pieces.append(self.sampler(epoch).joined(made))
-            labels.append(made.labels)
-            members.append(made.members)
-            keys.append(keyed(self.seed, epoch, numbers, 0x3A5C))
-        ragged, labels, template = concatenated(pieces), np.concatenate(labels), self.sampler(0).template
-        masked, members = None, np.concatenate(members) if self.sampler(0).members else None
+            sampler = self.sampler(epoch)
+            spans = sampler.spans(numbers)
+            pieces.append(sampler.joined(spans))
+            labels.append(spans.labels)
+            members.append(spans.members)
+            keys.append(keyed(self.seed, epoch, numbers, MASKS))
+        ragged, labels = concatenated(pieces), np.concatenate(labels)
+        template = self.sampler(0).template
+        members = np.concatenate(members) if self.sampler(0).members else None
+        masked, masked_count = None, 0
         if self.mlm_share:
             ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
-            ragged, masked = replace(ragged, ids=ids), (places, targets)
-        micro = laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members)
-        counts = {
+            ragged = replace(ragged, ids=ids)
+            masked, masked_count = (places, targets), len(places)
+        return {
+            "micro": laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members),
             "examples": len(labels),
             "labels": labels.size,
-            "masked": len(masked[0]) if masked else 0,
+            "masked": masked_count,
             "tokens": len(ragged.ids),
         }
-        return {"micro": micro, **counts}
 
 
 class FinetuningBatches:
     """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order.
 
     Args:
-        pairs: `Pairs`, or `groups.Groups`, of which a batch holds `batch_size` groups; they are put together anew every epoch.
+        pairs: `Pairs`, or `groups.Groups`; then a batch has `batch_size` groups, which are drawn anew every epoch.
     """
 
     def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None):
@@ -158,17 +169,17 @@ class FinetuningBatches:
         """Numbers of the pairs of one step."""
         epoch, step = divmod(step, self.steps_an_epoch)
         numbers = np.arange(step * self.batch_size, min((step + 1) * self.batch_size, len(self.pairs)))
-        return permuted(numbers, len(self.pairs), keyed(self.seed, epoch, 0xF17E))
+        return permuted(numbers, len(self.pairs), keyed(self.seed, epoch, EPOCH_ORDER))
 
     def __getitem__(self, step: int) -> dict:
         epoch = step // self.steps_an_epoch
-        members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, 0x60FD))
-        ragged, labels = self.pairs.join(members, self.max_tokens), self.pairs.labels_of(members)
-        micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
-        counts = {
+        members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, GROUPING))
+        ragged = self.pairs.join(members, self.max_tokens)
+        labels = self.pairs.labels_of(members)
+        return {
+            "micro": laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens),
             "examples": len(labels),
             "labels": int((labels != IGNORED).sum()),
             "masked": 0,
             "tokens": len(ragged.ids),
         }
-        return {"micro": micro, **counts}

@@ -16,19 +16,21 @@ BLOCK = 1 << 16  # candidates whose texts are hashed together
 class Groups:
     """All candidates of a split in groups of k, each a joint example of k + 1 slots; a question's last group has empty slots.
 
-    Which candidates come together, and in which slots, is drawn from their texts and a key: the order of rows, which tells the labels
-    of TREC-QA, has no say. Every candidate is in one group; where a question has a text twice, chance says which row is in which slot.
+    The groups and the slots are drawn from the texts and a key: the order of rows, which gives away the labels of TREC-QA, does not
+    matter. Every candidate is in one group; where a question has a text twice, the draw assigns its rows to slots.
     Paper: joint_inference, section 3.2.
     Deviation: D-75.
     Args:
-        max_tokens: (k + 1) L, given to `join`: every text is cut to L tokens.
+        k: candidates of a group.
     """
 
     def __init__(self, tokenizer, questions, k: int):
-        self._pairs, self.template, self.k = pairs.Pairs(tokenizer, questions), Template.of(tokenizer, 1), k
+        self._pairs = pairs.Pairs(tokenizer, questions)
+        self.template = Template.of(tokenizer, 1)
+        self.k = k
         self.labels, self.owners, self.question_ids = self._pairs.labels, self._pairs.owners, self._pairs.question_ids
-        sizes = np.bincount(self.owners, minlength=len(self.question_ids))
-        self._sizes, self._groups = sizes, -(-sizes // k)
+        self._sizes = np.bincount(self.owners, minlength=len(self.question_ids))
+        self._groups = -(-self._sizes // k)
         self.members_of = lru_cache(maxsize=2)(self._arranged)
 
     @property
@@ -45,10 +47,10 @@ class Groups:
     def _arranged(self, key: int) -> np.ndarray:
         """All groups (G, k) under a key: a question's candidates in the order of a hash of their text, cut into groups."""
         order = np.lexsort((keyed(key, np.arange(len(self.owners))), mix(self._hashes + keyed(key)), self.owners))
-        place = np.arange(len(order)) - np.repeat(self._sizes.cumsum() - self._sizes, self._sizes)
-        group = np.repeat(self._groups.cumsum() - self._groups, self._sizes) + place // self.k
+        rank = np.arange(len(order)) - np.repeat(self._sizes.cumsum() - self._sizes, self._sizes)  # in the question
+        group = np.repeat(self._groups.cumsum() - self._groups, self._sizes) + rank // self.k
         table = np.full((len(self), self.k), -1)
-        table[group, place % self.k] = order
+        table[group, rank % self.k] = order
         return table
 
     @cached_property
@@ -62,32 +64,29 @@ class Groups:
 
     def _hashed(self, starts, lengths) -> np.ndarray:
         ends = lengths.cumsum()
-        place = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
+        position = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)
         tokens = np.asarray(self._pairs.tokens)[tokenizing.gathered(starts, lengths)]
-        summed = np.concatenate([np.zeros(1, np.uint64), keyed(place, tokens).cumsum()])
+        summed = np.concatenate([np.zeros(1, np.uint64), keyed(position, tokens).cumsum()])
         return summed[ends] - summed[ends - lengths]
 
-    def levelled(self, scores: np.ndarray) -> np.ndarray:
-        """Scores, of texts that a question has twice their mean: they differ by their slots alone. Shapes: (N,) -> (N,)"""
-        return (
-            pd.Series(scores).groupby([self.owners, self._hashes], sort=False).transform("mean").to_numpy(scores.dtype)
-        )
+    def mean_over_duplicates(self, scores: np.ndarray) -> np.ndarray:
+        """Scores; duplicate texts of a question, which differ in their slots, share their mean score. Shapes: (N,) -> (N,)"""
+        texts = pd.Series(scores).groupby([self.owners, self._hashes], sort=False)
+        return texts.transform("mean").to_numpy(scores.dtype)
 
     def labels_of(self, members: np.ndarray) -> np.ndarray:
-        """Labels of the slots; IGNORED for an empty one. Shapes: (B, k) -> (B, k)"""
+        """Labels of the slots; IGNORED for an empty slot. Shapes: (B, k) -> (B, k)"""
         return self._pairs.labels_of(members)
 
     def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
-        """Joint examples of questions and candidates. Shapes: (B, k) -> B examples of k + 1 slots"""
-        slot_tokens, left = divmod(max_tokens, self.k + 1)
-        if left:
+        """Joint examples of questions and candidates, every text cut to L = max_tokens / (k + 1). Shapes: (B, k) -> B examples"""
+        slot_tokens, rest = divmod(max_tokens, self.k + 1)
+        if rest:
             raise ValueError(
                 f"max_tokens: a multiple of the {self.k + 1} slots of a question and {self.k} candidates, got {max_tokens}"
             )
         present = np.concatenate([np.ones((len(members), 1), bool), members >= 0], 1)
-        asked = self._pairs.asked(members[:, 0])
-        starts, lengths = (
-            np.concatenate([q[:, None], c], 1)[present] for q, c in zip(asked, self._pairs.answers(members))
-        )
+        questions, candidates = self._pairs.questions(members[:, 0]), self._pairs.answers(members)
+        starts, lengths = (np.concatenate([q[:, None], c], 1)[present] for q, c in zip(questions, candidates))
         texts = pairs.join_texts(self._pairs.tokens, starts, lengths, self.template, slot_tokens)
         return pairs.as_slots(texts, present, slot_tokens)

@@ -1,6 +1,7 @@
-"""Long contexts as token ids: a question, its passages and their sentences with a marker each, and where the answer stands."""
+"""Long contexts as token ids: a question, its passages and their sentences with a marker each, and the positions of the answer."""
 
 import hashlib
+import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -14,22 +15,22 @@ from .template import Template
 
 MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
 FORMS = ("marked", "separated")
-OWN = {"[doc]": "<doc-s>", "[/doc]": "</doc-s>"}  # what CDLM was pre-trained with
+OWN = {"[doc]": "<doc-s>", "[/doc]": "</doc-s>"}  # the separators that CDLM was pre-trained with
 DROPPED = ("distractors", "evidence", "others")
 
 
 def markers_of(tokenizer) -> dict[str, str]:
-    """The token that each of `MARKERS` is for a tokenizer: where it has CDLM's separators of documents, those.
+    """The tokens of a tokenizer for `MARKERS`; CDLM's tokenizer has separators of documents of its own.
 
     Paper: evidence_contrast, appendix B.2.
-    Deviation: D-89, sentences are marked [s] and [/s]: <s> and </s> begin and end every input of RoBERTa and of what follows it.
+    Deviation: D-89, sentences are marked [s] and [/s]: <s> and </s> begin and end every input of RoBERTa and its successors.
     """
-    known = tokenizer.get_vocab()
-    return {name: OWN[name] if OWN.get(name) in known else name for name in MARKERS}
+    vocabulary = tokenizer.get_vocab()
+    return {name: OWN[name] if OWN.get(name) in vocabulary else name for name in MARKERS}
 
 
 def add_markers(tokenizer) -> int:
-    """Put the markers of a long input into a tokenizer's vocabulary; how many are new."""
+    """Add the markers of a long input to a tokenizer's vocabulary. Returns: how many are new."""
     return tokenizer.add_special_tokens({"additional_special_tokens": list(markers_of(tokenizer).values())})
 
 
@@ -37,8 +38,8 @@ def add_markers(tokenizer) -> int:
 class Read:
     """One question with as much of its context as fits, as token ids.
 
-    Shapes: ids, is_global (T,); sentences (N,) places of the markers, evidence (N,) bool, units (N, 2) passage and sentence number; starts,
-        ends (T,) bool: where an occurrence of the answer begins and where it ends; pieces (T,): which text a token is of, -1 for none
+    Shapes: ids, is_global (T,); sentences (N,): positions of the markers; evidence (N,) bool; units (N, 2): passage and sentence number;
+        starts, ends (T,) bool: where an occurrence of the answer begins and ends; pieces (T,): the text of each token, -1 for none
     """
 
     ids: np.ndarray
@@ -54,14 +55,48 @@ class Read:
     texts: list[str] = field(default_factory=list)
 
     def text(self, start: int, end: int, encode) -> str:
-        """The text from token `start` to token `end`, both of one piece, as it stands there.
+        """The original text from token `start` to token `end`, both of one piece.
 
         Args:
             encode: text -> (start, end) of each of its tokens.
         """
         piece = int(self.pieces[start])
-        offsets, first = encode(self.texts[piece]), int(np.argmax(self.pieces == piece))
-        return self.texts[piece][offsets[start - first][0] : offsets[end - first][1]].strip()
+        first = int(np.argmax(self.pieces == piece))
+        offsets = encode(self.texts[piece])
+        begin, _ = offsets[start - first]
+        _, stop = offsets[end - first]
+        return self.texts[piece][begin:stop].strip()
+
+
+@dataclass
+class Layout:
+    """An input that is being put together, token by token."""
+
+    ids: list[int] = field(default_factory=list)
+    pieces: list[int] = field(default_factory=list)
+    is_global: list[bool] = field(default_factory=list)
+    sentences: list[int] = field(default_factory=list)
+    units: list[tuple[int, int]] = field(default_factory=list)
+    question: int = 0
+
+    def put(self, tokens, piece: int = -1, is_global: bool = False) -> None:
+        self.ids.extend(int(token) for token in tokens)
+        self.pieces.extend([piece] * len(tokens))
+        self.is_global.extend([is_global] * len(tokens))
+
+    def begin_sentence(self, unit: tuple[int, int], marker) -> None:
+        self.sentences.append(len(self.ids))
+        self.units.append(unit)
+        self.put(marker, is_global=True)
+
+    def cut(self, max_tokens: int, after) -> None:
+        """Cut the end, so that the last special tokens fit; a marker with nothing after it marks no sentence."""
+        room = max_tokens - len(after)
+        for column in (self.ids, self.pieces, self.is_global):
+            del column[room:]
+        fit = sum(position < room - 1 for position in self.sentences)
+        del self.sentences[fit:], self.units[fit:]
+        self.put(after)
 
 
 class Contexts:
@@ -69,14 +104,14 @@ class Contexts:
 
     marked:     [CLS] [q] question [/q] [doc] [t] title [/t] [s] sentence [/s] [s] sentence [/s] ... [/doc] ... [SEP]
     separated:  [CLS] question [SEP] [SEP] paragraph [SEP] paragraph ... [SEP]; the separator before a paragraph is its marker
-    A context that is too long is cut at its end, wherever its evidence is. `dropped` counts sentences that are not read: `distractors` that
-    were not chosen, and what was cut, of the `evidence` and of `others`.
+    A context that is too long is cut at its end, even if evidence is there. `dropped` counts the sentences that are not read: `distractors`
+    that were not chosen, and sentences that were cut, `evidence` and `others`.
     Paper: evidence_contrast, section 2 and appendices B.1 and B.2.
     Args:
         form: "marked" (HotpotQA), or "separated" (QASPER).
         kinds: names of the question types, in the order of their numbers.
-        distractors: passages (separated: paragraphs) without evidence that are read beside those with some annotator's evidence, chosen by
-            a keyed hash of question and place, in the order of the data; None: all.
+        distractors: passages (separated: paragraphs) without evidence that are read with those that have some annotator's evidence, chosen
+            by a keyed hash of question and number, in the order of the data; None: all.
     Raises: ValueError where no sentence of any question fits.
     Deviation: D-89, D-91, D-96.
     """
@@ -92,8 +127,12 @@ class Contexts:
     ):
         if form not in FORMS:
             raise ValueError(f"form: one of {', '.join(FORMS)} expected, got {form!r}")
-        self.tokenizer, self.form, self.kinds, self.max_tokens = tokenizer, form, tuple(kinds), max_tokens
-        self.distractors, self.questions = distractors, list(questions)
+        self.tokenizer = tokenizer
+        self.form = form
+        self.kinds = tuple(kinds)
+        self.max_tokens = max_tokens
+        self.distractors = distractors
+        self.questions = list(questions)
         self._template = Template.of(tokenizer, 1)
         ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in markers_of(tokenizer).items()}
         self._marker = ids if form == "marked" else {}
@@ -101,130 +140,109 @@ class Contexts:
         self.read = [self._read(question) for question in self.questions]
         if not any(len(read.sentences) for read in self.read):
             raise ValueError(
-                f"no sentence fits beside its question into {max_tokens} tokens, of {len(self.read)} questions"
+                f"no sentence fits with its question into {max_tokens} tokens, of {len(self.read)} questions"
             )
 
     def __len__(self):
         return len(self.read)
 
     def encode(self, text: str) -> list[tuple[int, int]]:
-        """Where each token of a text begins and ends in it."""
+        """The beginning and the end of each token in a text, in characters."""
         return self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).offsets
 
     # -------------------------------------------------------------- one question
 
     def _read(self, question: LongQuestion) -> Read:
-        answer = question.answers[0]
         units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
         texts = [question.text, *(passage.title for passage in question.passages)]
         texts += [question.passages[p].sentences[s] for p, s in units]
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         pieces = np.split(tokens, lengths.cumsum()[:-1])
-        unit_piece = {unit: 1 + len(question.passages) + n for n, unit in enumerate(units)}
+        piece_of = {unit: 1 + len(question.passages) + n for n, unit in enumerate(units)}
         chosen = self._chosen(question, units)
-        laid = self._laid_out(question, chosen, unit_piece, pieces)
-        read = self._with_answer(answer, laid, texts)
-        missed = len(answer.evidence) - int(read.evidence.sum())
-        self.dropped.update(
-            distractors=len(units) - len(chosen), evidence=missed, others=len(chosen) - len(read.units) - missed
-        )
+        by_passage = [
+            [unit for unit in units if unit[0] == p and unit in chosen] for p in range(len(question.passages))
+        ]
+        lay_out = self._marked if self.form == "marked" else self._separated
+        layout = lay_out(by_passage, piece_of, pieces)
+        layout.cut(self.max_tokens, self._template.special[1])
+        read = self._with_answer(question.answers[0], layout, texts)
+        missed = len(question.answers[0].evidence) - int(read.evidence.sum())
+        others = len(chosen) - len(read.units) - missed
+        self.dropped.update(distractors=len(units) - len(chosen), evidence=missed, others=others)
         return read
 
     def _chosen(self, question: LongQuestion, units: list) -> set:
-        """The units that would be read if there were room: those of the groups with evidence, and of some others."""
-        group_of = {
-            unit: unit[:1] if self.form == "marked" else unit for unit in units
-        }  # whole passages, or single paragraphs
+        """The units that are read if there is room: those of the groups with evidence, and of some others."""
+        # A group is a whole passage, or a single paragraph.
+        group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}
         gold = {group_of[unit] for answer in question.answers for unit in answer.evidence}
-        others = sorted(set(group_of.values()) - gold, key=lambda group: _drawn(question.id, group))
+        others = sorted(set(group_of.values()) - gold, key=lambda group: _keyed_hash(question.id, group))
         chosen = gold | set(others[: self.distractors])
         return {unit for unit in units if group_of[unit] in chosen}
 
-    def _laid_out(self, question, chosen, unit_piece, pieces) -> tuple:
-        ids, owners, is_global, sentences, shown = [], [], [], [], []
-
-        def put(tokens, piece=-1, seen=False):
-            ids.extend(int(token) for token in tokens)
-            owners.extend([piece] * len(tokens))
-            is_global.extend([seen] * len(tokens))
-
-        def mark(name, seen=False):
-            put([self._marker[name]], seen=seen)
-
-        before, after = self._template.special
-        marked = self.form == "marked"
-        put(before, seen=True)
-        asked = len(ids) if marked else 0
-        if marked:
-            mark("[q]", True)
-        put(pieces[0], 0, True)
-        if marked:
-            mark("[/q]", True)
-        else:
-            put(after, seen=True)
-        for p in range(len(question.passages)):
-            members = [unit for unit in unit_piece if unit[0] == p and unit in chosen]
-            if not members:
+    def _marked(self, by_passage: list[list], piece_of: dict, pieces: list) -> Layout:
+        layout, marker = Layout(), self._marker
+        layout.put(self._template.special[0], is_global=True)
+        layout.question = len(layout.ids)
+        layout.put([marker["[q]"]], is_global=True)
+        layout.put(pieces[0], 0, is_global=True)
+        layout.put([marker["[/q]"]], is_global=True)
+        for passage, units in enumerate(by_passage):
+            if not units:
                 continue
-            if marked:
-                mark("[doc]")
-                mark("[t]", True)
-                put(pieces[1 + p], 1 + p)
-                mark("[/t]")
-            for unit in members:
-                sentences.append(len(ids))
-                shown.append(unit)
-                if marked:
-                    mark("[s]", True)
-                else:
-                    put(after[:1], seen=True)
-                put(pieces[unit_piece[unit]], unit_piece[unit])
-                if marked:
-                    mark("[/s]")
-            if marked:
-                mark("[/doc]")
-        room = self.max_tokens - len(after)
-        for column in (ids, owners, is_global):
-            del column[room:]
-        fit = sum(place < room - 1 for place in sentences)  # with something after the marker
-        put(after)
-        return ids, owners, is_global, asked, sentences[:fit], shown[:fit]
+            layout.put([marker["[doc]"]])
+            layout.put([marker["[t]"]], is_global=True)
+            layout.put(pieces[1 + passage], 1 + passage)
+            layout.put([marker["[/t]"]])
+            for unit in units:
+                layout.begin_sentence(unit, [marker["[s]"]])
+                layout.put(pieces[piece_of[unit]], piece_of[unit])
+                layout.put([marker["[/s]"]])
+            layout.put([marker["[/doc]"]])
+        return layout
 
-    def _with_answer(self, answer, laid, texts) -> Read:
-        ids, owners, is_global, asked, sentences, shown = laid
-        owners, count = np.array(owners), len(ids)
-        starts, ends = np.zeros(count, bool), np.zeros(count, bool)
+    def _separated(self, by_passage: list[list], piece_of: dict, pieces: list) -> Layout:
+        layout = Layout()
+        before, after = self._template.special
+        layout.put(before, is_global=True)
+        layout.put(pieces[0], 0, is_global=True)
+        layout.put(after, is_global=True)
+        for unit in itertools.chain.from_iterable(by_passage):
+            layout.begin_sentence(unit, after[:1])
+            layout.put(pieces[piece_of[unit]], piece_of[unit])
+        return layout
+
+    def _with_answer(self, answer, layout: Layout, texts: list[str]) -> Read:
+        pieces = np.array(layout.pieces)
+        starts, ends = np.zeros(len(pieces), bool), np.zeros(len(pieces), bool)
         if answer.kind in ("span", "extractive"):
-            for piece in np.unique(owners[owners > 0]):
-                first, held = int(np.argmax(owners == piece)), int((owners == piece).sum())
+            for piece in np.unique(pieces[pieces > 0]):
+                first, count = int(np.argmax(pieces == piece)), int((pieces == piece).sum())
                 for begin, end in occurrences(answer.text, texts[piece], self.encode):
-                    if end < held:  # the last text may be cut
+                    if end < count:  # the last text may be cut
                         starts[first + begin] = ends[first + end] = True
-        evidence = np.array([unit in answer.evidence for unit in shown], bool)
-        kind = self.kinds.index(answer.kind)
-        where = np.array(sentences, np.int64)
-        units = np.array(shown, np.int64).reshape(-1, 2)
         return Read(
-            np.array(ids, np.int64),
-            np.array(is_global),
-            asked,
-            where,
-            evidence,
-            units,
-            kind,
-            starts,
-            ends,
-            owners,
-            texts,
+            ids=np.array(layout.ids, np.int64),
+            is_global=np.array(layout.is_global),
+            question=layout.question,
+            sentences=np.array(layout.sentences, np.int64),
+            evidence=np.array([unit in answer.evidence for unit in layout.units], bool),
+            units=np.array(layout.units, np.int64).reshape(-1, 2),
+            kind=self.kinds.index(answer.kind),
+            starts=starts,
+            ends=ends,
+            pieces=pieces,
+            texts=texts,
         )
 
 
-def _drawn(question_id: str, group: tuple) -> bytes:
+def _keyed_hash(question_id: str, group: tuple) -> bytes:
     return hashlib.blake2b(f"{question_id} {group}".encode(), digest_size=8, key=b"distractors").digest()
 
 
 def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:
-    """First and last token of every place where an answer stands in a text as words of its own.
+    """First and last token of every occurrence of an answer in a text as whole words.
 
     Args:
         encode: text -> (start, end) of each of its tokens.
@@ -235,15 +253,17 @@ def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:
     """
     if not answer or answer not in text:
         return []
-    offsets, found = np.array(encode(text)).reshape(-1, 2), []
-    before, after = (r"(?<!\w)" if answer[0].isalnum() else "", r"(?!\w)" if answer[-1].isalnum() else "")
+    begins, ends = np.array(encode(text)).reshape(-1, 2).T
+    before = r"(?<!\w)" if answer[0].isalnum() else ""
+    after = r"(?!\w)" if answer[-1].isalnum() else ""
+    spans = []
     for match in re.finditer(before + re.escape(answer) + after, text):
-        covered = np.flatnonzero((offsets[:, 1] > match.start()) & (offsets[:, 0] < match.end()))
+        covered = np.flatnonzero((ends > match.start()) & (begins < match.end()))
         if len(covered):
-            found.append((int(covered[0]), int(covered[-1])))
-    return found
+            spans.append((int(covered[0]), int(covered[-1])))
+    return spans
 
 
 def form_of(kinds: Sequence[str]) -> str:
-    """How the contexts of a data set are laid out: QASPER's by separators, others with markers."""
+    """The form of a data set's contexts: "separated" for QASPER, else "marked"."""
     return "separated" if tuple(kinds) == KINDS["qasper"] else "marked"

@@ -1,4 +1,4 @@
-"""Masked language modelling: which tokens are masked, and by what."""
+"""Masked language modelling: the choice of masked tokens and their replacements."""
 
 import numpy as np
 
@@ -9,12 +9,12 @@ MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the
 
 
 def mask(ragged, template: Template, key: np.ndarray, share: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Masked language modelling: choose `share` of the tokens; of these 80 % become <mask>, 10 % another token, 10 % stay.
+    """Choose `share` of the tokens; 80 % of these become <mask>, 10 % become another token, 10 % stay.
 
-    Special tokens are never chosen. The draw of a token is a function of its example's key and its place in the example.
-    Shapes: key (B,) -> ids (N,) with the masks put in, places (M,) in the flat ids, targets (M,)
+    Special tokens are never chosen. The draw of a token is a function of its example's key and its position in the example.
+    Shapes: key (B,) -> ids (N,) with masks, places (M,) in the flat ids, targets (M,)
     """
-    # draw = mix(key + (place in its example + 1) * MASKING), with the example's own terms taken out of the brackets
+    # draw = mix(key + (position in the example + 1) * MASKING); the example's own terms are added once an example
     draw = np.arange(1, len(ragged.ids) + 1, dtype=np.uint64)
     draw *= MASKING
     draw += np.repeat(key - ragged.offsets[:-1].astype(np.uint64) * MASKING, ragged.lengths)

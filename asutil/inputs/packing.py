@@ -1,7 +1,7 @@
-"""Packed micro-batches: examples laid end to end without padding, and attention within each of them alone.
+"""Packed micro-batches: examples end to end without padding, and attention within each example.
 
-Everything in an encoder but attention works token by token, so padding only ever matters there. Attention comes in through transformers'
-own registry: nothing per architecture, no package beside torch, and the backbone keeps its weights, its dropout and its code.
+Everything in an encoder except attention works token by token. Attention is registered with transformers: there is no code per
+architecture and no package besides torch, and the backbone keeps its weights, its dropout and its code.
 """
 
 import contextlib
@@ -13,7 +13,9 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 NAME = "asutil_packed"
-BLOCK = 128  # packed lengths are multiples of it: matrix units work on whole tiles, and compiled code meets few sizes
+BLOCK = (
+    128  # packed lengths are multiples of it: matrix units work on whole tiles, and there are few sizes to compile for
+)
 # Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
 KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 
@@ -26,12 +28,12 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
 
     A last segment of padding, which nothing reads, fills the row to a multiple of 128.
     Args:
-        max_tokens: of a micro-batch, about: examples stay whole.
+        max_tokens: of a micro-batch, approximately: examples stay whole.
         masked: (places, targets) of masked tokens in the flat ids.
-        members: which objective of a union each example is of.
-    Returns: dicts of input_ids, position_ids (1, N), token_type_ids where there are any, cu_seq_lens (B + 1 or + 2,): where
-        examples begin and end, longest (int), first (B,): places of the first tokens, labels and members (B,), masked_positions,
-        masked_targets, and of joint inputs firsts (B, S): where slots begin, -1 for an empty one.
+        members: the objective of each example of a union.
+    Returns: dicts of input_ids, position_ids (1, N); token_type_ids where the template has them; cu_seq_lens (B + 1 or + 2,): where
+        examples begin and end; longest (int); first (B,): positions of the first tokens; labels and members (B,); masked_positions and
+        masked_targets; for joint inputs firsts (B, S): where slots begin, -1 for an empty slot.
     """
     order = np.argsort(-ragged.lengths, kind="stable")
     until = ragged.lengths[order].cumsum()
@@ -41,10 +43,7 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
         places, targets = masked
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         masked = row, places - ragged.offsets[row], targets
-    found = [_row(ragged, rows, labels, pad, masked, members) for rows in np.split(order, cuts) if len(rows)]
-    return [
-        {name: torch.from_numpy(v) if isinstance(v, np.ndarray) else v for name, v in micro.items()} for micro in found
-    ]
+    return [_row(ragged, rows, labels, pad, masked, members) for rows in np.split(order, cuts) if len(rows)]
 
 
 def _row(ragged, rows, labels, pad, masked, members) -> dict:
@@ -55,13 +54,13 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
     def filled(values, value=0):
         return np.pad(values.astype(np.int64), (0, filler), constant_values=value)[None]
 
+    positions = part.positions
+    if positions is None:
+        positions = np.arange(size) - np.repeat(starts, part.lengths)
     micro = {
         "input_ids": filled(part.ids, pad),
-        "position_ids": filled(
-            np.arange(size) - np.repeat(starts, part.lengths) if part.positions is None else part.positions
-        ),
+        "position_ids": filled(positions),
         "cu_seq_lens": np.append(part.offsets, [size + filler] * bool(filler)).astype(np.int32),
-        "longest": -(-int(part.lengths.max()) // BLOCK) * BLOCK,
         "first": starts.astype(np.int64),
         "labels": np.asarray(labels[rows], np.int64),
     }
@@ -78,14 +77,15 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
         here = np.flatnonzero(moved[row] >= 0)
         micro["masked_positions"] = moved[row[here]] + column[here]
         micro["masked_targets"] = targets[here]
-    return micro
+    longest = -(-int(part.lengths.max()) // BLOCK) * BLOCK
+    return {name: torch.from_numpy(array) for name, array in micro.items()} | {"longest": longest}
 
 
-# ------------------------------------------------------------------ the model's side
+# ------------------------------------------------------------------ backbones
 
 
 def fits(backbone) -> bool:
-    """Whether `backbone` can take packed micro-batches."""
+    """Whether `backbone` can read packed micro-batches."""
     config = backbone.config
     recomputes = any(getattr(module, "gradient_checkpointing", False) for module in backbone.modules())
     return config.model_type in KNOWN and getattr(config, "classifier_pooling", "cls") == "cls" and not recomputes
@@ -98,33 +98,34 @@ def first_position(backbone) -> int:
 
 
 def outputs(backbone, micro: dict, token_types: bool, forward=None):
-    """What `backbone` gives for a packed micro-batch: last_hidden_state (1, N, H).
+    """The outputs of a backbone for a packed micro-batch: last_hidden_state (1, N, H).
 
     Args:
-        token_types: whether it takes them.
-        forward: the compiled form of `backbone.forward`, where there is one.
-    Raises: ValueError for an architecture that is not known to give the same packed as padded.
+        token_types: whether the backbone takes them.
+        forward: the compiled form of `backbone.forward`, if any.
+    Raises: ValueError for an architecture whose outputs are not known to be the same packed as padded.
     """
     config = backbone.config
     if not fits(backbone):
         raise ValueError(
             f'{config.model_type} cannot be packed (these can: {", ".join(KNOWN)}): give the batches layout="ordered"'
         )
-    given = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
+    inputs = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
     if token_types and "token_type_ids" in micro:
-        given["token_type_ids"] = micro["token_type_ids"]
-    former, config._attn_implementation = config._attn_implementation, NAME
+        inputs["token_type_ids"] = micro["token_type_ids"]
+    former = config._attn_implementation
+    config._attn_implementation = NAME
     try:
-        return (forward or backbone)(**given, cu_seq_lens=micro["cu_seq_lens"], longest=micro["longest"])
+        return (forward or backbone)(**inputs, cu_seq_lens=micro["cu_seq_lens"], longest=micro["longest"])
     finally:
         config._attn_implementation = former
 
 
 @contextlib.contextmanager
 def plain_attention(model):
-    """Attention as plain matrix products, in all parts of a model that would take torch's fused one.
+    """Attention as plain matrix products, in all parts of a model that would use torch's fused kernel.
 
-    On a CPU in bf16 the fused backward pass of torch 2.13 is the slower one; in fp32 there is no difference.
+    On a CPU in bf16 the fused backward pass of torch 2.13 is slower; in fp32 there is no difference.
     """
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     fused = [config for config in configs.values() if getattr(config, "_attn_implementation", None) == "sdpa"]
@@ -156,9 +157,7 @@ def attention(
     Shapes: query, key, value (1, heads, N, D), cu_seq_lens (B + 1,) -> (1, N, heads, D), None
     """
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
-    reach = (
-        -1 if sliding_window is None else sliding_window - 1
-    )  # how far to either side a token sees; -1 is everywhere
+    reach = -1 if sliding_window is None else sliding_window - 1  # tokens seen on either side; -1 is all
     attend = _flash if _has_flash(query) else _padded
     return attend(query, key, value, cu_seq_lens, longest, dropout, scaling, reach)[None], None
 
@@ -169,21 +168,21 @@ def _has_flash(query) -> bool:
 
 def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     # torch.nn.attention.varlen calls this same operator, but without dropout.
-    given = (query, key, value, cu_seq_lens, cu_seq_lens, longest, longest, dropout, False, False)
-    return torch.ops.aten._flash_attention_forward(
-        *given, scale=scaling, window_size_left=reach, window_size_right=reach
-    )[0]
+    arguments = (query, key, value, cu_seq_lens, cu_seq_lens, longest, longest, dropout, False, False)
+    options = {"scale": scaling, "window_size_left": reach, "window_size_right": reach}
+    output, *_ = torch.ops.aten._flash_attention_forward(*arguments, **options)
+    return output
 
 
 def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     """Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, longest, D)."""
-    place = torch.arange(longest, device=query.device)
-    at = (cu_seq_lens[:-1, None] + place).clamp(max=len(query) - 1)
-    real = place < cu_seq_lens.diff()[:, None]
+    position = torch.arange(longest, device=query.device)
+    tokens = (cu_seq_lens[:-1, None] + position).clamp(max=len(query) - 1)
+    real = position < cu_seq_lens.diff()[:, None]
     mask = real[:, None, None]
-    if reach >= 0:  # padding sees everything: a row of scores without any would be NaN
-        mask = mask & (((place[:, None] - place).abs() <= reach) | ~real[:, None, :, None])
-    rows = [states[at].transpose(1, 2) for states in (query, key, value)]
+    if reach >= 0:  # padding sees everything: a row that sees nothing would be NaN
+        mask = mask & (((position[:, None] - position).abs() <= reach) | ~real[:, None, :, None])
+    rows = [states[tokens].transpose(1, 2) for states in (query, key, value)]
     attended = scaled_dot_product_attention(*rows, attn_mask=mask, dropout_p=dropout, scale=scaling)
     token = torch.arange(len(query), device=query.device, dtype=cu_seq_lens.dtype)
     row = torch.searchsorted(cu_seq_lens, token, right=True) - 1
@@ -191,7 +190,7 @@ def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
 
 
 def _no_mask(*_, **__):
-    """The ends of the examples say all that a mask would."""
+    """cu_seq_lens takes the place of a mask."""
 
 
 AttentionInterface.register(NAME, attention)

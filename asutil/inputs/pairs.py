@@ -19,7 +19,7 @@ WINDOW = 1 << 16  # different texts that are tokenised together
 
 
 def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int) -> Ragged:
-    """Examples from sentence ranges of an index, without the text: of pairs `tokenizer(first, second, truncation="longest_first")`.
+    """Examples from sentence ranges of an index, without the text; pairs equal `tokenizer(first, second, truncation="longest_first")`.
 
     Shapes: ranges (B, P, R, 2) -> B examples
     """
@@ -29,7 +29,7 @@ def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int)
 
 
 def join_slots(corpus, ranges: np.ndarray, template: Template, slot_tokens: int) -> Ragged:
-    """Joint examples from sentence ranges of an index, each slot `tokenizer(text)` of its own, cut to `slot_tokens`.
+    """Joint examples from sentence ranges of an index; each slot is `tokenizer(text)`, cut to `slot_tokens`.
 
     Shapes: ranges (B, S, R, 2) -> B examples of S slots
     """
@@ -39,19 +39,19 @@ def join_slots(corpus, ranges: np.ndarray, template: Template, slot_tokens: int)
 
 
 def join_texts(tokens, starts: np.ndarray, lengths: np.ndarray, template: Template, max_tokens: int) -> Ragged:
-    """Texts, or pairs of them, given by where they begin in `tokens`: `tokenizer(*texts, truncation=...)`.
+    """Texts, or pairs of texts, that begin at `starts` in `tokens`: `tokenizer(*texts, truncation=...)`.
 
-    Shapes: starts, lengths (B,), of pairs (B, 2) -> B examples
+    Shapes: starts, lengths (B,), for pairs (B, 2) -> B examples
     """
     starts, lengths = (array.reshape(len(array), -1, 1) for array in (starts, lengths))
     return _join(tokens, starts, lengths, template, max_tokens)
 
 
 def as_slots(texts: Ragged, present: np.ndarray, slot_tokens: int) -> Ragged:
-    """Joint examples [s_0 ... s_k] of texts that are put into the slots that are present, row by row; token types say the slot.
+    """Joint examples [s_0 ... s_k]: the texts fill the slots that are present, row by row; token types are the slots' numbers.
 
-    Token t of slot i has position i L + t, as if every slot were padded to L; the padding itself, which no token attends to and no
-    head reads, is left out.
+    Token t of slot i has position i L + t, as if every slot were padded to L; the padding, which no token attends to and no head reads,
+    is left out.
     Paper: joint_inference, section 3.2.
     Shapes: texts (as many as present), present (B, S) -> B examples
     """
@@ -67,7 +67,8 @@ def as_slots(texts: Ragged, present: np.ndarray, slot_tokens: int) -> Ragged:
 
 def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     """Starts and lengths (B, P, R) of pieces in `tokens` -> examples, cut to max_tokens (D-131)."""
-    room, parts = max_tokens - template.added, len(template.part_types)
+    room = max_tokens - template.added
+    parts = len(template.part_types)
     if room < parts:
         raise ValueError(
             f"max_tokens {max_tokens} leaves no room for {parts} parts beside {template.added} special tokens"
@@ -79,17 +80,15 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
     around = [len(special) for special in template.special]
     offsets = np.concatenate([[0], (kept.sum(-1) + template.added).cumsum()])
     places = offsets[:-1] + np.cumsum([np.zeros(len(kept), np.int64), *(kept + around[:-1]).T], 0)
-    # Ranges that reach over the places of special tokens too, so that all is read in one go; the special ones are put in after it.
+    # The ranges are widened over the places of special tokens, so that one call reads everything; special tokens are written afterwards.
     starts = starts.copy()
     starts[:, :, 0] -= around[:-1]
     lengths[:, :, 0] += around[:-1]
     lengths[:, -1, -1] += around[-1]
     ids = read_ranges(tokens, starts.ravel(), lengths.ravel())
-    types = (
-        np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel())
-        if template.has_types
-        else None
-    )
+    types = None
+    if template.has_types:
+        types = np.repeat(np.tile(np.array(template.part_types, np.int8), len(kept)), lengths.sum(-1).ravel())
     for place, special, kinds in zip(places, template.special, template.types):
         for shift, (token, kind) in enumerate(zip(special, kinds)):
             ids[place + shift] = token
@@ -99,14 +98,14 @@ def _join(tokens, starts, lengths, template, max_tokens) -> Ragged:
 
 
 class Pairs:
-    """All (question, candidate) pairs of a split as token ids, joined when asked for.
+    """All (question, candidate) pairs of a split as token ids.
 
-    `pairs.join(numbers, max_tokens)` equals the tokenizer's own encoding of these pairs. No text is kept: 20 million pairs take 17
-    bytes each beside their tokens, of 2 bytes where the vocabulary allows. A text is tokenised once among WINDOW different ones.
+    `pairs.join(numbers, max_tokens)` equals the tokenizer's own encoding of these pairs. Only tokens are in memory: each of 20 million
+    pairs takes 17 bytes and its tokens, of 2 bytes where the vocabulary allows. A text is tokenised once among WINDOW different ones.
 
     Args:
-        context: triples (question, candidate, the sentence before the candidate and the one after it), of 25 bytes.
-    Raises: ValueError for contexts from a split whose order is not that of a document.
+        context: triples (question, candidate, the sentence before the candidate and the one after it), of 25 bytes each.
+    Raises: ValueError for contexts from a split whose rows are not in the order of documents.
     Paper: contextual_as2, section 3.
     """
 
@@ -116,14 +115,14 @@ class Pairs:
                 "contexts are the sentences around a candidate, and the row order of these data is no document's: in TREC-QA, with its "
                 "positives first, it would give the labels away"
             )
-        self.template, self._questions, self.question_ids = Template.of(tokenizer, 3 if context else 2), questions, []
-        tokens, sizes, labels = array("H" if len(tokenizer) <= 1 << 16 else "i"), array("i"), array("b")
-        asked, answers, owners = (
-            array("i"),
-            array("i"),
-            array("i"),
-        )  # arrays grow in place, without a Python object an entry
-        around, row_of = array("i"), {}
+        self.template = Template.of(tokenizer, 3 if context else 2)
+        self._questions = questions
+        self.question_ids = []
+        # Arrays grow in place, without a Python object an entry.
+        tokens = array("H" if len(tokenizer) <= 1 << 16 else "i")
+        labels = array("b")
+        sizes, question_rows, answer_rows, owners, around = (array("i") for _ in range(5))
+        row_of = {}
 
         def tokenise():
             ids, lengths = tokenized(tokenizer.backend_tokenizer, list(row_of))
@@ -135,25 +134,20 @@ class Pairs:
             if len(row_of) >= WINDOW:
                 tokenise()
             done = len(sizes)
-            asked.append(done + row_of.setdefault(question.text, len(row_of)))
+            question_rows.append(done + row_of.setdefault(question.text, len(row_of)))
             for candidate in question.candidates:
-                answers.append(done + row_of.setdefault(candidate.text, len(row_of)))
+                answer_rows.append(done + row_of.setdefault(candidate.text, len(row_of)))
                 if context:
-                    around.extend(
-                        done + row_of.setdefault(text or "", len(row_of))
-                        for text in (candidate.before, candidate.after)
-                    )
+                    neighbours = (candidate.before or "", candidate.after or "")
+                    around.extend(done + row_of.setdefault(text, len(row_of)) for text in neighbours)
                 labels.append(candidate.label)
                 owners.append(len(self.question_ids))
             self.question_ids.append(question.id)
         tokenise()
-        tokens.append(0)  # where no text has a token there is still something to read from
+        tokens.append(0)  # where no text has a token, there is still something to read from
         self.tokens, self.labels, self.owners = map(np.asarray, (tokens, labels, owners))
-        self._asked, self._answers, self._around = (
-            np.asarray(asked),
-            np.asarray(answers),
-            np.asarray(around).reshape(-1, 2),
-        )
+        self._question_rows, self._answer_rows = np.asarray(question_rows), np.asarray(answer_rows)
+        self._around = np.asarray(around).reshape(-1, 2)
         self._ends = np.zeros(len(sizes) + 1, np.int64)
         np.cumsum(sizes, out=self._ends[1:])
 
@@ -164,38 +158,39 @@ class Pairs:
     def __len__(self):
         return len(self.labels)
 
-    def asked(self, numbers) -> tuple[np.ndarray, np.ndarray]:
+    def questions(self, numbers) -> tuple[np.ndarray, np.ndarray]:
         """Where in `tokens` the questions of some candidates begin, and their lengths."""
-        return self._text(self._asked[self.owners[numbers]])
+        return self._text(self._question_rows[self.owners[numbers]])
 
     def answers(self, numbers=slice(None)) -> tuple[np.ndarray, np.ndarray]:
         """Where in `tokens` some candidates begin, and their lengths; all of them by default."""
-        return self._text(self._answers[numbers])
+        return self._text(self._answer_rows[numbers])
 
     def _text(self, rows):
         starts = self._ends[rows]
         return starts, self._ends[rows + 1] - starts
 
     def members(self, numbers, key=0) -> np.ndarray:
-        """The candidates of some examples: here each example is one."""
+        """The candidates of some examples: here an example is a candidate."""
         return np.asarray(numbers)
 
     def labels_of(self, members: np.ndarray) -> np.ndarray:
-        """Their labels; IGNORED for an empty place, -1."""
+        """Labels of candidates; IGNORED for an empty slot, -1."""
         return np.where(members < 0, IGNORED, self.labels[members])
 
     def join(self, numbers, max_tokens: int) -> Ragged:
-        texts = np.stack([self._asked[self.owners[numbers]], self._answers[numbers]], -1)[..., None]
+        """The examples of some pairs. Shapes: (B,) -> B examples"""
+        texts = np.stack([self._question_rows[self.owners[numbers]], self._answer_rows[numbers]], -1)[..., None]
         if len(self._around):
             texts = np.concatenate([texts.repeat(2, -1), self._around[numbers][:, None]], 1)
         starts, lengths = self._text(texts)
-        lengths[:, :2, 1:] = 0  # of these two parts one text is all
+        lengths[:, :2, 1:] = 0  # question and candidate are one text each
         return _join(self.tokens, starts, lengths, self.template, max_tokens)
 
 
 def _in_order(questions) -> bool:
-    """Whether candidates have the sentences around them: what a split says of itself, else what its candidates show."""
+    """Whether rows are in the order of documents: `ordered` of the split, else whether its candidates have neighbours."""
     if hasattr(questions, "ordered"):
         return questions.ordered
-    shown = any(candidate.before or candidate.after for question in questions for candidate in question.candidates)
-    return shown or all(len(question.candidates) < 2 for question in questions)
+    neighbours = any(candidate.before or candidate.after for question in questions for candidate in question.candidates)
+    return neighbours or all(len(question.candidates) < 2 for question in questions)

@@ -21,7 +21,7 @@ class Batch:
 class Ragged:
     """Examples of different lengths without padding: flat ids (N,), offsets (B + 1,), token types (N,) or None.
 
-    Of joint inputs also positions (N,), counted from 0, and firsts (B, S): where in its example each slot begins, -1 for an empty slot.
+    Joint inputs also have positions (N,), counted from 0, and firsts (B, S): where in its example each slot begins, -1 for an empty slot.
     """
 
     ids: np.ndarray
@@ -35,12 +35,16 @@ class Ragged:
         return np.diff(self.offsets)
 
     def take(self, rows: np.ndarray) -> "Ragged":
-        """The given examples, in the given order."""
+        """The examples of some rows, in their order."""
         lengths = self.lengths[rows]
-        at = gathered(self.offsets[rows], lengths)
-        offsets = np.concatenate([[0], lengths.cumsum()])
-        types, positions = (None if array is None else array[at] for array in (self.types, self.positions))
-        return Ragged(self.ids[at], offsets, types, positions, None if self.firsts is None else self.firsts[rows])
+        tokens = gathered(self.offsets[rows], lengths)
+        return Ragged(
+            ids=self.ids[tokens],
+            offsets=np.concatenate([[0], lengths.cumsum()]),
+            types=None if self.types is None else self.types[tokens],
+            positions=None if self.positions is None else self.positions[tokens],
+            firsts=None if self.firsts is None else self.firsts[rows],
+        )
 
     def padded(self, pad: int, labels: np.ndarray) -> Batch:
         input_ids, types, _ = self.columns(pad)
@@ -58,7 +62,7 @@ class Ragged:
         return Batch(input_ids, lengths, types, labels)
 
     def columns(self, pad: int) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
-        """Ids, token types and positions (B, T), padded to the longest example; None for those that there are not."""
+        """Ids, token types and positions (B, T), padded to the longest example; None for absent ones."""
         lengths = self.lengths
         real = np.arange(lengths.max(initial=0)) < lengths[:, None]
 

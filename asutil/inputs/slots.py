@@ -1,4 +1,4 @@
-"""Claims with their evidence as token ids: slots of one joint input, or a pair for each piece of evidence; and their batches."""
+"""Claims with their evidence as token ids: the slots of one joint input, or one pair a piece of evidence; and their batches."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from .template import Template
 
 
 class Slots:
-    """Claims with their first k pieces of evidence as a joint model reads them: [claim, e_1 ... e_k], in the order that the data have.
+    """Claims with their first k pieces of evidence, in the order of the data, as a joint model reads them: [claim, e_1 ... e_k].
 
     A slot without evidence is empty. A text is tokenised once.
     Paper: joint_inference, sections 3.1 and 3.2.
@@ -24,11 +24,12 @@ class Slots:
     parts = 1  # texts between the special tokens of one encoding
 
     def __init__(self, tokenizer, claims: Sequence[Claim], k: int):
-        self.template, self.k = Template.of(tokenizer, self.parts), k
-        self.labels = np.array(
-            [input_pairs.IGNORED if claim.label is None else claim.label for claim in claims], np.int64
-        )
-        row_of, self._rows = {"": 0}, np.full((len(claims), k + 1), -1)
+        self.template = Template.of(tokenizer, self.parts)
+        self.k = k
+        labels = [input_pairs.IGNORED if claim.label is None else claim.label for claim in claims]
+        self.labels = np.array(labels, np.int64)
+        self._rows = np.full((len(claims), k + 1), -1)
+        row_of = {"": 0}
         for row, claim in zip(self._rows, claims):
             texts = [claim.text, *(piece.text for piece in claim.evidence[:k])]
             row[: len(texts)] = [row_of.setdefault(text, len(row_of)) for text in texts]
@@ -40,30 +41,29 @@ class Slots:
 
     def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
         """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""
-        slot_tokens, left = divmod(max_tokens, self.k + 1)
-        if left:
+        slot_tokens, rest = divmod(max_tokens, self.k + 1)
+        if rest:
             raise ValueError(
                 f"max_tokens: a multiple of the {self.k + 1} slots of a claim and its evidence expected, got {max_tokens}"
             )
         rows = self._rows[numbers]
         present = rows >= 0
-        texts = rows[present]
-        texts = input_pairs.join_texts(
-            self._tokens, self._starts[texts], self._lengths[texts], self.template, slot_tokens
-        )
-        return input_pairs.as_slots(texts, present, slot_tokens)
+        return input_pairs.as_slots(self._texts(rows[present], slot_tokens), present, slot_tokens)
+
+    def _texts(self, rows: np.ndarray, max_tokens: int) -> Ragged:
+        return input_pairs.join_texts(self._tokens, self._starts[rows], self._lengths[rows], self.template, max_tokens)
 
     def laid_out(
         self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None
     ) -> list[dict]:
-        """Micro-batches of what `join` gave, of whole claims, ordered by length. Shapes: numbers, labels (B,)"""
+        """Micro-batches of whole claims from `join`, ordered by length. Shapes: numbers, labels (B,)"""
         return batches.laid_out(layout, joined, labels, self.template.pad, micro_tokens)
 
 
 class Pairs(Slots):
-    """Claims with their first k pieces of evidence as a pairwise model reads them: (claim, e_i), each an input of its own.
+    """Claims with their first k pieces of evidence as a pairwise model reads them: each (claim, e_i) in an input of its own.
 
-    A claim without evidence is read with an empty text, so that there is something to decide by.
+    A claim without evidence is read with an empty text, so that there is an input.
     Paper: joint_inference, appendix B.2.
     Deviation: D-79.
     """
@@ -77,45 +77,41 @@ class Pairs(Slots):
     def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
         """The pairs of some claims, claim by claim. Shapes: (B,) -> P examples"""
         rows = self._rows[numbers]
-        claim, place = np.nonzero(rows[:, 1:] >= 0)
-        texts = np.stack([rows[claim, 0], rows[claim, place + 1]], -1)
-        return input_pairs.join_texts(
-            self._tokens, self._starts[texts], self._lengths[texts], self.template, max_tokens
-        )
+        claim, piece = np.nonzero(rows[:, 1:] >= 0)
+        return self._texts(np.stack([rows[claim, 0], rows[claim, piece + 1]], -1), max_tokens)
 
     def laid_out(
         self, joined: Ragged, numbers: np.ndarray, labels: np.ndarray, micro_tokens: int, layout: str | None = None
     ) -> list[dict]:
-        """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K) say where each pair begins, -1 for none."""
+        """Micro-batches of whole claims, their pairs padded or packed; firsts (B, K): where each pair begins, -1 for none."""
         present = self._rows[numbers, 1:] >= 0
         pairs = np.full(present.shape, -1)
         pairs[present] = np.arange(len(joined.lengths))
         longest = np.where(present, joined.lengths[pairs], 0).max(1)
-        order, found = np.argsort(-longest, kind="stable"), []
+        order = np.argsort(-longest, kind="stable")
+        result = []
         until = present.sum(1)[order].cumsum()
         while len(order):
             rows = max(1, micro_tokens // longest[order[0]])
             some, order = np.split(order, [max(1, np.searchsorted(until, rows, side="right"))])
             until = until[len(some) :] - until[len(some) - 1]
-            found.append(
-                self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout)
-            )
-        return found
+            own = joined.take(pairs[some][present[some]])
+            result.append(self._micro_batch(own, present[some], labels[some], layout))
+        return result
 
     def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
-        # The pairs are put in another order by their length, so their numbers go along in the place of the labels.
+        # The pairs are ordered by length; their numbers take the place of the labels.
         count = len(joined.lengths)
-        (micro,) = batches.laid_out(
-            layout, joined, np.arange(count), self.template.pad, count * int(joined.lengths.max())
-        )
-        began = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
+        size = count * int(joined.lengths.max())
+        (micro,) = batches.laid_out(layout, joined, np.arange(count), self.template.pad, size)
+        begins = micro["first"] if "first" in micro else torch.arange(count) * micro["input_ids"].shape[1]
         firsts = torch.full(present.shape, -1)
-        firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], began)
+        firsts[torch.from_numpy(present)] = torch.empty(count, dtype=torch.int64).scatter_(0, micro["labels"], begins)
         return micro | {"labels": torch.from_numpy(labels), "firsts": firsts}
 
 
 class Batches(batches.FinetuningBatches):
-    """Optimiser batches of claims, by step; every epoch visits each claim once, in a keyed order. `pairs` is what `inputs_of` gave."""
+    """Optimiser batches of claims (`Slots` or `Pairs`), by step; every epoch visits each claim once, in a keyed order."""
 
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)

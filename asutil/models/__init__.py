@@ -10,9 +10,6 @@ __getattr__ = names_of(
         "electra": ("ElectraEncoder",),
         "embedder": ("Embedder",),
         "finder": ("EvidenceFinder",),
-        "loading": (
-            "load",
-            "start_from",
-        ),
+        "loading": ("load", "start_from"),
     },
 )

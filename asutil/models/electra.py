@@ -1,4 +1,4 @@
-"""ELECTRA: a generator puts plausible tokens into the masked places, a discriminator finds them and solves the objective."""
+"""ELECTRA: a generator replaces masked tokens by plausible ones, a discriminator finds them and solves the objective."""
 
 import re
 from pathlib import Path
@@ -17,43 +17,43 @@ from ..io import checkpoints
 from . import pair as pair_models
 from .pair import PairEncoder
 
-GENERATOR = "generator"  # its folder below a saved discriminator's
+GENERATOR = "generator"  # its folder in that of a saved discriminator
 TIED = ("word_embeddings", "position_embeddings", "token_type_embeddings")
 
 
 class ElectraEncoder(PairEncoder):
     """Generator and discriminator; the discriminator is `backbone`, under its own pair head and its own token-detection head.
 
-    x_i ~ softmax(G(masked tokens)_i) in the masked places i, without gradient; the discriminator reads the tokens with x in them
+    x_i ~ softmax(G(masked tokens)_i) at masked positions i, without gradient; the discriminator reads the tokens with x at these positions
     L = w_mlm L_mlm(G) + w_detection L_detection(D) + w_objective L_pair(D's first token),  weights 1 : 50 : 1
     Paper: sentence_objectives, section 5.2 and appendix B.
     Shapes: input_ids, attention_mask (B, T); masked_positions, masked_targets (M,) -> pair logits (B, C), the generator's MLM logits
-        (M, V), and (detection logits, replaced, real) (B, T), packed (1, N); without masked_positions, pair logits and None
+        (M, V), and (detection logits, replaced, real) (B, T), packed (1, N); without masked_positions -> pair logits and None
     """
 
     HEADS = ("pair", "detection")
 
     def __init__(self, backbone, pair, detection, generator, tokenizer, fresh=()):
         super().__init__(backbone, pair, None, tokenizer, fresh)
-        self.detection, self.generator = detection, generator
+        self.detection = detection
+        self.generator = generator
         self.generator_takes_types = pair_models.takes_types(generator.base_model)
 
     def forward(self, batch: dict):
         if "masked_positions" not in batch:
             return super().forward(batch)
-        places = batch["masked_positions"]
-        hidden = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types).last_hidden_state
-        mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden.flatten(0, 1)[places]))
-        input_ids, replaced = put_in(batch["input_ids"], places, sampled(mlm), batch["masked_targets"])
-        outputs = pair_models.outputs_of(
-            self.backbone, {**batch, "input_ids": input_ids}, self.takes_types, self.compiled
-        )
+        positions = batch["masked_positions"]
+        outputs = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types)
+        hidden = outputs.last_hidden_state.flatten(0, 1)[positions]
+        mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
+        input_ids, replaced = substitute(batch["input_ids"], positions, sampled(mlm), batch["masked_targets"])
+        read = batch | {"input_ids": input_ids}
+        outputs = pair_models.outputs_of(self.backbone, read, self.takes_types, self.compiled)
         detection = self.detection(inputs_embeds=outputs).logits
         return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
 
-    def write(self, folder: Path, learnt: list[str]) -> None:
-        """The files of `save`; the generator is in a folder of its own and loads with AutoModelForMaskedLM."""
-        super().write(folder, learnt)
+    def add_files(self, folder: Path) -> None:
+        """Write the generator, in a folder of its own that AutoModelForMaskedLM loads."""
         self.generator.save_pretrained(folder / GENERATOR)
 
 
@@ -71,22 +71,22 @@ def sampled(logits: torch.Tensor) -> torch.Tensor:
     return (logits - torch.empty_like(logits).exponential_().log_()).argmax(-1)
 
 
-def put_in(input_ids, places, tokens, originals) -> tuple[torch.Tensor, torch.Tensor]:
-    """What the discriminator reads, and where it differs from the original text.
+def substitute(input_ids, positions, tokens, originals) -> tuple[torch.Tensor, torch.Tensor]:
+    """The discriminator's input, and where it differs from the original text.
 
-    Shapes: input_ids (B, T), places (M,) into B*T, tokens, originals (M,) -> ids (B, T), replaced (B, T) bool
+    Shapes: input_ids (B, T), positions (M,) into B*T, tokens, originals (M,) -> ids (B, T), replaced (B, T) bool
 
     Example:
-        >>> put_in(torch.tensor([[5, 4, 4, 8]]), torch.tensor([1, 2]), torch.tensor([6, 9]), torch.tensor([6, 7]))
+        >>> substitute(torch.tensor([[5, 4, 4, 8]]), torch.tensor([1, 2]), torch.tensor([6, 9]), torch.tensor([6, 7]))
         (tensor([[5, 6, 9, 8]]), tensor([[False, False, True, False]]))
     """
-    ids = input_ids.flatten().index_put((places,), tokens)
-    replaced = torch.zeros_like(ids, dtype=torch.bool).index_put((places,), tokens != originals)
+    ids = input_ids.flatten().index_put((positions,), tokens)
+    replaced = torch.zeros_like(ids, dtype=torch.bool).index_put((positions,), tokens != originals)
     return ids.view_as(input_ids), replaced.view_as(input_ids)
 
 
 def real_tokens(batch: dict) -> torch.Tensor:
-    """Which tokens of a micro-batch are no padding: (B, T), packed (1, N)."""
+    """Which tokens of a micro-batch are not padding: (B, T), packed (1, N)."""
     if "cu_seq_lens" not in batch:
         return batch["attention_mask"].bool()
     row = batch["input_ids"]
@@ -94,15 +94,15 @@ def real_tokens(batch: dict) -> torch.Tensor:
 
 
 def tie(generator: nn.Module, backbone: nn.Module) -> None:
-    """Give the generator the discriminator's embeddings: of tokens, and of positions and token types where their shapes agree.
+    """Tie the generator's embeddings to the discriminator's: of tokens, and of positions and token types where their shapes agree.
 
     Paper: sentence_objectives, section 5.2 (its ELECTRA is that of Clark et al. 2020, whose section 3.2 ties them).
     Raises: ValueError where the vocabularies or the sizes of the token embeddings differ.
     """
-    expected, found = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
-    if expected != found:
+    expected, shape = (tuple(model.get_input_embeddings().weight.shape) for model in (backbone, generator))
+    if expected != shape:
         raise ValueError(
-            f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {found}"
+            f"generator and discriminator share token embeddings: (vocabulary, size) {expected} expected, got {shape}"
         )
     pair_models.share_embeddings(generator, backbone)
     for name in TIED:
@@ -144,39 +144,40 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
             return PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
         detection = AutoModelForPreTraining.from_config(config)
         narrow = ElectraConfig(**shared, hidden_size=32, num_attention_heads=1, intermediate_size=128)
-        return assembled(
-            pair, detection, AutoModelForMaskedLM.from_config(narrow), tokenizer, ("pair", "mlm", "detection")
-        )
+        generator = AutoModelForMaskedLM.from_config(narrow)
+    return assembled(pair, detection, generator, tokenizer, ("pair", "mlm", "detection"))
 
 
 def load_heads(
     name, path: str, tokenizer, generator: str | Path | None = None
 ) -> tuple[nn.Module, nn.Module, dict[str, bool]]:
-    """What a discriminator needs for pre-training: (its token-detection model, the generator, which of their heads are fresh).
+    """The models that a discriminator needs for pre-training: token detection, the generator, and which of their heads are fresh.
 
     Args:
-        name, path: of the discriminator, and what `checkpoints.source` gave for it.
-        generator: hub id, folder or run. None: the one that was saved with the discriminator, else the hub id with `-generator` in
-            the place of `-discriminator`.
-    Raises: FileNotFoundError for an unknown name; ValueError for a generator that there is not, or of another kind or vocabulary.
+        name, path: of the discriminator; path as from `checkpoints.source`.
+        generator: hub id, folder or run. None: the one that was saved with the discriminator, else the hub id with `-generator` for
+            `-discriminator`.
+    Raises: FileNotFoundError for an unknown name; ValueError for an absent generator, or one of another kind or vocabulary.
     """
-    home = checkpoints.source(generator) if generator else path
-    at, named = home, generator
-    if (Path(home) / GENERATOR).is_dir():
-        at, named = str(Path(home) / GENERATOR), f"{generator or name}/{GENERATOR}"
-    elif not generator:
-        named = re.sub(r"-discriminator(?=[^/]*$)", "-generator", str(name))
-        if named == str(name):
+    source = checkpoints.source(generator) if generator else path
+    own_folder = Path(source) / GENERATOR
+    if generator and (not Path(source).is_dir() or (Path(source) / "tokenizer.json").is_file()):
+        theirs = checkpoints.from_pretrained(AutoTokenizer, source, generator)
+        if theirs.get_vocab() != tokenizer.get_vocab():
+            raise ValueError(
+                f"generator {generator} has another vocabulary than {name}: its tokens would be other words"
+            )
+    if own_folder.is_dir():
+        generator_name, generator_path = f"{generator or name}/{GENERATOR}", str(own_folder)
+    elif generator:
+        generator_name, generator_path = generator, source
+    else:
+        generator_name = re.sub(r"-discriminator(?=[^/]*$)", "-generator", str(name))
+        if generator_name == str(name):
             raise ValueError(f"{name} comes without its generator: name one (`generator`: a hub id, a folder or a run)")
-        at = checkpoints.source(named)
-    has_tokenizer = generator and (not Path(home).is_dir() or (Path(home) / "tokenizer.json").is_file())
-    if (
-        has_tokenizer
-        and checkpoints.from_pretrained(AutoTokenizer, home, generator).get_vocab() != tokenizer.get_vocab()
-    ):
-        raise ValueError(f"generator {generator} has another vocabulary than {name}: its tokens would be other words")
-    masked, fresh = checkpoints.with_head(AutoModelForMaskedLM, at, named)
+        generator_path = checkpoints.source(generator_name)
+    masked, fresh_mlm = checkpoints.with_head(AutoModelForMaskedLM, generator_path, generator_name)
     if masked.config.model_type != "electra":
-        raise ValueError(f"generator: an ELECTRA model expected, {named} is {masked.config.model_type}")
-    detection, new = checkpoints.with_head(AutoModelForPreTraining, path, name)
-    return detection, masked, {"mlm": fresh, "detection": new}
+        raise ValueError(f"generator: an ELECTRA model expected, {generator_name} is {masked.config.model_type}")
+    detection, fresh_detection = checkpoints.with_head(AutoModelForPreTraining, path, name)
+    return detection, masked, {"mlm": fresh_mlm, "detection": fresh_detection}

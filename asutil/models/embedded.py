@@ -1,6 +1,6 @@
 """The embedded backbone: a small RoBERTa that this project trained on `pydocs`, and other architectures that begin with its weights.
 
-`python -m asutil.models.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone; the command
+`python -m asutil.models.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone. The command
 of that run is in its record and on the page *The embedded backbone*.
 """
 
@@ -27,7 +27,7 @@ from ..io import checkpoints, disk, hub, rundir
 from . import electra
 from . import pair as pair_models
 
-WINDOW = 64  # tokens on both sides together that a token of a Longformer reads
+WINDOW = 64  # tokens that a token of a Longformer reads, on both sides together
 LONG = 1024  # positions of a Longformer and of an LED
 
 
@@ -38,10 +38,10 @@ def masked_model() -> RobertaForMaskedLM:
 
 
 def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.PairEncoder:
-    """An ELECTRA whose discriminator begins as the embedded RoBERTa and whose generator as that with its masked-language-model head.
+    """An ELECTRA: its discriminator begins as the embedded RoBERTa, its generator as that with its masked-language-model head.
 
-    Both give the hidden states of the RoBERTa; the heads for pairs and for token detection are fresh. Clark et al. (2020, section 3.2)
-    make the generator a quarter to a half of the discriminator: here they are of one size.
+    Both have the hidden states of the RoBERTa; the heads for pairs and for token detection are fresh. Clark et al. (2020, section 3.2)
+    make the generator a quarter to a half of the discriminator; here they have the same size.
     Args:
         mlm: with the generator and the token-detection head.
     """
@@ -53,34 +53,38 @@ def electra_pair(tokenizer, seed: int = 0, mlm: bool = True) -> pair_models.Pair
         layer_norm_eps=source.config.layer_norm_eps,
         type_vocab_size=1,
     )
+    backbone = _bare(source) | {"embeddings.position_embeddings.weight": _positions(source)}
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         detection = AutoModelForPreTraining.from_config(config) if mlm else None
         generator = AutoModelForMaskedLM.from_config(config) if mlm else None
-    for model in filter(None, (pair, generator)):
-        _copy(model.electra, _bare(source) | {"embeddings.position_embeddings.weight": _positions(source)})
+    _copy(pair.electra, backbone)
     if not mlm:
         return pair_models.PairEncoder(pair_models.take_backbone(pair), pair, None, tokenizer, ("pair",))
+    _copy(generator.electra, backbone)
     head = {name.replace("layer_norm", "LayerNorm"): value for name, value in source.lm_head.state_dict().items()}
-    _copy(
-        generator.generator_predictions, {name: head[name] for name in head if name.startswith(("dense", "LayerNorm"))}
-    )
+    head = {name: value for name, value in head.items() if name.startswith(("dense", "LayerNorm"))}
+    _copy(generator.generator_predictions, head)
     generator.generator_lm_head.bias.data.copy_(source.lm_head.bias)
     return electra.assembled(pair, detection, generator, tokenizer, ("pair", "detection"))
 
 
 def longformer(tokenizer) -> LongformerModel:
-    """A Longformer that begins as the embedded RoBERTa: its positions repeated, its attention for local and global tokens alike.
+    """A Longformer that begins as the embedded RoBERTa: its positions are repeated, its attention is copied for local and global tokens.
 
     Beltagy et al. (2020, section 5) make their Longformer from RoBERTa in this way.
     """
     source = masked_model()
     positions, table = _positions(source), source.roberta.embeddings.position_embeddings.weight
     offset = len(table) - len(positions)
-    places = {"attention_window": WINDOW, "max_position_embeddings": LONG + offset, "type_vocab_size": 1}
-    model = LongformerModel(
-        LongformerConfig(**_size(source.config), **places, layer_norm_eps=source.config.layer_norm_eps)
+    config = LongformerConfig(
+        **_size(source.config),
+        attention_window=WINDOW,
+        max_position_embeddings=LONG + offset,
+        type_vocab_size=1,
+        layer_norm_eps=source.config.layer_norm_eps,
     )
+    model = LongformerModel(config)
     state = _bare(source)
     state["embeddings.position_embeddings.weight"] = torch.cat([table[:offset], _repeated(positions, LONG)])
     for name, value in list(state.items()):
@@ -93,53 +97,51 @@ def longformer(tokenizer) -> LongformerModel:
 def led(tokenizer) -> LEDForConditionalGeneration:
     """An LED whose encoder begins as the embedded RoBERTa, under a fresh decoder of one layer for answers of at most 64 tokens."""
     source = masked_model()
-    size, hidden = _size(source.config), source.config.hidden_size
-    model = LEDForConditionalGeneration(
-        LEDConfig(
-            vocab_size=size["vocab_size"],
-            d_model=hidden,
-            encoder_layers=size["num_hidden_layers"],
-            decoder_layers=1,
-            encoder_attention_heads=size["num_attention_heads"],
-            decoder_attention_heads=size["num_attention_heads"],
-            encoder_ffn_dim=size["intermediate_size"],
-            decoder_ffn_dim=size["intermediate_size"],
-            attention_window=[WINDOW] * size["num_hidden_layers"],
-            max_encoder_position_embeddings=LONG,
-            max_decoder_position_embeddings=64,
-            pad_token_id=tokenizer.pad_token_id,
-            bos_token_id=tokenizer.bos_token_id,
-            eos_token_id=tokenizer.eos_token_id,
-            decoder_start_token_id=tokenizer.eos_token_id,
-        )
+    size = _size(source.config)
+    config = LEDConfig(
+        vocab_size=size["vocab_size"],
+        d_model=size["hidden_size"],
+        encoder_layers=size["num_hidden_layers"],
+        decoder_layers=1,
+        encoder_attention_heads=size["num_attention_heads"],
+        decoder_attention_heads=size["num_attention_heads"],
+        encoder_ffn_dim=size["intermediate_size"],
+        decoder_ffn_dim=size["intermediate_size"],
+        attention_window=[WINDOW] * size["num_hidden_layers"],
+        max_encoder_position_embeddings=LONG,
+        max_decoder_position_embeddings=64,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.eos_token_id,
     )
-    embeddings, state = source.roberta.embeddings, {}
-    words = embeddings.word_embeddings.weight
-    # The one token type of the RoBERTa is part of every sum: it goes into the positions.
-    state["embed_positions.weight"] = _repeated(_positions(source), LONG) + embeddings.token_type_embeddings.weight[0]
+    model = LEDForConditionalGeneration(config)
+    model.led.shared.weight.data.copy_(source.roberta.embeddings.word_embeddings.weight)
+    _copy(model.led.encoder, _led_encoder(source))
+    return model
+
+
+def _led_encoder(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
+    """The weights of an LED's encoder, from those of a RoBERTa."""
+    embeddings = source.roberta.embeddings
+    # The only token type of the RoBERTa is part of every sum: it goes into the positions.
+    positions = _repeated(_positions(source), LONG) + embeddings.token_type_embeddings.weight[0]
+    state = {"embed_tokens.weight": embeddings.word_embeddings.weight, "embed_positions.weight": positions}
     state |= {f"layernorm_embedding.{name}": value for name, value in embeddings.LayerNorm.state_dict().items()}
     for number, layer in enumerate(source.roberta.encoder.layer):
-        own = layer.attention.self
         modules = {
             "self_attn.output": layer.attention.output.dense,
             "self_attn_layer_norm": layer.attention.output.LayerNorm,
-        }
-        modules |= {
             "fc1": layer.intermediate.dense,
             "fc2": layer.output.dense,
             "final_layer_norm": layer.output.LayerNorm,
         }
         for part in ("query", "key", "value"):
             for name in (part, f"{part}_global"):
-                modules[f"self_attn.longformer_self_attn.{name}"] = getattr(own, part)
-        state |= {
-            f"layers.{number}.{name}.{key}": value
-            for name, module in modules.items()
-            for key, value in module.state_dict().items()
-        }
-    model.led.shared.weight.data.copy_(words)
-    _copy(model.led.encoder, state | {"embed_tokens.weight": words})
-    return model
+                modules[f"self_attn.longformer_self_attn.{name}"] = getattr(layer.attention.self, part)
+        for name, module in modules.items():
+            state |= {f"layers.{number}.{name}.{key}": value for key, value in module.state_dict().items()}
+    return state
 
 
 def _size(config) -> dict:
@@ -152,7 +154,7 @@ def _bare(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:
 
 
 def _positions(source: RobertaForMaskedLM) -> torch.Tensor:
-    """The vectors of places 0, 1, ...: RoBERTa's table begins with rows for its padding."""
+    """The vectors of positions 0, 1, ...: RoBERTa's table begins with rows for its padding."""
     return source.roberta.embeddings.position_embeddings.weight.detach()[source.config.pad_token_id + 1 :]
 
 
@@ -161,11 +163,11 @@ def _repeated(rows: torch.Tensor, count: int) -> torch.Tensor:
 
 
 def _copy(module: nn.Module, state: dict[str, torch.Tensor], but: tuple[str, ...] = ()) -> None:
-    """Load all weights of a module, but for those of some names. Raises: ValueError for others that are absent or left over."""
-    absent, over = module.load_state_dict(state, strict=False)
-    absent = [name for name in absent if not name.startswith(but)] if but else absent
-    if absent or over:
-        raise ValueError(f"{type(module).__name__}: weights without a source: {absent}, without a place: {over}")
+    """Load all weights of a module except those that begin with `but`. Raises: ValueError for absent or superfluous weights."""
+    absent, superfluous = module.load_state_dict(state, strict=False)
+    absent = [name for name in absent if not (but and name.startswith(but))]
+    if absent or superfluous:
+        raise ValueError(f"{type(module).__name__}: weights without a source: {absent}, without a place: {superfluous}")
 
 
 # ------------------------------------------------------------------ making it
@@ -176,41 +178,36 @@ def export(run: str | Path, folder: str | Path) -> Path:
 
     Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
     """
-    path, made = checkpoints.source(run), rundir.find(str(run)) or Path(run)
-    record = rundir.read_record(made)
+    path = checkpoints.source(run)
+    run_folder = rundir.find(str(run)) or Path(run)
+    record = rundir.read_record(run_folder)
     learnt = record["settings"].get("objective")
     if learnt != "mlm":
         raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")
     masked, _ = checkpoints.with_head(AutoModelForMaskedLM, path, run)
     if not isinstance(masked, RobertaForMaskedLM):
         raise ValueError(f"{run}: a RoBERTa is expected, it is {masked.config.model_type}")
-    head = {
-        f"mlm.lm_head.{name}": value for name, value in masked.lm_head.named_parameters() if name != "decoder.weight"
-    }  # tied
+    parameters = masked.lm_head.named_parameters("mlm.lm_head")
+    head = {name: parameter for name, parameter in parameters if name != "mlm.lm_head.decoder.weight"}  # it is tied
     checkpoints.restore(head, checkpoints.saved_heads(path), run)
-    kept = {
-        name: value
-        for name, value in record.items()
-        if name not in ("weights_sha256", "tables_sha256", "content_sha256")
-    }
+    for seal in ("weights_sha256", "tables_sha256", "content_sha256"):
+        record.pop(seal, None)
     with disk.whole_folder(folder) as part, checkpoints.quiet():
         masked.half().save_pretrained(part)
         checkpoints.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
-        shutil.copyfile(made / "log.jsonl", part / "log.jsonl")
-        disk.write_json(part / "record.json", kept | {"model_sha256": hub.sha256(part / "model.safetensors")})
+        shutil.copyfile(run_folder / "log.jsonl", part / "log.jsonl")
+        disk.write_json(part / "record.json", record | {"model_sha256": hub.sha256(part / "model.safetensors")})
     return Path(folder)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m asutil.models.embedded", description=export.__doc__.splitlines()[0]
-    )
+    description = export.__doc__.splitlines()[0]
+    parser = argparse.ArgumentParser(prog="python -m asutil.models.embedded", description=description)
     parser.add_argument("run", help="a finished run of pretrain with objective=mlm, by its name or folder")
-    parser.add_argument(
-        "--out", type=Path, default=hub.EMBEDDED_FOLDER, help="folder to write (default: the one in the package)"
-    )
-    given = parser.parse_args()
-    folder = export(given.run, given.out)
+    out_help = "folder to write (default: the one in the package)"
+    parser.add_argument("--out", type=Path, default=hub.EMBEDDED_FOLDER, help=out_help)
+    arguments = parser.parse_args()
+    folder = export(arguments.run, arguments.out)
     print(f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB")
 
 

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from tqdm.auto import tqdm
 from transformers import AutoModel
@@ -18,14 +17,15 @@ from ..corpus.tokenizing import tokenized
 from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
-from ..io import checkpoints, disk, files, hub
-from . import loading
+from ..io import checkpoints, hub
+from . import loading, saving
 from .heads import Siamese
+from .scoring import evaluating
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
 DISTANCES = ("squared", "plain")
-WINDOW = 1 << 14  # texts that are tokenised and ordered by length together: memory is bounded by it
+WINDOW = 1 << 14  # texts that are tokenised and ordered by length together; it bounds the memory
 log = logging.getLogger(__name__)
 
 
@@ -38,7 +38,7 @@ def pooled(
     Paper: asbert, section 3 (layer P1 of figure 1).
     Shapes: hidden (B, T, H), real (B, T) bool -> (B, H)
     Args:
-        first: where each text's class token is (B,), for "cls".
+        first: the position of each text's class token (B,), for "cls".
     Deviation: D-83.
 
     Example:
@@ -61,15 +61,15 @@ class Embedder(nn.Module):
     """The encoding function g of ASBERT: a language model and a pooling, which all texts of an example share.
 
     Paper: asbert, section 3 and figure 1.
-    Shapes: of each text of an example a padded table of ids (B, T) -> vectors, a tensor (B, H) a text
+    Shapes: for each text of an example a padded table of ids (B, T) -> vectors (B, H)
     Args:
-        settings: what `settings_of` gave; they are kept in the backbone's config.
+        settings: as from `settings_of`; the backbone's config keeps them.
     """
 
     def __init__(self, backbone: nn.Module, tokenizer, settings: dict, fresh: tuple[str, ...] = ()):
         super().__init__()
         if getattr(backbone, "pooler", None) is not None:
-            backbone.pooler = None  # the pooling is our own, and AutoModel draws a pooler that was not saved at random
+            backbone.pooler = None  # the pooling is our own, and AutoModel's pooler is random where none was saved
         self.backbone, self.tokenizer, self.fresh = backbone, tokenizer, fresh
         self.backbone.config.embedding = settings
         self.siamese = Siamese(self.dimensions) if settings["architecture"] == "siamese" else None
@@ -86,17 +86,14 @@ class Embedder(nn.Module):
 
     @property
     def parameters_learnt(self) -> int:
-        """How many numbers the vectors follow from."""
+        """The number of parameters that determine the vectors."""
         return sum(parameter.numel() for parameter in self.backbone.parameters())
 
     @property
     def identity(self) -> str:
-        """A hash of all that the vectors follow from."""
-        config = {
-            name: value
-            for name, value in self.backbone.config.to_dict().items()
-            if name not in ("_name_or_path", "transformers_version")
-        }
+        """A hash of everything that determines the vectors."""
+        config = self.backbone.config.to_dict()
+        config = {key: config[key] for key in config if key not in ("_name_or_path", "transformers_version")}
         return checkpoints.fingerprint_of_weights([config, index.tokenizer_hash(self.tokenizer)], self.backbone)
 
     @property
@@ -109,18 +106,18 @@ class Embedder(nn.Module):
         """The vectors of a padded table of texts. Shapes: input_ids, attention_mask (B, T) -> (B, H)"""
         names = ["input_ids", "attention_mask", *["token_type_ids"] * self._takes_types]
         hidden = self.backbone(**{name: texts[name] for name in names if name in texts}).last_hidden_state
-        classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's stands at the end
+        classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's is at the end
         with torch.autocast(hidden.device.type, enabled=False):
             return pooled(hidden, texts["attention_mask"].bool(), self.settings["pooling"], classes)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, ...]:
-        """The vectors of the questions, and of each of the other texts of an example: candidates, or positives and negatives."""
-        questions, others = (self.vectors(batch[part]) for part in ("questions", "candidates"))
+        """The vectors of the questions, and of the other texts of each example: candidates, or positives and negatives."""
+        questions, others = self.vectors(batch["questions"]), self.vectors(batch["candidates"])
         return questions, *others.split(len(questions))
 
     @property
     def loss_weights(self) -> dict[str, float]:
-        """The parts of the loss: no masked language modelling is done."""
+        """The parts of the loss; there is no masked language modelling."""
         return {"objective": 1.0}
 
     def micro_loss(self, vectors, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
@@ -128,72 +125,60 @@ class Embedder(nn.Module):
         if self.siamese is not None:
             loss = losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])
         else:
-            squared = self.settings["distance"] == "squared"
             loss = losses.triplet(
-                *vectors, margin=self.settings["margin"], squared=squared, selection=self.settings["selection"]
+                *vectors,
+                margin=self.settings["margin"],
+                squared=self.settings["distance"] == "squared",
+                selection=self.settings["selection"],
             )
         return loss, loss.detach()[None]
 
-    @torch.no_grad()
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
-        device, training = self.device, self.training
-        found = np.empty((len(texts), self.dimensions), np.float32)
-        self.eval()
-        with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
+        vectors = np.empty((len(texts), self.dimensions), np.float32)
+        bar = tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
+        with evaluating(self) as device, bar:
             for start in range(0, len(texts), WINDOW):
-                vectors = torch.empty(len(texts[start : start + WINDOW]), self.dimensions, device=device)
-                for micro in self._padded(texts[start : start + WINDOW], device):
-                    with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                        vectors[micro.pop("labels")] = self.vectors(micro)
+                window = texts[start : start + WINDOW]
+                on_device = torch.empty(len(window), self.dimensions, device=device)
+                for micro in self._padded(window, device):
+                    on_device[micro.pop("labels")] = self.vectors(micro)
                     bar.update(len(micro["input_ids"]))
-                found[start : start + WINDOW] = vectors.cpu().numpy()
-        self.train(training)
-        return found
+                vectors[start : start + WINDOW] = on_device.cpu().numpy()
+        return vectors
 
     def _padded(self, texts: list[str], device):
-        """The texts as padded tables of their own number, ordered by length."""
+        """Padded tables of the texts, ordered by length; the texts' numbers take the place of labels."""
         micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
-        tokens = np.append(tokens, 0)  # where no text has a token there is still something to read from
-        joined = pairs.join_texts(
-            tokens, lengths.cumsum() - lengths, lengths, self.template, self.settings["max_tokens"]
-        )
+        tokens = np.append(tokens, 0)  # where no text has a token, there is still something to read from
+        starts = lengths.cumsum() - lengths
+        joined = pairs.join_texts(tokens, starts, lengths, self.template, self.settings["max_tokens"])
         for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens):
             yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
 
     # -------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
-        """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers reads the folder too."""
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.backbone.save_pretrained(part)
-            if self.siamese is not None:
-                head = {f"siamese.{name}": p.detach().contiguous() for name, p in self.siamese.named_parameters()}
-                save_file(head, part / checkpoints.HEAD)
-            self.tokenizer.save_pretrained(part)
-            _for_sentence_transformers(part, self.dimensions, self.settings)
-        return Path(folder)
+        """Write backbone (loads with AutoModel), head and tokenizer, all of it or nothing; sentence-transformers can load the folder."""
+        heads = None if self.siamese is None else saving.parameters_of(self, ["siamese"])
+        return saving.save_model(folder, self, heads, self._for_sentence_transformers)
 
-
-def _for_sentence_transformers(folder: Path, dimensions: int, settings: dict) -> None:
-    kinds = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    modules = [
-        {"idx": n, "name": str(n), "path": path, "type": f"sentence_transformers.models.{kind}"}
-        for n, (path, kind) in enumerate(kinds)
-    ]
-    names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
-    pooling = {"word_embedding_dimension": dimensions} | {
-        name: settings["pooling"] == kind for kind, name in names.items()
-    }
-    files = {
-        "modules.json": modules,
-        "sentence_bert_config.json": {"max_seq_length": settings["max_tokens"]},
-        "1_Pooling/config.json": pooling,
-    }
-    for name, content in files.items():
-        (folder / name).parent.mkdir(exist_ok=True)
-        (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    def _for_sentence_transformers(self, folder: Path) -> None:
+        modules = [
+            {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
+            {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
+        ]
+        names = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token", "max": "pooling_mode_max_tokens"}
+        pooling = {name: self.settings["pooling"] == kind for kind, name in names.items()}
+        contents = {
+            "modules.json": modules,
+            "sentence_bert_config.json": {"max_seq_length": self.settings["max_tokens"]},
+            "1_Pooling/config.json": {"word_embedding_dimension": self.dimensions} | pooling,
+        }
+        for name, content in contents.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def settings_of(
@@ -206,46 +191,51 @@ def settings_of(
     encoder="transformer",
     **training,
 ) -> dict:
-    """What makes an embedder: its network, pooling and longest input, and of a triplet network margin, distance and selection.
+    """The settings of an embedder: its network, pooling and longest input; for a triplet network margin, distance and selection.
 
     Args:
-        encoder: what makes the vectors; only a transformer is trained and has a pooling to choose.
-        training: parameters of the training by name, which an untrained encoder has none of.
-    Raises: ValueError for a value that is not one of those known, or that another network or encoder has.
+        encoder: "transformer", which is trained and has a choice of pooling, or an encoder of `elsewhere`.
+        training: parameters of the training by name; they must be None for an untrained encoder.
+    Raises: ValueError for an unknown value, or one that only another network or encoder has.
     """
     if encoder != "transformer" and (architecture, pooling) != ("untrained", None):
         raise ValueError(
             f"{encoder} is taken as it is: architecture=untrained and no pooling expected, got {architecture} and {pooling}"
         )
-    if architecture == "untrained" and (given := [name for name, value in training.items() if value is not None]):
-        raise ValueError(f"{', '.join(given)}: nothing is trained (architecture=untrained)")
+    if architecture == "untrained" and (excess := _names_with_value(training)):
+        raise ValueError(f"{excess}: nothing is trained (architecture=untrained)")
     triplet = {"margin": margin, "distance": distance, "selection": selection}
-    known = {"architecture": (architecture, ARCHITECTURES)} | (
-        {"pooling": (pooling, POOLINGS)} if encoder == "transformer" else {}
-    )
+    choices = {"architecture": (architecture, ARCHITECTURES)}
+    if encoder == "transformer":
+        choices["pooling"] = (pooling, POOLINGS)
     if architecture == "triplet":
-        known |= {"distance": (distance, DISTANCES), "selection": (selection, losses.SELECTIONS)}
+        choices |= {"distance": (distance, DISTANCES), "selection": (selection, losses.SELECTIONS)}
         if margin is None or margin < 0:
             raise ValueError(f"margin: at least 0 expected, got {margin}")
-    elif given := {name: value for name, value in triplet.items() if value is not None}:
+    elif excess := _names_with_value(triplet):
         raise ValueError(
-            f"{', '.join(given)}: only the triplet network has one (architecture=triplet), got architecture={architecture}"
+            f"{excess}: only the triplet network has one (architecture=triplet), got architecture={architecture}"
         )
-    for name, (value, expected) in known.items():
+    for name, (value, expected) in choices.items():
         if value not in expected:
             raise ValueError(f"{name}: one of {', '.join(expected)} expected, got {value!r}")
     return {"architecture": architecture, "pooling": pooling, "max_tokens": max_tokens} | triplet
 
 
+def _names_with_value(options: dict) -> str:
+    return ", ".join(name for name, value in options.items() if value is not None)
+
+
 def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Embedder:
-    """What a run starts from: a model of `loading.MADE_HERE` with this tokenizer, else a backbone from a run, a folder or the hub.
+    """The model that a run starts from: one of `loading.MADE_HERE` with this tokenizer, or a backbone from a run, a folder or the hub.
 
     Args:
-        settings: what `settings_of` gave.
-        seed: of what starts anew; the model's `fresh` names it.
+        settings: as from `settings_of`.
+        seed: of fresh weights; the model's `fresh` names them.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
-    path, fresh = checkpoints.source(name), ("siamese",) if settings["architecture"] == "siamese" else ()
+    path = checkpoints.source(name)
+    fresh = ("siamese",) if settings["architecture"] == "siamese" else ()
     if name in loading.MADE_HERE:
         backbone = loading.MADE_HERE[name](tokenizer, seed, False).backbone
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
@@ -256,10 +246,7 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     with checkpoints.seeded(seed):
         model = Embedder(backbone, tokenizer, settings, fresh)
     if model.siamese is not None and former.get("architecture") == "siamese":
-        saved = checkpoints.saved_heads(path)
-        checkpoints.restore(
-            {f"siamese.{key}": parameter for key, parameter in model.siamese.named_parameters()}, saved, name
-        )
+        saving.restore(model, ["siamese"], path, name)
         model.fresh = ()
     if model.fresh:
         log.warning("%s: fresh weights (seed %d) for %s", name, seed, ", ".join(model.fresh))
@@ -267,7 +254,7 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
 
 
 def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
-    """A backbone as it is under mean pooling, ready to encode.
+    """An untrained backbone under mean pooling, ready to encode.
 
     Deviation: D-115.
     """
@@ -276,7 +263,7 @@ def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
 
 
 def load(name: str | Path, device: str | None = None) -> Embedder:
-    """A trained embedder, of a finished run or a folder, ready to encode.
+    """A trained embedder, from a finished run or a folder, ready to encode.
 
     Raises: ValueError for a model that was not trained as one.
     """
@@ -291,12 +278,12 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
 
 
 def saved_settings(path: str | Path) -> dict | None:
-    """What `settings_of` gave for the embedder in a folder; None for a model of another kind, or one on the hub."""
-    config = Path(path) / "config.json"
-    return files.json_object(config, embedding=dict).get("embedding") if config.is_file() else None
+    """The settings of the embedder in a folder; None for a model of another kind, or one on the hub."""
+    return saving.saved_settings(path, "embedding")
 
 
 def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:
-    shortest, longest = tokenizer.num_special_tokens_to_add(pair=False) + 1, loading.longest_input(backbone, tokenizer)
+    shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
+    longest = loading.longest_input(backbone, tokenizer)
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
@@ -14,8 +13,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig
 from .. import losses
 from ..corpus import tokenizers
 from ..inputs.long import add_markers
-from ..io import checkpoints, disk, files
-from . import embedded, loading
+from ..io import checkpoints
+from . import embedded, loading, saving
 from .heads import QuestionTypeProjection
 
 PROJECTIONS = ("none", "shared", "per_type")
@@ -35,27 +34,27 @@ def contrast_of(
     other_evidence: str = "exclude",
     reduction: str = "mean",
 ) -> dict:
-    """The contrastive loss of a run: what is compared how, and its weight lambda.
+    """The settings of a run's contrastive loss: the vectors that are compared, their similarity, and the weight lambda.
 
     Args:
-        projection: none (raw vectors), shared, or per_type. similarity: of raw vectors dot or cosine; bilinear (equation 2) or projected
-            (equation 3) where there are projections.
-        temperatures: one for all, or one a question type in the order of `types`, joined by commas.
-        types: names of the question types that are told apart (`long_questions.types_of`).
+        projection: none (raw vectors), shared, or per_type.
+        similarity: dot or cosine for raw vectors; bilinear (equation 2) or projected (equation 3) for projections.
+        temperatures: one for all, or one a question type in the order of `types`, separated by commas.
+        types: names of the question types (`long_questions.types_of`).
     Raises: ValueError for values that do not go together.
     Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
     """
     if projection not in PROJECTIONS:
         raise ValueError(f"projection: one of {', '.join(PROJECTIONS)} expected, got {projection!r}")
     if similarity not in SIMILARITIES[projection]:
-        known = " or ".join(SIMILARITIES[projection])
-        raise ValueError(f"similarity: {known} expected with projection={projection}, got {similarity!r}")
+        choices = " or ".join(SIMILARITIES[projection])
+        raise ValueError(f"similarity: {choices} expected with projection={projection}, got {similarity!r}")
     if not 0 <= loss_weight <= 1:
         raise ValueError(f"loss_weight: 0 to 1 expected, got {loss_weight}")
     if similarity != "projected" and projection_size is not None:
         raise ValueError(f"projection_size: only projected vectors have one, got similarity={similarity}")
-    given = [float(value) for value in temperatures.split(",")]
-    if len(given) not in (1, len(types)) or min(given) <= 0:
+    values = [float(value) for value in temperatures.split(",")]
+    if len(values) not in (1, len(types)) or min(values) <= 0:
         raise ValueError(
             f"temperatures: one, or one for each of {', '.join(types)}, above 0, expected, got {temperatures}"
         )
@@ -63,7 +62,7 @@ def contrast_of(
         "projection": projection,
         "similarity": similarity,
         "loss_weight": loss_weight,
-        "temperatures": given if len(given) > 1 else given * len(types),
+        "temperatures": values if len(values) > 1 else values * len(types),
         "projection_size": projection_size,
         "projection_dropout": projection_dropout,
         "wrong_types": wrong_types,
@@ -73,15 +72,15 @@ def contrast_of(
 
 
 class EvidenceFinder(nn.Module):
-    """A long-context model that says which sentences are evidence, what the answer is, and of which type the question is.
+    """A long-context model that finds evidence sentences, the answer, and the type of the question.
 
-    Evidence: one linear layer on the vector of each sentence's marker; type: one on the question's; the answer: start and end of a span of
-    the context, or, of a model with a decoder, text.
+    Evidence: one linear layer on the vector of each sentence's marker; type: one on the question's; answer: start and end of a span of
+    the context, or text from a model with a decoder.
     Paper: evidence_contrast, section 2.
-    Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N) places of markers, -1 for none -> see `forward`
+    Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N): positions of markers, -1 for none -> see `forward`
     Args:
         settings: {"kinds": kinds of answers, "types": the number of each kind's question type (each its own where this is left out),
-            "form", "max_tokens", "contrast": what `contrast_of` gave}, kept in the config.
+            "form", "max_tokens", "contrast": as from `contrast_of`}; the backbone's config keeps them.
     Deviation: D-90.
     """
 
@@ -91,17 +90,21 @@ class EvidenceFinder(nn.Module):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
         backbone.config.finding = settings
-        size, kinds, contrast = self.hidden_size, len(settings["kinds"]), settings["contrast"]
-        self.evidence, self.kind = nn.Linear(size, 1), nn.Linear(size, kinds)
+        size, contrast = self.hidden_size, settings["contrast"]
+        self.evidence = nn.Linear(size, 1)
+        self.kind = nn.Linear(size, len(settings["kinds"]))
         self.span = None if self.generates else nn.Linear(size, 2)
         for head in filter(None, (self.evidence, self.kind, self.span)):
             nn.init.normal_(head.weight, std=0.02)
             nn.init.zeros_(head.bias)
-        self.projection = None  # drawn last: what stands before it is the same without it
+        self.projection = None  # drawn last, so that the other heads do not depend on it
         if contrast["projection"] != "none":
-            classes, form = max(self.types) + 1 if contrast["projection"] == "per_type" else 1, contrast["similarity"]
             self.projection = QuestionTypeProjection(
-                size, classes, contrast["projection_size"], form, contrast["projection_dropout"]
+                size,
+                classes=max(self.types) + 1 if contrast["projection"] == "per_type" else 1,
+                size=contrast["projection_size"],
+                form=contrast["similarity"],
+                dropout=contrast["projection_dropout"],
             )
         self._reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
@@ -111,12 +114,12 @@ class EvidenceFinder(nn.Module):
 
     @property
     def types(self) -> list[int]:
-        """The number of each kind's question type: of its projection and temperature."""
+        """The number of each kind's question type, which has a projection and a temperature."""
         return self.settings.get("types") or list(range(len(self.settings["kinds"])))
 
     @property
     def generates(self) -> bool:
-        """Whether answers are written by a decoder."""
+        """Whether a decoder writes the answers."""
         return bool(getattr(self.backbone.config, "is_encoder_decoder", False))
 
     @property
@@ -125,69 +128,69 @@ class EvidenceFinder(nn.Module):
 
     def forward(self, batch: dict) -> dict:
         """The vectors questions (B, H), sentences (B, N, H); the logits evidence (B, N), kind (B, Q), span (B, T, 2) or text (B, A, V)."""
-        given = {"attention_mask": batch["attention_mask"]}
+        masks = {"attention_mask": batch["attention_mask"]}
         if self._reads_globally:
-            given["global_attention_mask"] = batch["is_global"]
-        encoded = self.encoded(batch["input_ids"], **given)
+            masks["global_attention_mask"] = batch["is_global"]
+        encoded = self.encoded(batch["input_ids"], **masks)
         hidden = encoded.last_hidden_state
         rows = torch.arange(len(hidden), device=hidden.device)
         with torch.autocast(hidden.device.type, enabled=False):
             hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
-            found = {
+            outputs = {
                 "questions": hidden[rows, batch["question"]],
                 "sentences": hidden[rows[:, None], batch["sentences"].clamp(min=0)],
             }
-            found["evidence"] = self.evidence(found["sentences"]).squeeze(-1)
-            found["kind"] = self.kind(found["questions"])
+            outputs["evidence"] = self.evidence(outputs["sentences"]).squeeze(-1)
+            outputs["kind"] = self.kind(outputs["questions"])
             if self.span is not None:
-                found["span"] = self.span(hidden)
+                outputs["span"] = self.span(hidden)
         if self.generates and "answers" in batch:
-            found["text"] = self.backbone(encoder_outputs=encoded, labels=batch["answers"], **given).logits
-        return found
+            outputs["text"] = self.backbone(encoder_outputs=encoded, labels=batch["answers"], **masks).logits
+        return outputs
 
-    def encoded(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **given):
-        """What the backbone makes of an input, without a decoder."""
+    def encoded(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **masks):
+        """The outputs of the backbone's encoder."""
         encoder = self.backbone.get_encoder() if self.generates else self.backbone
-        return encoder(input_ids=input_ids, attention_mask=attention_mask, **given)
+        return encoder(input_ids=input_ids, attention_mask=attention_mask, **masks)
 
     # -------------------------------------------------------------- losses
 
-    def qa_losses(self, found: dict, micro: dict) -> torch.Tensor:
-        """The loss of the task, an example a row: evidence + type + answer. Shapes: -> (B,)"""
-        real = micro["sentences"] >= 0
-        total = losses.balanced(found["evidence"], micro["evidence"], real) + cross_entropy(
-            found["kind"], micro["kinds"], reduction="none"
-        )
+    def qa_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
+        """The loss of the task for each example: evidence + type + answer. Shapes: -> (B,)"""
+        evidence = losses.balanced(outputs["evidence"], micro["evidence"], micro["sentences"] >= 0)
+        total = evidence + cross_entropy(outputs["kind"], micro["kinds"], reduction="none")
         if self.span is not None:
-            logits = found["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
-            sides = (losses.or_softmax(logits[..., side], micro[name]) for side, name in enumerate(("starts", "ends")))
-            return total + sum(sides)
-        text = found["text"].to(torch.promote_types(found["text"].dtype, torch.float32))
-        text = cross_entropy(text.transpose(1, 2), micro["answers"], ignore_index=losses.IGNORED, reduction="none")
+            logits = outputs["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
+            starts, ends = logits.unbind(-1)
+            return total + (losses.or_softmax(starts, micro["starts"]) + losses.or_softmax(ends, micro["ends"]))
+        logits = losses.wide(outputs["text"]).transpose(1, 2)
+        text = cross_entropy(logits, micro["answers"], ignore_index=losses.IGNORED, reduction="none")
         return total + text.sum(1) / (micro["answers"] != losses.IGNORED).sum(1).clamp(min=1)
 
-    def contrast_losses(self, found: dict, micro: dict) -> torch.Tensor:
-        """The question-evidence loss of every question that has an answer and evidence, 0 of the others. Shapes: -> (B,)"""
-        contrast, terms = self.settings["contrast"], []
-        for row in range(len(found["questions"])):
-            real, kind = micro["sentences"][row] >= 0, self.types[int(micro["kinds"][row])]
-            evidence = micro["evidence"][row, real]
+    def contrast_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
+        """The question-evidence loss of every question with an answer and evidence; 0 for the others. Shapes: -> (B,)"""
+        contrast = self.settings["contrast"]
+        similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast["similarity"], contrast["similarity"])
+        options = {name: contrast[name] for name in ("wrong_types", "other_evidence", "reduction")}
+        terms = []
+        for row in range(len(outputs["questions"])):
             if not micro["contrasted"][row]:
-                terms.append(found["questions"].new_zeros(()))
+                terms.append(outputs["questions"].new_zeros(()))
                 continue
-            questions, sentences = self.projected(found["questions"][row], found["sentences"][row, real])
+            real = micro["sentences"][row] >= 0
+            kind = self.types[int(micro["kinds"][row])]
+            questions, sentences = self.projected(outputs["questions"][row], outputs["sentences"][row, real])
             temperatures = torch.tensor(contrast["temperatures"], device=questions.device)
             if len(questions) == 1:
                 temperatures, kind = temperatures[kind : kind + 1], 0
-            similarity = {"projected": "cosine", "bilinear": "dot"}.get(contrast["similarity"], contrast["similarity"])
-            chosen = {name: contrast[name] for name in ("wrong_types", "other_evidence", "reduction")}
+            evidence = micro["evidence"][row, real]
             terms.append(
-                losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **chosen)
+                losses.question_evidence(questions, sentences, evidence, kind, temperatures, similarity, **options)
             )
         return torch.stack(terms)
 
     def projected(self, question: torch.Tensor, sentences: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """A question and its sentences as the loss compares them. Shapes: (H,), (N, H) -> (Q, d), (Q, N, d); Q is 1 but for per_type"""
+        """A question and its sentences as the loss compares them. Shapes: (H,), (N, H) -> (Q, d), (Q, N, d); Q > 1 only for per_type"""
         if self.projection is None:
             return question[None], sentences[None]
         return self.projection(question, sentences)
@@ -198,67 +201,60 @@ class EvidenceFinder(nn.Module):
         weight = self.settings["contrast"]["loss_weight"]
         return {"qa": 1 - weight, "contrast": weight}
 
-    def micro_loss(self, found: dict, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
+    def micro_loss(self, outputs: dict, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
         """A micro-batch's share of the loss of its optimiser batch, and its parts: [L_QA, L_c].
 
         L = (1 - lambda) L_QA + lambda L_c, each the mean over the examples of the batch, L_c over those that have evidence
         Paper: evidence_contrast, section 3.1.
         """
         weight = self.settings["contrast"]["loss_weight"]
-        task = self.qa_losses(found, micro).sum() / batch["examples"]
+        task = self.qa_losses(outputs, micro).sum() / batch["examples"]
         if weight == 0:
             return task, torch.stack([task, torch.zeros_like(task)]).detach()
-        contrast = self.contrast_losses(found, micro).sum() / max(batch["contrasted"], 1)
+        contrast = self.contrast_losses(outputs, micro).sum() / max(batch["contrasted"], 1)
         return (1 - weight) * task + weight * contrast, torch.stack([task, contrast]).detach()
 
     # -------------------------------------------------------------- on disk
 
     def save(self, folder: str | Path) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer, all of it or nothing."""
-        heads = {name: getattr(self, name) for name in self.HEADS}
-        named = {
-            f"{name}.{key}": p for name, head in heads.items() if head is not None for key, p in head.named_parameters()
-        }
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.backbone.save_pretrained(part)
-            save_file(
-                {name: parameter.detach().contiguous() for name, parameter in named.items()}, part / checkpoints.HEAD
-            )
-            self.tokenizer.save_pretrained(part)
-        return Path(folder)
+        return saving.save_model(folder, self, saving.parameters_of(self, self.HEADS))
 
 
 def tiny_longformer(tokenizer) -> nn.Module:
     """A Longformer small enough for two CPU cores: 2 layers of 128, windows of 64, 1,024 positions."""
-    size = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
-    ids = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
-    places = {"attention_window": [64, 64], "max_position_embeddings": 1026, "type_vocab_size": 1}
-    config = LongformerConfig(vocab_size=len(tokenizer), **places, **size, **ids)
+    config = LongformerConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=512,
+        attention_window=[64, 64],
+        max_position_embeddings=1026,
+        type_vocab_size=1,
+        **loading.special_ids(tokenizer),
+    )
     return AutoModel.from_config(config)
 
 
 def tiny_led(tokenizer) -> nn.Module:
     """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
-    ids = {
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.bos_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
-    size = {
-        "d_model": 128,
-        "encoder_layers": 2,
-        "decoder_layers": 1,
-        "encoder_attention_heads": 4,
-        "decoder_attention_heads": 4,
-    }
-    wide = {"encoder_ffn_dim": 512, "decoder_ffn_dim": 512, "attention_window": [64, 64]}
-    places = {"max_encoder_position_embeddings": 1024, "max_decoder_position_embeddings": 64}
-    ids["decoder_start_token_id"] = tokenizer.eos_token_id
-    return AutoModelForSeq2SeqLM.from_config(LEDConfig(vocab_size=len(tokenizer), **size, **wide, **places, **ids))
+    config = LEDConfig(
+        vocab_size=len(tokenizer),
+        d_model=128,
+        encoder_layers=2,
+        decoder_layers=1,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=512,
+        decoder_ffn_dim=512,
+        attention_window=[64, 64],
+        max_encoder_position_embeddings=1024,
+        max_decoder_position_embeddings=64,
+        decoder_start_token_id=tokenizer.eos_token_id,
+        **loading.special_ids(tokenizer),
+    )
+    return AutoModelForSeq2SeqLM.from_config(config)
 
 
 MADE_HERE = {
@@ -273,11 +269,11 @@ MADE_HERE = {
 def start_from(
     name: str | Path, tokenizer, settings: dict, seed: int = 0, checkpointing: bool = False
 ) -> EvidenceFinder:
-    """What a run starts from: a backbone of MADE_HERE, or one from a run, a folder or the hub, under fresh heads.
+    """The model that a run starts from: a backbone of MADE_HERE, or one from a run, a folder or the hub, under fresh heads.
 
-    The markers of a long input are put into the tokenizer, and their embeddings drawn anew.
+    The markers of a long input are added to the tokenizer, with fresh embeddings.
     Args:
-        checkpointing: gradient checkpointing: activations of the layers are computed again for the backward pass, which saves memory.
+        checkpointing: gradient checkpointing, which saves memory: the backward pass computes the layers' activations again.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or incomplete weights, or inputs longer than the model reads.
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
@@ -304,23 +300,14 @@ def _loaded(name) -> nn.Module:
 
 
 def load(name: str | Path) -> EvidenceFinder:
-    """A trained finder, of a finished run or a folder.
+    """A trained finder, from a finished run or a folder.
 
     Raises: ValueError for a model that was not trained as one.
     """
     path = checkpoints.source(name)
-    config = Path(path) / "config.json"
-    settings = files.json_object(config, finding=dict).get("finding") if config.is_file() else None
+    settings = saving.saved_settings(path, "finding")
     if settings is None:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
-    saved = checkpoints.saved_heads(path)
-    heads = {head: getattr(model, head) for head in model.HEADS}
-    named = {
-        f"{head}.{key}": p
-        for head, module in heads.items()
-        if module is not None
-        for key, p in module.named_parameters()
-    }
-    checkpoints.restore(named, saved, name)
+    saving.restore(model, model.HEADS, path, name)
     return model.eval()

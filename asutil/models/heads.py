@@ -1,4 +1,4 @@
-"""Heads on the embeddings of a question or claim and of its candidates or evidence, on two vectors, and on those of a long input."""
+"""Heads on the embeddings of a question or claim and its candidates or evidence, on two vectors, and on those of a long input."""
 
 import torch
 from torch import nn
@@ -7,20 +7,21 @@ from torch import nn
 
 
 class EvidenceHead(nn.Module):
-    """What the four heads on [E_0 ... E_k] share: one linear layer, in float32 whatever the body ran in.
+    """What the four heads on [E_0 ... E_k] share: one linear layer, in float32 for a body of any precision.
 
     Args:
-        form: "linear", as the paper has it, or "released": dense, tanh and dropout before it, as in the authors' code.
+        form: "linear", as in the paper, or "released": dense, tanh and dropout before it, as in the authors' code.
     Deviation: D-76.
     """
 
-    reads = 1  # embeddings that are scored side by side
+    reads = 1  # embeddings that are joined and scored
 
     def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
         super().__init__()
         if form not in ("linear", "released"):
             raise ValueError(f'head_form: "linear" or "released" expected, got {form!r}')
-        self.form, size = form, self.reads * hidden_size
+        self.form = form
+        size = self.reads * hidden_size
         before = [nn.Dropout(0.1), nn.Linear(size, size), nn.Tanh(), nn.Dropout(0.1)] if form == "released" else []
         self.layers = nn.Sequential(*before, nn.Linear(size, classes))
         for layer in self.layers:
@@ -85,13 +86,13 @@ class IndividualEvidence1(EvidenceHead):
 
 
 class AggregatedEvidence1(EvidenceHead):
-    """AE1: one label for the whole input, from the mean of all embeddings that are there.
+    """AE1: one label for the whole input, from the mean of all embeddings that are present.
 
-    z = W mean_i E_i + b,  i = 0..K; with form="released" their sum in place of the mean
+    z = W mean_i E_i + b,  i = 0..K; with form="released" the sum replaces the mean
     Paper: joint_inference, section 3.3.
     Shapes: slots (B, K+1, H), present (B, K+1) bool -> logits (B, C).
     Args:
-        present: False at empty slots, which count for nothing; all slots where it is left out.
+        present: False at empty slots, which are ignored; all slots are present where it is left out.
     Deviation: D-31.
 
     Example:
@@ -116,7 +117,7 @@ EVIDENCE = {
 }
 
 
-# ------------------------------------------------------------------ heads on pairs, each read in an input of its own
+# ------------------------------------------------------------------ heads on pairs, each in an input of its own
 
 
 class MaxPooling(EvidenceHead):
@@ -160,7 +161,7 @@ POOLED = {"pair_max": MaxPooling, "pair_weighted": WeightedSum}
 
 
 class Siamese(nn.Module):
-    """The siamese network above its two vectors: whether a candidate answers a question, as one logit.
+    """The siamese network's head on two vectors: whether a candidate answers a question, as one logit.
 
     z = w [u ; v ; |u - v|] + b
     Paper: asbert, section 3.1 and figure 1 (a).
@@ -197,7 +198,7 @@ class QuestionTypeProjection(nn.Module):
     Shapes: question (H,), sentences (N, H) -> (Q, d), (Q, N, d)
     Args:
         classes: question types, each with matrices of its own; 1 is a projection that all share.
-        size: d'; H where it is left out. Of bilinear it is H always.
+        size: d'; H where it is left out, and always for bilinear.
         form: "projected" or "bilinear".
 
     Example:
@@ -214,7 +215,8 @@ class QuestionTypeProjection(nn.Module):
             raise ValueError(f'form: "projected" or "bilinear" expected, got {form!r}')
         if form == "bilinear" and size not in (None, hidden_size):
             raise ValueError(f"size: s' W q needs a square W of {hidden_size}, got {size}")
-        self.form, size = form, size or hidden_size
+        self.form = form
+        size = size or hidden_size
         self.of_questions = nn.Parameter(torch.empty(classes, size, hidden_size))
         self.of_sentences = nn.Parameter(torch.empty(classes, size, hidden_size)) if form == "projected" else None
         self.dropout = nn.Dropout(dropout)

@@ -1,6 +1,6 @@
 """Joint encoders: one backbone reads the question and k candidates in one input, under an IE or AE head.
 
-The pairwise baselines of fact verification differ in one thing: each candidate has an input of its own, together with the question.
+The pairwise baselines of fact verification differ in one thing: each candidate is read with the question in an input of its own.
 """
 
 import inspect
@@ -14,20 +14,21 @@ from . import pair
 from .heads import EVIDENCE, POOLED
 from .pair import PairEncoder
 
-LATER = {"pooling": "first", "init": None}  # what saved models have that are older than these choices
+LATER = {"pooling": "first", "init": None}  # the choices of saved models that are older than these options
 
 
 def shape(
     joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None
 ) -> dict | None:
-    """What makes a model a joint one, as it is kept in the backbone's config; None where it is none.
+    """The settings of a joint model, which the backbone's config keeps; None for any other model.
 
     Args:
-        joint: whether it is one; then the others are given, else they must be None.
-        head: ie_k, ae_k, ie_1 or ae_1. k: candidates beside the question. max_tokens: of all k + 1 slots, each of them as long.
-            pair_max and pair_weighted read each candidate in an input of its own, of max_tokens, and have no form and no positions.
+        joint: whether the model is joint; if not, the other arguments must be None.
+        head: ie_k, ae_k, ie_1 or ae_1; or pair_max or pair_weighted, which read each candidate in an input of its own, of max_tokens,
+            and have no form and no positions.
+        k: candidates of a question. max_tokens: of all k + 1 slots together, which have equal lengths.
         form: "linear" or "released" (`heads.EvidenceHead`).
-        positions: "absolute", 0 to (k + 1) L - 1, as the paper has it, or "skipping", where padding has no position, as in RoBERTa's code.
+        positions: "absolute", 0 to (k + 1) L - 1, as in the paper, or "skipping", where padding has no position, as in RoBERTa's code.
         pooling: E_i is the "first" token of slot i, as in the paper, or the "mean" of its own tokens; first where it is left out.
         init: standard deviation of fresh slot types; the backbone's own initializer_range where it is left out.
     Deviation: D-110 (pooling), D-111 (init).
@@ -37,46 +38,52 @@ def shape(
         >>> shape(True, "ie_k", 5, 384, "linear", "absolute")["slot_tokens"]
         64
     """
-    if not joint or head in POOLED:
-        slotted = {"head_form": form, "positions": positions, "slot_pooling": pooling, "slot_init": init}
-        for name, value in {**({} if joint else {"head": head, "k": k}), **slotted}.items():
-            if value is not None:
-                raise ValueError(
-                    f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}"
-                )
-        pairwise = {
-            "head": head,
-            "k": k,
-            "slot_tokens": max_tokens,
-            "form": "linear",
-            "positions": None,
-            "classes": classes,
-        }
-        return pairwise | LATER if joint else None
+    slotted = {"head_form": form, "positions": positions, "slot_pooling": pooling, "slot_init": init}
+    if not joint:
+        _check_absent({"head": head, "k": k} | slotted)
+        return None
+    common = {"head": head, "k": k, "classes": classes}
+    if head in POOLED:
+        _check_absent(slotted)
+        return common | {"slot_tokens": max_tokens, "form": "linear", "positions": None} | LATER
     pooling = "first" if pooling is None else pooling
-    for what, value, known in (
-        ("head", head, (*EVIDENCE, *POOLED)),
-        ("positions", positions, ("absolute", "skipping")),
-        ("slot_pooling", pooling, ("first", "mean")),
-    ):
-        if value not in known:
-            raise ValueError(f"{what}: one of {', '.join(known)} expected, got {value!r}")
-    slot_tokens, left = divmod(max_tokens, k + 1)
-    if left:
+    _check_choice("head", head, *EVIDENCE, *POOLED)
+    _check_choice("positions", positions, "absolute", "skipping")
+    _check_choice("slot_pooling", pooling, "first", "mean")
+    slot_tokens, rest = divmod(max_tokens, k + 1)
+    if rest:
         raise ValueError(
             f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}"
         )
-    slots = {"slot_tokens": slot_tokens, "positions": positions, "pooling": pooling, "init": init}
-    return {"head": head, "k": k, "form": form, "classes": classes, **slots}
+    return common | {
+        "slot_tokens": slot_tokens,
+        "form": form,
+        "positions": positions,
+        "pooling": pooling,
+        "init": init,
+    }
+
+
+def _check_absent(values: dict) -> None:
+    for name, value in values.items():
+        if value is not None:
+            raise ValueError(
+                f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}"
+            )
+
+
+def _check_choice(name: str, value: str, *choices: str) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}: one of {', '.join(choices)} expected, got {value!r}")
 
 
 def check_head(saved: dict, wanted: dict, name) -> None:
-    """Refuse to go on with a head of another form, for other classes or on other vectors. Args: what `shape` gave for both, a name."""
+    """Refuse to continue with a saved head of another form, for other classes or on other vectors; saved, wanted: as from `shape`."""
     saved, wanted = LATER | saved, LATER | wanted
-    for what, said in (("form", "head_form"), ("classes", "classes"), ("pooling", "slot_pooling")):
-        if saved["head"] == wanted["head"] and saved[what] != wanted[what]:
-            former = f"its {saved['head']} head has {said} {saved[what]}"
-            raise ValueError(f"{name}: {former}, got {wanted[what]}: take that, or a fresh head (keep_head false)")
+    for key, option in (("form", "head_form"), ("classes", "classes"), ("pooling", "slot_pooling")):
+        if saved["head"] == wanted["head"] and saved[key] != wanted[key]:
+            former = f"its {saved['head']} head has {option} {saved[key]}"
+            raise ValueError(f"{name}: {former}, got {wanted[key]}: take that, or a fresh head (keep_head false)")
 
 
 class JointEncoder(PairEncoder):
@@ -84,8 +91,8 @@ class JointEncoder(PairEncoder):
 
     Paper: joint_inference, sections 3.2 and 3.3.
     Shapes: input_ids (B, T) or packed, position_ids, firsts (B, K+1): where slots begin in the flattened micro-batch, -1 for an empty
-        one -> logits (B, K, C) of ie_k and ae_k, (B, C) of ie_1 and ae_1; MLM logits (M, V) or None;
-        of pair_max and pair_weighted input_ids (P, T), one pair a row, firsts (B, K): where pairs begin -> logits (B, C)
+        one -> logits (B, K, C) of ie_k and ae_k, (B, C) of ie_1 and ae_1; MLM logits (M, V) or None. For pair_max and pair_weighted
+        input_ids (P, T), one pair a row, firsts (B, K): where pairs begin -> logits (B, C)
     """
 
     def __init__(self, backbone, head: nn.Module, mlm, tokenizer, fresh=()):
@@ -95,7 +102,7 @@ class JointEncoder(PairEncoder):
 
     @property
     def shape(self) -> dict:
-        """What `shape` gave, from the backbone's config."""
+        """The settings from `shape`, in the backbone's config."""
         return LATER | self.backbone.config.joint
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
@@ -106,11 +113,11 @@ class JointEncoder(PairEncoder):
         return super().forward(self.placed(batch))
 
     def placed(self, batch: dict) -> dict:
-        """A micro-batch with the positions that this model counts."""
+        """A micro-batch with this model's positions."""
         return batch | {"position_ids": running(batch)} if self.shape["positions"] == "skipping" else batch
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
-        """The evidence head on what stands for every slot: its first token, or the mean of its own tokens."""
+        """The evidence head on the embedding of every slot: its first token, or the mean of its own tokens."""
         hidden, firsts = outputs.last_hidden_state.flatten(0, 1), batch["firsts"]
         slots = slot_means(hidden, batch) if self.shape["pooling"] == "mean" else hidden[firsts.clamp(min=0)]
         return getattr(self, self.HEADS[0])(slots, firsts >= 0)
@@ -133,7 +140,7 @@ def slot_means(hidden: torch.Tensor, batch: dict) -> torch.Tensor:
 
 
 def examples_of(batch: dict) -> torch.Tensor:
-    """Which example each token of a flattened micro-batch is of; as many as there are examples, or more, for padding. Shapes: -> (N,)"""
+    """The example of each token of a flattened micro-batch; for padding the number of examples, or a larger one. Shapes: -> (N,)"""
     device, count = batch["input_ids"].device, len(batch["firsts"])
     if "cu_seq_lens" in batch:
         token = torch.arange(batch["input_ids"].numel(), device=device)
@@ -143,54 +150,56 @@ def examples_of(batch: dict) -> torch.Tensor:
 
 
 def running(batch: dict) -> torch.Tensor:
-    """Positions that count real tokens alone; 0 in what fills a packed row. Shapes: input_ids (B, T) or packed (1, N) -> the same"""
+    """Positions that skip padding; 0 in the filling of a packed row. Shapes: input_ids (B, T) or packed (1, N) -> the same"""
     row = torch.arange(batch["input_ids"].shape[1], device=batch["input_ids"].device)
     if "cu_seq_lens" not in batch:
         return row.expand_as(batch["input_ids"])
     ends = batch["cu_seq_lens"].long()
-    places = row - ends[examples_of(batch)]
-    return (places * (row < ends[len(batch["first"])]))[None]
+    positions = row - ends[examples_of(batch)]
+    return (positions * (row < ends[len(batch["first"])]))[None]
 
 
 def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
     """The backbone and MLM head of a pair model under a fresh evidence head, with a token type for every slot of an input.
 
     Args:
-        wanted: what `shape` gave.
-    Deviation: D-37 (fresh token types), D-111 (their size, and what lies under them).
+        wanted: as from `shape`.
+    Deviation: D-37 (fresh token types), D-111 (their size, and the row under them).
     Raises: ValueError for a backbone without token types or positions of its own, or with ELECTRA's two models.
     """
-    backbone, slots, wanted = model.backbone, wanted["head"] in EVIDENCE, LATER | wanted
+    backbone, wanted = model.backbone, LATER | wanted
+    slots = wanted["head"] in EVIDENCE
     if slots and "position_ids" not in inspect.signature(backbone.forward).parameters:
         raise ValueError(
             f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra"
         )
     if hasattr(model, "generator"):
         raise ValueError(
-            "mspp is learnt beside masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
+            "mspp is learnt with masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
         )
     if slots:
         pair.widen_types(model, wanted["k"] + 1, seed, wanted["init"], alone=True)
     backbone.config.joint = wanted
     with checkpoints.seeded(seed):
         head = (EVIDENCE | POOLED)[wanted["head"]](backbone.config.hidden_size, wanted["classes"], wanted["form"])
-    fresh = tuple(wanted["head"] if name == "pair" else name for name in model.fresh)
+    fresh = (wanted["head"], *(name for name in model.fresh if name != "pair"))
     return JointEncoder(backbone, head, model.mlm, model.tokenizer, fresh)
 
 
 def parameters(model: PairEncoder, printed: dict[str, int]) -> pd.DataFrame:
-    """Parameters of a model by part, above those that the paper prints; its RoBERTa-Base is the backbone without a pooler and a head.
+    """Parameters of a model by part, and the paper's counts; the paper's RoBERTa-Base is the backbone without a pooler and a head.
 
     Paper: joint_inference, appendix C.3.
     Args:
         printed: name of a part -> the paper's count.
     Deviation: D-80.
     """
-    types, scorer = getattr(getattr(model.backbone, "embeddings", None), "token_type_embeddings", None), model.HEADS[0]
+    types = getattr(getattr(model.backbone, "embeddings", None), "token_type_embeddings", None)
+    scorer = model.HEADS[0]
     counts = {
-        ("backbone", "this run"): sum(p.numel() for p in model.backbone.parameters()),
+        ("backbone", "this run"): sum(map(torch.numel, model.backbone.parameters())),
         ("of these token types", "this run"): 0 if types is None else types.weight.numel(),
-        (f"head {scorer}", "this run"): sum(p.numel() for p in model.head_parameters(scorer).values()),
+        (f"head {scorer}", "this run"): sum(map(torch.numel, model.head_parameters(scorer).values())),
         **{(name, "the paper, appendix C.3"): count for name, count in printed.items()},
     }
     return pd.Series(counts, name="parameters").rename_axis(["part", "of"]).reset_index()

@@ -1,4 +1,4 @@
-"""Encoders: any backbone that AutoModel loads, under its own heads."""
+"""Loading and starting encoders: any backbone that AutoModel loads, under its own heads."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, some 1.5 M parameters.
+    """A RoBERTa small enough to train from scratch in minutes on two CPU cores: 2 layers of 128, about 1.5 M parameters.
 
     Example:
         >>> from asutil.corpus.tokenizers import train_tokenizer
@@ -37,7 +37,7 @@ def tiny(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
 
 
 def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, some 3.4 M parameters.
+    """The architecture of the embedded backbone, from scratch: 4 layers of 192, inputs of 256 tokens, about 3.4 M parameters.
 
     Example:
         >>> from asutil.corpus.tokenizers import train_tokenizer
@@ -45,22 +45,23 @@ def mini(tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
         4
     """
     size = {"num_hidden_layers": 4, "hidden_size": 192, "max_position_embeddings": 258}
-    # Without dropout: so small a model is far from learning its corpus by heart, and a step takes half the time.
+    # Without dropout: so small a model does not overfit, and a step takes half the time.
     return _roberta(tokenizer, seed, mlm, **size, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def _roberta(tokenizer, seed: int, mlm: bool, **size) -> PairEncoder:
-    ids = {
-        "bos_token_id": tokenizer.bos_token_id,
-        "pad_token_id": tokenizer.pad_token_id,
-        "eos_token_id": tokenizer.eos_token_id,
-    }
+    ids = special_ids(tokenizer)
     wide = {"num_attention_heads": 4, "intermediate_size": 4 * size["hidden_size"], "type_vocab_size": 1}
     return from_config(RobertaConfig(vocab_size=len(tokenizer), **wide, **size, **ids), tokenizer, seed, mlm)
 
 
+def special_ids(tokenizer) -> dict[str, int]:
+    """The special tokens that a config needs."""
+    return {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
+
+
 def from_config(config, tokenizer, seed: int = 0, mlm: bool = True) -> PairEncoder:
-    """Any architecture with random weights; the backbone and the pair head do not depend on `mlm`."""
+    """Any architecture with random weights; the weights of backbone and pair head do not depend on `mlm`."""
     with checkpoints.seeded(seed):
         pair = AutoModelForSequenceClassification.from_config(config)
         masked = AutoModelForMaskedLM.from_config(config) if mlm else None
@@ -82,72 +83,103 @@ def load(
         mlm: with the masked-language-model head, for pre-training; an ELECTRA discriminator with its generator and its
             token-detection head, as an `electra.ElectraEncoder`.
         keep_head: take the pair head that was saved with the backbone; False starts it anew.
-        seed: of what starts anew; the model's `fresh` names those heads, and they are logged.
+        seed: of fresh heads; the model's `fresh` names those heads, and they are logged.
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
         joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joint.shape`).
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
     """
-    path, masked, others = checkpoints.source(name), None, {}
+    path = checkpoints.source(name)
     with checkpoints.seeded(seed):
-        pair, new_pair = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
-        tokenizer, detects = load_tokenizer(name), mlm and pair.config.model_type == "electra"
-        known = pair.get_input_embeddings().num_embeddings
-        if beyond := [
-            token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known
-        ]:
-            raise ValueError(
-                f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
-            )
-        if pair.config.pad_token_id is None:  # RoBERTa's positions are counted by it
-            raise ValueError(
-                f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
-            )
-        if generator and not detects:
-            raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {pair.config.model_type}")
-        if detects:
-            detection, masked, others = electra.load_heads(name, path, tokenizer, generator)
-        elif mlm:
-            masked, others["mlm"] = checkpoints.with_head(AutoModelForMaskedLM, path, name)
-        if not keep_head:
-            backbone = pair_models.take_backbone(pair)
-            pair = AutoModelForSequenceClassification.from_config(backbone.config)
-            setattr(pair, pair.base_model_prefix, backbone)
-    model = electra.assembled(pair, detection, masked, tokenizer) if detects else _assemble(pair, masked, tokenizer)
-    if others.get("mlm") and not detects:
+        classifier, fresh = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
+        tokenizer = load_tokenizer(name)
+        _check_tokenizer(name, tokenizer, classifier)
+        kind = classifier.config.model_type
+        if mlm and kind == "electra":
+            model = load_electra(name, path, tokenizer, classifier, keep_head, generator)
+        elif generator:
+            raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {kind}")
+        else:
+            model = load_pair(name, path, tokenizer, classifier, keep_head, mlm)
+    if fresh or not keep_head:
+        model.fresh = ("pair", *model.fresh)
+    config = model.backbone.config
+    saved_shape = getattr(config, "joint", None)
+    if shape := saved_shape if joint is True else joint:
+        model = load_joint(name, model, saved_shape if keep_head else None, shape, seed)
+    elif hasattr(config, "joint"):
+        del config.joint
+    _restore_heads(name, model, checkpoints.saved_heads(path), keep_head, members)
+    if model.fresh:
+        plural = "s" * (len(model.fresh) > 1)
+        log.warning("%s: fresh weights (seed %d) for the head%s %s", name, seed, plural, ", ".join(model.fresh))
+    return model
+
+
+def load_pair(name, path, tokenizer, classifier, keep_head: bool, mlm: bool) -> PairEncoder:
+    """A classifier's backbone under its pair head and, with mlm, the saved masked-language-model head."""
+    masked, fresh = checkpoints.with_head(AutoModelForMaskedLM, path, name) if mlm else (None, False)
+    classifier = classifier if keep_head else _with_fresh_head(classifier)
+    model = _assemble(classifier, masked, tokenizer, ("mlm",) if fresh else ())
+    if fresh:
         _near_uniform(masked, model.backbone)
-    saved, former = checkpoints.saved_heads(path), getattr(model.backbone.config, "joint", None)
-    wanted = former if joint is True else joint
-    if wanted:
-        if former and keep_head:
-            joint_models.check_head(former, wanted, name)
-        model = joint_models.over(model, wanted, seed)
-    elif hasattr(model.backbone.config, "joint"):
-        del model.backbone.config.joint
+    return model
+
+
+def load_electra(name, path, tokenizer, classifier, keep_head: bool, generator) -> electra.ElectraEncoder:
+    """A discriminator under its pair head and its token-detection head, with its generator."""
+    detection, masked, fresh = electra.load_heads(name, path, tokenizer, generator)
+    classifier = classifier if keep_head else _with_fresh_head(classifier)
+    fresh = tuple(head for head, is_fresh in fresh.items() if is_fresh)
+    return electra.assembled(classifier, detection, masked, tokenizer, fresh)
+
+
+def load_joint(name, model: PairEncoder, saved_shape: dict | None, shape: dict, seed: int) -> joint_models.JointEncoder:
+    """A pair model's backbone under a fresh evidence head; a shape that does not fit the saved head is refused."""
+    if saved_shape:
+        joint_models.check_head(saved_shape, shape, name)
+    return joint_models.over(model, shape, seed)
+
+
+def _with_fresh_head(classifier: nn.Module) -> nn.Module:
+    backbone = pair_models.take_backbone(classifier)
+    fresh = AutoModelForSequenceClassification.from_config(backbone.config)
+    setattr(fresh, fresh.base_model_prefix, backbone)
+    return fresh
+
+
+def _check_tokenizer(name, tokenizer, classifier: nn.Module) -> None:
+    known = classifier.get_input_embeddings().num_embeddings
+    beyond = [token for token in tokenizer.all_special_tokens if tokenizer.convert_tokens_to_ids(token) >= known]
+    if beyond:
+        raise ValueError(
+            f"{name}: its tokenizer has tokens that the model does not know: {beyond[0]!r} is beyond {known:,} embeddings"
+        )
+    if classifier.config.pad_token_id is None:  # RoBERTa's positions are counted by it
+        raise ValueError(
+            f"{name}: config.json has no pad_token_id, its tokenizer pads with {tokenizer.pad_token_id}: write that into it"
+        )
+
+
+def _restore_heads(name, model: PairEncoder, saved: dict, keep_head: bool, members: int | None) -> None:
+    """Copy the saved heads into those that the model has, and add a pair head for each further member of a union."""
     scorer = model.HEADS[0]
-    fresh = {scorer: bool(wanted) or new_pair or not keep_head, **others, "types": "types" in model.fresh}
-    known = {key.split(".")[0] for key in saved}
-    for head in known & set(model.HEADS):
-        if head in others or (head == scorer and keep_head):
-            checkpoints.restore(model.head_parameters(head), saved, name)
-            fresh[head] = False
-    further = {head for head in known if head.removeprefix("pair_").isdigit()}
+    saved_names = {key.split(".")[0] for key in saved}
+    restored = [
+        head
+        for head in model.HEADS
+        if head in saved_names and getattr(model, head) is not None and (keep_head or head != scorer)
+    ]
+    further = {head for head in saved_names if head.removeprefix("pair_").isdigit()}
+    for head in restored:
+        checkpoints.restore(model.head_parameters(head), saved, name)
     model.give_members(1 + len(further) if members is None else members)
     for head in further & set(model.HEADS) if keep_head else ():
         checkpoints.restore(model.head_parameters(head), saved, name)
     if left := sorted(further - set(model.HEADS)):
         log.warning("%s: it learnt one pair head an objective; the first is taken, not %s", name, ", ".join(left))
-    model.fresh = tuple(head for head, new in fresh.items() if new)
-    if model.fresh:
-        log.warning(
-            "%s: fresh weights (seed %d) for the head%s %s",
-            name,
-            seed,
-            "s" * (len(model.fresh) > 1),
-            ", ".join(model.fresh),
-        )
-    return model
+    model.fresh = tuple(head for head in model.fresh if head not in restored)
 
 
 MADE_HERE = {"tiny": tiny, "tiny_electra": electra.tiny, "mini": mini, "pydocs_electra": embedded.electra_pair}
@@ -165,14 +197,13 @@ def start_from(
     members: int = 1,
     joint: dict | None = None,
 ) -> PairEncoder:
-    """What a run starts from: a model of MADE_HERE with this tokenizer, anything else as `load` gives it.
+    """The model that a run starts from: one of MADE_HERE with this tokenizer, or any other name as from `load`.
 
     Args:
-        context: examples of three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
-        members: pair heads, one for each objective of a union; 1 is a shared one, and of a run that has more it is the first.
-        joint: the shape of a joint model (`joint.shape`); None: a pair model, also from the backbone of a joint one.
-    Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before anything is
-        trained.
+        context: examples have three parts: a table of fewer than 3 token types is replaced by a fresh one (`widen_types`).
+        members: pair heads, one for each objective of a union; 1 is a shared head, the first one of a run that has more.
+        joint: the shape of a joint model (`joint.shape`); None: a pair model, even from the backbone of a joint one.
+    Raises: ValueError for inputs longer than the model reads, or a context for a backbone without token types, before any training.
     """
     if name in MADE_HERE:
         if generator:
@@ -191,7 +222,7 @@ def start_from(
 
 
 def usual_length(model: PairEncoder) -> int:
-    """The longest input that a model is given where nothing else is said: of a joint model the length of its slots together."""
+    """The default length of a model's longest input: for a joint model the length of its slots together."""
     joint = getattr(model.backbone.config, "joint", None)
     if joint and joint["head"] not in heads.POOLED:
         return (joint["k"] + 1) * joint["slot_tokens"]
@@ -199,24 +230,29 @@ def usual_length(model: PairEncoder) -> int:
 
 
 def longest_input(backbone: nn.Module, tokenizer) -> int:
-    """How many tokens a backbone reads at most: as many as it has positions for, and as its tokenizer says."""
-    places = (getattr(backbone.config, f"max_{of}position_embeddings", None) for of in ("encoder_", ""))
-    known = [place - packing.first_position(backbone) for place in places if place and place > 0]
-    return min([tokenizer.model_max_length, *known[:1]])
+    """The most tokens that a backbone reads: the number of its positions, or the limit of its tokenizer."""
+    config = backbone.config
+    positions = getattr(config, "max_encoder_position_embeddings", None) or 0
+    if positions <= 0:
+        positions = getattr(config, "max_position_embeddings", None) or 0
+    if positions <= 0:
+        return tokenizer.model_max_length
+    return min(tokenizer.model_max_length, positions - packing.first_position(backbone))
 
 
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
-    readers = (model.backbone, getattr(model, "generator", model.backbone))
-    longest = min(longest_input(reader, model.tokenizer) for reader in readers)
-    alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=several) for several in (False, True))
+    backbones = (model.backbone, getattr(model, "generator", model.backbone))
+    longest = min(longest_input(backbone, model.tokenizer) for backbone in backbones)
+    alone = model.tokenizer.num_special_tokens_to_add(pair=False)
+    pair = model.tokenizer.num_special_tokens_to_add(pair=True)
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
     joint = getattr(model.backbone.config, "joint", None)
     if joint and joint["head"] not in heads.POOLED:
         shortest = (joint["k"] + 1) * (alone + 1)
         if max_tokens != usual_length(model):
             raise ValueError(
-                f"max_tokens: {usual_length(model)}, as this joint model's slots were made, expected, got {max_tokens}"
+                f"max_tokens: {usual_length(model)}, the length of this joint model's slots, expected, got {max_tokens}"
             )
     if not shortest <= max_tokens <= longest:
         raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")
@@ -224,12 +260,12 @@ def check_length(model: PairEncoder, max_tokens: int) -> None:
 
 @torch.no_grad()
 def start_at_unigrams(model: PairEncoder, tokens) -> bool:
-    """Let a fresh masked-language-model head begin with the frequencies of the corpus's tokens, the best guess that reads nothing.
+    """Let a fresh masked-language-model head begin with the token frequencies of the corpus, the best guess without any input.
 
-    b_v = log((n_v + 1) / (N + V)),  n_v of the N tokens are v, of V in the vocabulary
-    A head that was loaded with its weights is left as it is.
+    b_v = log((n_v + 1) / (N + V)),  n_v of the N tokens are v, V is the size of the vocabulary
+    A head with saved weights is not changed.
     Args:
-        tokens: ids of the corpus (N,), as `Corpus.tokens`; they are counted in blocks.
+        tokens: ids of the corpus (N,), as in `Corpus.tokens`; they are counted in blocks.
     Returns: whether the biases were set.
     Deviation: D-73.
     """
@@ -247,16 +283,15 @@ def start_at_unigrams(model: PairEncoder, tokens) -> bool:
 
 @torch.no_grad()
 def _near_uniform(masked: nn.Module, backbone: nn.Module) -> None:
-    """Let a fresh masked-language-model head on trained embeddings begin with nearly equal guesses, as one on fresh embeddings does.
+    """Let a fresh masked-language-model head on trained embeddings begin with nearly equal guesses, like one on fresh embeddings.
 
-    Embeddings that were trained for something else can be much larger than fresh ones: the loss then begins far above that of a guess,
-    and its gradient drowns the objective's.
+    Embeddings that were trained for another task can be much larger than fresh ones: the loss then begins far above that of a guess,
+    and its gradient is much larger than the objective's.
     """
     norms = [module for module in masked.modules() if isinstance(module, nn.LayerNorm)]
     if norms:
-        norms[-1].weight.mul_(
-            min(1.0, backbone.config.initializer_range / float(backbone.get_input_embeddings().weight.std()))
-        )
+        size = float(backbone.get_input_embeddings().weight.std())
+        norms[-1].weight.mul_(min(1.0, backbone.config.initializer_range / size))
 
 
 def _assemble(pair, masked, tokenizer, fresh=()) -> PairEncoder:

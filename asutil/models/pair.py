@@ -1,9 +1,9 @@
-"""Heads on hidden states: a backbone's own heads, run on the outputs of one shared backbone, and both together.
+"""One backbone under its own pair head and its own masked-language-model head.
 
-`AutoModelForSequenceClassification` and `AutoModelForMaskedLM` each hold a backbone and a head. The head has no interface of its
-own and a different shape in every architecture, but all of them do the same: call their backbone, then work on what it returned.
-So the backbone inside is replaced by a module that returns what it is given, and what is left of the model is its head: no code
-per architecture, and the head computes exactly what the whole model would.
+`AutoModelForSequenceClassification` and `AutoModelForMaskedLM` each contain a backbone and a head. The head has no interface of its
+own and a different structure in every architecture, but every model calls its backbone and then works on the outputs. So the backbone
+inside is replaced by a module that returns its input, and the rest of the model is its head: there is no code per architecture, and the
+head computes exactly what the whole model would.
 """
 
 import copy
@@ -11,23 +11,23 @@ import inspect
 from pathlib import Path
 
 import torch
-from safetensors.torch import save_file
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from ..inputs import packing
-from ..io import checkpoints, disk
+from ..io import checkpoints
+from . import saving
 
 
 class Given(nn.Module):
-    """Stands in the place of a backbone and returns the outputs that came as `inputs_embeds`."""
+    """Replaces a backbone and returns the outputs that it gets as `inputs_embeds`."""
 
     def forward(self, *args, inputs_embeds, **kwargs):
         return inputs_embeds
 
 
 def take_backbone(model: nn.Module) -> nn.Module:
-    """The backbone of a transformers model with a head; `model` is left as the bare head.
+    """The backbone of a transformers model with a head; afterwards `model` is the bare head.
 
     Example:
         >>> from transformers import AutoModelForMaskedLM, RobertaConfig
@@ -44,7 +44,7 @@ def take_backbone(model: nn.Module) -> nn.Module:
 
 
 def share_embeddings(masked: nn.Module, backbone: nn.Module) -> None:
-    """Tie the output layer of a masked-language model to the embeddings of `backbone`, where it is tied to its own.
+    """Tie the output layer of a masked-language model to the embeddings of `backbone`, if it is tied to its own embeddings.
 
     Call it before `take_backbone(masked)`. A checkpoint with an untied output layer keeps it.
     """
@@ -54,7 +54,7 @@ def share_embeddings(masked: nn.Module, backbone: nn.Module) -> None:
 
 
 def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor | None) -> torch.Tensor:
-    """The pair head: the backbone's own sequence-classification head, in float32 whatever the body ran in.
+    """The pair head: the backbone's own sequence-classification head, in float32 for a body of any precision.
 
     Paper: sentence_objectives, sections 3 and 4.
     Shapes: outputs.last_hidden_state (B, T, H) -> logits (B, C)
@@ -69,7 +69,7 @@ def pair_logits(head: nn.Module, outputs, attention_mask: torch.Tensor | None) -
 
 
 def first_tokens(outputs, places: torch.Tensor, pooler: nn.Module | None) -> BaseModelOutputWithPooling:
-    """What a pair head reads of a packed micro-batch: every example's first token as a sequence of its own, and its pooling.
+    """A packed micro-batch for a pair head: every example's first token as a sequence of its own, and its pooling.
 
     Shapes: outputs.last_hidden_state (1, N, H), places (B,) -> last_hidden_state (B, 1, H), pooler_output (B, H) or None
     """
@@ -93,8 +93,9 @@ def mlm_logits(head: nn.Module, outputs, masked_positions: torch.Tensor) -> torc
 class PairEncoder(nn.Module):
     """One backbone under its own pair head and, for pre-training, its own masked-language-model head.
 
-    Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None;
-        packed, a row of N tokens in the place of B*T, and no attention_mask; with several pair heads members (B,), each example's head
+    Shapes: input_ids, attention_mask (B, T); masked_positions (M,) into B*T -> pair logits (B, C), MLM logits (M, V) or None.
+        Packed, a row of N tokens replaces B*T, and there is no attention_mask. With several pair heads members (B,) are the head of
+        each example.
     """
 
     HEADS = ("pair", "mlm")
@@ -103,12 +104,12 @@ class PairEncoder(nn.Module):
         super().__init__()
         self.backbone, self.pair, self.mlm = backbone, pair, mlm
         self.tokenizer, self.fresh = tokenizer, tuple(fresh)
-        self.compiled = None  # the backbone's forward for packed micro-batches, where `train` compiles it
+        self.compiled = None  # the backbone's forward for packed micro-batches, if `train` compiles it
         self.takes_types = takes_types(backbone)
 
     @property
     def parts(self) -> int:
-        """The texts of an example: 2, or 3 with a context. It is kept in the backbone's config."""
+        """The number of texts of an example: 2, or 3 with a context. The backbone's config keeps it."""
         return getattr(self.backbone.config, "parts", 2)
 
     @property
@@ -117,7 +118,7 @@ class PairEncoder(nn.Module):
         return [getattr(self, name) for name in self.HEADS if name.split("_")[0] == "pair"]
 
     def give_members(self, count: int) -> None:
-        """One pair head for each of `count` objectives of a union; those after the first, `pair_2` and so on, begin as its copies.
+        """Add pair heads for `count` objectives of a union; those after the first, `pair_2` and so on, begin as its copies.
 
         Paper: contextual_as2, section 7 (separate heads, which it found worse than a shared one).
         """
@@ -133,7 +134,7 @@ class PairEncoder(nn.Module):
         return pair, mlm_logits(self.mlm, outputs, batch["masked_positions"])
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
-        """The pair head, of several that of each example's objective, on what the backbone gave for a micro-batch of either layout."""
+        """The pair head on the backbone's outputs; of several heads, that of each example's objective."""
         if "cu_seq_lens" in batch:
             outputs = first_tokens(outputs, batch["first"], getattr(self.backbone, "pooler", None))
         logits = [pair_logits(head, outputs, batch.get("attention_mask")) for head in self.pairs]
@@ -141,45 +142,32 @@ class PairEncoder(nn.Module):
             return logits[0]
         if "members" not in batch:
             raise ValueError(
-                f"this model has {len(logits)} pair heads, one an objective: `members` expected, to say whose each example is"
+                f"this model has {len(logits)} pair heads, one an objective: `members` expected, the objective of each example"
             )
         members = batch["members"]
         return torch.stack(logits)[members, torch.arange(len(members), device=members.device)]
 
     def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
-        """Parameters of the heads by name, each once, without what is tied to the backbone's embeddings."""
+        """Parameters of the heads by name, without those that are tied to the backbone's embeddings."""
         tied = self.backbone.get_input_embeddings().weight
-        modules = {name: getattr(self, name) for name in names or self.HEADS}
-        found = [
-            named for name, module in modules.items() if module is not None for named in module.named_parameters(name)
-        ]
-        return {name: parameter for name, parameter in found if parameter is not tied}
+        parameters = saving.parameters_of(self, names or self.HEADS)
+        return {name: parameter for name, parameter in parameters.items() if parameter is not tied}
 
     def save(self, folder: str | Path, untrained: tuple[str, ...] = ()) -> Path:
         """Write backbone (loads with AutoModel), heads and tokenizer: all of it, or nothing.
 
         Args:
-            untrained: heads that are left out, because nothing was learnt with them: whoever loads the model starts them anew.
+            untrained: heads that are not written, because they were not trained; whoever loads the model starts them anew.
         """
-        with disk.whole_folder(folder) as part, checkpoints.quiet():
-            self.write(part, [head for head in self.HEADS if head not in untrained])
-        return Path(folder)
+        learnt = [head for head in self.HEADS if head not in untrained]
+        return saving.save_model(folder, self, self.head_parameters(*learnt), self.add_files)
 
-    def write(self, folder: Path, learnt: list[str]) -> None:
-        """The files of `save`."""
-        self.backbone.save_pretrained(folder)
-        save_file(
-            {name: p.detach().contiguous() for name, p in self.head_parameters(*learnt).items()},
-            folder / checkpoints.HEAD,
-        )
-        self.tokenizer.save_pretrained(folder)
+    def add_files(self, folder: Path) -> None:
+        """Write what a kind of model has besides backbone, heads and tokenizer."""
 
 
 def takes_types(backbone: nn.Module) -> bool:
-    """Whether token types say anything to a backbone.
-
-    RoBERTa has one, ModernBERT and DistilBERT have none; tokenizers of RoBERTa's kind give none, which means 0.
-    """
+    """Whether a backbone has more than one token type. RoBERTa has one, ModernBERT and DistilBERT have none."""
     accepted = "token_type_ids" in inspect.signature(backbone.forward).parameters
     return accepted and getattr(backbone.config, "type_vocab_size", 1) > 1
 
@@ -189,28 +177,29 @@ def type_table(backbone: nn.Module) -> nn.Embedding:
 
     Raises: ValueError for a backbone without token types.
     """
-    found = [module for name, module in backbone.named_modules() if name.split(".")[-1] == "token_type_embeddings"]
-    if not found:
+    tables = (module for name, module in backbone.named_modules() if name.split(".")[-1] == "token_type_embeddings")
+    table = next(tables, None)
+    if table is None:
         raise ValueError(
             f"{backbone.config.model_type} has no token types, by which question, candidate and context are told apart: take a backbone "
             "that has them (roberta, bert, electra), or leave the context out"
         )
-    return found[0]
+    return table
 
 
 def widen_types(
     model: PairEncoder, rows: int = 3, seed: int = 0, std: float | None = None, alone: bool = False
 ) -> bool:
-    """Replace a table of fewer than `rows` token types by a fresh one; ELECTRA's generator has the same table.
+    """Replace a table of fewer than `rows` token types by a fresh one, which ELECTRA's generator shares.
 
-    Where the tokenizer gives no token types, every token has always had row 0, which is an offset and says nothing of parts: it is kept
-    under the fresh rows. RoBERTa-Base's is zero.
+    With a tokenizer without token types, every token has had row 0 in training. That row is an offset without information on parts, so
+    it is added to the fresh rows. RoBERTa-Base's row is zero.
     Args:
-        std: of the fresh rows; the backbone's initializer_range where it is left out.
-        alone: every part is a text of its own, as slots are: row 0, which a text alone has always had, is kept for any tokenizer.
+        std: standard deviation of the fresh rows; the backbone's initializer_range where it is left out.
+        alone: every part is a text of its own, like a slot; row 0, the type of a single text, is then added for any tokenizer.
     Paper: contextual_as2, appendix C.
     Deviation: D-37, D-111.
-    Returns: whether the table is a new one; then the model's `fresh` names it as "types".
+    Returns: whether the table is new; then the model's `fresh` names it as "types".
     Raises: ValueError for a backbone without token types.
 
     Example:
@@ -220,31 +209,34 @@ def widen_types(
         >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
         (True, False, 3, ('pair', 'mlm', 'types'))
     """
-    readers = [model.backbone, *([model.generator.base_model] if hasattr(model, "generator") else [])]
-    tables = [type_table(reader) for reader in readers]
-    weight, config = tables[0].weight, model.backbone.config
+    backbones = [model.backbone]
+    if hasattr(model, "generator"):
+        backbones.append(model.generator.base_model)
+    tables = [type_table(backbone) for backbone in backbones]
+    weight = tables[0].weight
     fresh = len(weight) < rows
     if fresh:
         typed = "token_type_ids" in getattr(model.tokenizer, "model_input_names", ["token_type_ids"])
         offset = 0.0 if typed and not alone else weight[0].detach()
-        std = config.initializer_range if std is None else std
+        std = model.backbone.config.initializer_range if std is None else std
         with checkpoints.seeded(seed):
             weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * std)
         model.fresh += ("types",)
-    for reader, table in zip(readers, tables):
-        table.weight, table.num_embeddings, reader.config.type_vocab_size = weight, len(weight), len(weight)
+    for backbone, table in zip(backbones, tables):
+        table.weight = weight
+        table.num_embeddings = backbone.config.type_vocab_size = len(weight)
     model.takes_types = True
-    if len(readers) == 2:
+    if hasattr(model, "generator"):
         model.generator_takes_types = True
     return fresh
 
 
 def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, **options):
-    """What a backbone gives for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
+    """The outputs of a backbone for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
 
     Args:
-        compiled: the compiled form of `backbone.forward` for packed micro-batches, where there is one.
-        options: what the backbone is asked for padded ones, such as output_hidden_states.
+        compiled: the compiled form of `backbone.forward` for packed micro-batches, if any.
+        options: arguments of the backbone for padded micro-batches, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
         raise ValueError(
@@ -253,7 +245,7 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
     if "cu_seq_lens" in batch:
         return packing.outputs(backbone, batch, token_types, compiled)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types
-    given = {name: batch[name] for name in names if name in batch}
+    inputs = {name: batch[name] for name in names if name in batch}
     if "position_ids" in batch:
-        given["position_ids"] = batch["position_ids"] + packing.first_position(backbone)
-    return backbone(**given, **options)
+        inputs["position_ids"] = batch["position_ids"] + packing.first_position(backbone)
+    return backbone(**inputs, **options)

@@ -1,6 +1,6 @@
-"""Can the slots of a joint input be told apart? Cosines between what stands for them, layer by layer, before anything is trained.
+"""Can the slots of a joint input be told apart? Cosines between their embeddings, layer by layer, before any training.
 
-Where they are one vector, a head gives all candidates of a question the same score, whatever it has learnt.
+Where all slots have one vector, any head gives all candidates of a question the same score.
 """
 
 import logging
@@ -14,9 +14,10 @@ from transformers import RobertaConfig
 from ..data import answers
 from ..inputs import batches, groups
 from . import heads, joint, loading, pair
+from .scoring import evaluating
 
-ONE_VECTOR = 0.999  # a mean cosine above it: slots are one vector
-EXAMPLES = 16  # inputs that are looked at
+ONE_VECTOR = 0.999  # above this mean cosine slots count as one vector
+EXAMPLES = 16  # inputs that are measured
 POOLINGS = ("first", "mean")
 RANDOM = "random"
 log = logging.getLogger(__name__)
@@ -30,34 +31,30 @@ def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
     """Cosines between the embeddings E_i and E_j of two slots of one input, after the embedding layer (0) and after each layer.
 
     Args:
-        batch: a padded micro-batch of joint inputs; the first EXAMPLES of it are read, without dropout.
-    Returns: a line a layer; for each pooling the mean and the least over all pairs of slots: columns first, first_least, mean, mean_least.
+        batch: a padded micro-batch of joint inputs; its first EXAMPLES are read, without dropout.
+    Returns: a row a layer; for each pooling the mean and the minimum over all pairs of slots: columns first, first_least, mean, mean_least.
     """
     if "attention_mask" not in batch:
         raise ValueError("a padded micro-batch is expected, got a packed one: give the batches layout='ordered'")
     names = ("input_ids", "attention_mask", "token_type_ids", "position_ids", "firsts")
     device = next(model.parameters()).device
     few = {name: batch[name][:EXAMPLES].to(device) for name in names}
-    training = model.training
-    model.eval()
-    layers = pair.outputs_of(
-        model.backbone, model.placed(few), model.takes_types, output_hidden_states=True
-    ).hidden_states
-    model.train(training)
+    with evaluating(model, autocast=False):
+        outputs = pair.outputs_of(model.backbone, model.placed(few), model.takes_types, output_hidden_states=True)
     rows = []
-    for layer in layers:
+    for layer in outputs.hidden_states:
         hidden = layer.flatten(0, 1).float()
         vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joint.slot_means(hidden, few)}
         row = {}
         for pooling in POOLINGS:
-            found = between(vectors[pooling], few["firsts"] >= 0)
-            row |= {pooling: float(found.mean()), f"{pooling}_least": float(found.min())}
+            cosines = between(vectors[pooling], few["firsts"] >= 0)
+            row |= {pooling: float(cosines.mean()), f"{pooling}_least": float(cosines.min())}
         rows.append(row)
     return pd.DataFrame(rows).rename_axis("layer")
 
 
 def between(vectors: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
-    """Cosines of all pairs of different slots of one input, of those that are there. Shapes: (B, S, H), (B, S) bool -> (pairs,)"""
+    """Cosines of all pairs of different slots that are present in one input. Shapes: (B, S, H), (B, S) bool -> (pairs,)"""
     unit = normalize(vectors, dim=-1)
     pairs = (present[:, :, None] & present[:, None, :]).triu(1)
     return (unit @ unit.mT)[pairs]
@@ -71,8 +68,8 @@ def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
     last = table[pooling].iloc[-1]
     if last > ONE_VECTOR:
         log.warning(
-            "the slots of an input are one vector (slot_pooling=%s: mean cosine %.4f after the last layer): until training takes them "
-            "apart, all candidates of a question have one score; slot_pooling=mean or another backbone may help",
+            "the slots of an input are one vector (slot_pooling=%s: mean cosine %.4f after the last layer): until training separates "
+            "them, all candidates of a question have one score; slot_pooling=mean or another backbone may help",
             pooling,
             last,
         )
@@ -80,12 +77,11 @@ def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
 
 
 def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
-    """What a record says of `measured`; nothing for a model without slots."""
+    """The figures of `measured` for a run's record; none for a model without slots."""
     if table is None:
         return {}
-    return {
-        "slot_cosines": {name: table[name].round(6).tolist() for name in POOLINGS} | {"pooling": model.shape["pooling"]}
-    }
+    cosines = {name: table[name].round(6).tolist() for name in POOLINGS}
+    return {"slot_cosines": cosines | {"pooling": model.shape["pooling"]}}
 
 
 # ------------------------------------------------------------------ of any model
@@ -96,16 +92,12 @@ def joint_model(name: str, init: float | None = None, tokenizer=None, k: int = 5
 
     Args:
         init: standard deviation of fresh slot types; the backbone's initializer_range where it is left out.
-        tokenizer: of RANDOM, the architecture of RoBERTa-Base with random weights.
+        tokenizer: for RANDOM, the architecture of RoBERTa-Base with random weights.
     """
     wanted = joint.shape(True, "ie_k", k, (k + 1) * slot_tokens, "linear", "absolute", init=init)
     if name == RANDOM:
-        ids = {
-            "pad_token_id": tokenizer.pad_token_id,
-            "bos_token_id": tokenizer.bos_token_id,
-            "eos_token_id": tokenizer.eos_token_id,
-        }
-        config = RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=514, type_vocab_size=1, **ids)
+        size = {"vocab_size": len(tokenizer), "max_position_embeddings": 514, "type_vocab_size": 1}
+        config = RobertaConfig(**size, **loading.special_ids(tokenizer))
         return joint.over(loading.from_config(config, tokenizer, seed, mlm=False), wanted, seed)
     model = loading.load(name, seed=seed)
     return model if isinstance(model, joint.JointEncoder) else joint.over(model, wanted, seed)
@@ -120,11 +112,10 @@ def of(
     """
     model = joint_model(name, init, tokenizer)
     k, slot_tokens = model.shape["k"], model.shape["slot_tokens"]
-    read = groups.Groups(model.tokenizer, answers.load_answers(dataset)["test"], k)
-    members = read.members(np.arange(len(read)))
+    inputs = groups.Groups(model.tokenizer, answers.load_answers(dataset)["test"], k)
+    members = inputs.members(np.arange(len(inputs)))
     members = members[(members >= 0).all(1)][:EXAMPLES]
-    joined = read.join(members, (k + 1) * slot_tokens)
-    (batch,) = batches.micro_batches(
-        joined, read.labels_of(members), read.template.pad, EXAMPLES * (k + 1) * slot_tokens
-    )
+    max_tokens = (k + 1) * slot_tokens
+    joined = inputs.join(members, max_tokens)
+    (batch,) = batches.micro_batches(joined, inputs.labels_of(members), inputs.template.pad, EXAMPLES * max_tokens)
     return model, slot_cosines(model, batch)

@@ -1,18 +1,54 @@
 """Multi-Sentences in Paragraph Prediction: groups of one text s_0 and k candidates, each group one joint example."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ..draws import below, keyed, permuted
 from ..inputs import pairs
 from ..inputs import ragged as ragged_ids
-from .sampler import REDRAWS, WALK, Sampler
-from .spans import EASY, HARD, POSITIVE, Spans
+from .base import LENGTHS, NEGATIVES, PLACES, REDRAWS, SLOTS, WALK, BaseSampler
+from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
 BLOCK = 1 << 16  # groups that are looked at together when anchors are sought
 
 
-class MultiSentenceSampler(Sampler, objective="mspp"):
-    """The examples of mspp by number: s_0 and its k = k1 + k2 + k3 candidates in random order. `Sampler(corpus, "mspp")` gives it.
+@dataclass(frozen=True)
+class Groups(Columns):
+    """Groups in the order s_0, positives, hard and easy negatives. Shapes: starts, paragraphs (B, k + 1), kinds (B, k), incomplete (B,)
+
+    starts: first sentences of the texts. incomplete: groups that lack a text; eligible anchors have none.
+    """
+
+    starts: np.ndarray
+    paragraphs: np.ndarray
+    kinds: np.ndarray
+    incomplete: np.ndarray
+
+
+@dataclass(frozen=True)
+class Pool(Columns):
+    """The numbers of the spans that a negative may be: `count` from `low` on, without the `gap` numbers that begin at `cut`."""
+
+    low: np.ndarray
+    count: np.ndarray
+    cut: np.ndarray
+    gap: np.ndarray
+
+    @classmethod
+    def of_slots(cls, hard, near: "Pool", far: "Pool") -> "Pool":
+        """The pool of every slot: near where it is hard, else far. Shapes: hard (B, slots), pools (B,) -> (B, slots)"""
+        columns = vars(near).keys()
+        return cls(*(np.where(hard, getattr(near, name)[:, None], getattr(far, name)[:, None]) for name in columns))
+
+    def number(self, k):
+        """The k-th number of the pool."""
+        number = self.low + k
+        return number + np.where(number < self.cut, 0, self.gap)
+
+
+class MultiSentenceSampler(BaseSampler):
+    """The examples of mspp by number: s_0 and its k = k1 + k2 + k3 candidates in random order. `Sampler(corpus, "mspp")` makes it.
 
     k1 = positives are of the paragraph of s_0, up to k2 = hard_negatives of other paragraphs of its document, the other negatives of
     other documents; every sentence that qualifies is equally likely. No two texts of a group share a sentence, nor a copy of one.
@@ -24,43 +60,53 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         positives: k1.
         max_sentences: 1, or more: s_0 has a sentences and every candidate b, each 1 to max_sentences, drawn for each anchor.
     Raises: ValueError for options that do not fit, or for a corpus that gives no example, with the counts.
-    Deviation: D-11, sentences, and spans as an option; D-12, 64 tokens a text; D-02, lengths are never clipped; D-05, what repeats a
-        sentence of the group is drawn again, and an anchor whose group cannot be completed so is left out.
+    Deviation: D-11, sentences, and spans as an option; D-12, 64 tokens a text; D-02, lengths are never clipped; D-05, a text that repeats
+        a sentence of the group is drawn again, and an anchor whose group cannot be completed so is left out.
     """
 
-    def _shape(self, objective, max_tokens, positives, max_sentences):
-        positives, max_sentences = (1 if given is None else given for given in (positives, max_sentences))
-        if min(positives, max_sentences) < 1:
-            raise ValueError(f"positives and max_sentences: at least 1, got {positives} and {max_sentences}")
-        self.positives, self.max_sentences = positives, max_sentences
-        slots = 1 + positives + self.negatives
-        if max_tokens is not None and max_tokens % slots:
-            raise ValueError(
-                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {max_tokens}"
-            )
-        self.slot_tokens = self.rule.max_tokens if max_tokens is None else max_tokens // slots
-        self.max_tokens, self.parts = slots * self.slot_tokens, 1  # the tokenizer is given one text at a time
+    def __init__(self, corpus, objective, options):
+        super().__init__(corpus, objective, options)
+        self.anchors = self._eligible()
+        self.groups = len(self.anchors)
 
-    def _find_anchors(self, objective):
-        corpus = self.corpus
-        inside = np.repeat(corpus.validation == (self.split == "validation"), np.diff(corpus.documents))
-        sizes = np.where(inside, np.diff(corpus.paragraphs), 0)
+    def _input_length(self) -> int:
+        self.positives = 1 if self.options.positives is None else self.options.positives
+        self.max_sentences = 1 if self.options.max_sentences is None else self.options.max_sentences
+        if min(self.positives, self.max_sentences) < 1:
+            raise ValueError(f"positives and max_sentences: at least 1, got {self.positives} and {self.max_sentences}")
+        slots = 1 + self.positives + self.negatives
+        length = slots * self.rule.max_tokens if self.options.max_tokens is None else self.options.max_tokens
+        if length % slots:
+            raise ValueError(
+                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {length}"
+            )
+        self.slot_tokens = length // slots
+        return length
+
+    def _eligible(self) -> np.ndarray:
+        """Number the spans of the split; the anchors of the epoch."""
+        inside = self.inside
+        sizes = np.where(inside, np.diff(self.corpus.paragraphs), 0)
         # Every span of the split has a number, in the order of the text: first those of one sentence, then those of two, and so on.
-        # Those of b sentences that begin in paragraph q have the numbers from before[(b - 1) P + q] on, P paragraphs in all.
-        numbers = [np.maximum(sizes - b, 0) for b in range(self.max_sentences)]
-        self.before = np.concatenate([[0], np.concatenate(numbers).cumsum()])
+        # Spans of b sentences that begin in paragraph q have the numbers from before[(b - 1) P + q] on, P paragraphs in all.
+        counts = [np.maximum(sizes - b, 0) for b in range(self.max_sentences)]
+        self.before = np.concatenate([[0], np.concatenate(counts).cumsum()])
         paragraphs = np.flatnonzero(inside)
-        a, b = self._lengths(paragraphs)
+        a, b = self.lengths(paragraphs)
         need = a + self.positives * b
         anchors = paragraphs[sizes[paragraphs] >= need]
-        self.anchors = anchors[~self._incomplete(anchors)]
-        if not len(self.anchors):
-            least = 1 + self.positives
-            needs = f"paragraphs of {least} or more sentences without copies, and {self.negatives} more elsewhere that repeat none of them"
-            raise self._refused(objective, len(paragraphs), sizes, needs)
+        anchors = anchors[~self._incomplete(anchors)]
+        if not len(anchors):
+            raise self._no_anchor(
+                sizes,
+                f"paragraphs of {1 + self.positives} or more sentences without copies, "
+                f"and {self.negatives} more elsewhere that repeat none of them",
+            )
+        return anchors
 
-    def _lengths(self, p):
-        return self.rule.lengths(self._lengths_key(p), self.max_sentences)
+    def lengths(self, p):
+        """The drawn lengths of s_0 and of its candidates. Shapes: (B,) -> (B,), (B,)"""
+        return self.rule.lengths(keyed(self.key, LENGTHS, p), self.max_sentences)
 
     def _incomplete(self, p):
         """Anchors whose groups cannot be completed: looked for only where sentences repeat in a paragraph or texts are few."""
@@ -70,18 +116,17 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         _, copies = np.unique(corpus.hashes[np.diff(counts) > 0], return_counts=True)
         most = self.max_sentences * (self.positives + self.negatives)  # sentences that a last negative must differ from
         copies = np.sort(copies)[::-1][:most]
-        blocked = self.max_sentences * (
-            copies.sum() + most - len(copies)
-        )  # spans that hold one of them, at the very most
-        suspicious = np.flatnonzero(repeats | (self._pool(p, self._lengths(p)[1], EASY)[1] <= blocked))
+        blocked = self.max_sentences * (copies.sum() + most - len(copies))  # at most so many spans have one of them
+        few = self._pool(p, self.lengths(p)[1], EASY).count <= blocked
         incomplete = np.zeros(len(p), bool)
+        suspicious = np.flatnonzero(repeats | few)
         for start in range(0, len(suspicious), BLOCK):
             rows = suspicious[start : start + BLOCK]
-            incomplete[rows] = self._groups(p[rows])[-1]
+            incomplete[rows] = self._groups(p[rows]).incomplete
         return incomplete
 
     def __len__(self):
-        return len(self.anchors)
+        return self.groups
 
     # -------------------------------------------------------------- spans
 
@@ -89,101 +134,99 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         """The groups with these numbers as sentence ranges. Shapes: ranges (B, k + 1, 1, 2), paragraphs (B, k + 1), labels, kinds (B, k)"""
         indices = self._numbers(indices)
         p = self.anchors[permuted(indices, len(self), self.key)]
-        starts, paragraphs, kinds, _ = self._groups(p)
-        order = np.argsort(keyed(self.key, 3, p[:, None], np.arange(kinds.shape[1])), 1)
-        kinds = np.take_along_axis(kinds, order, 1)
-        order = np.concatenate([np.zeros((len(p), 1), np.int64), 1 + order], 1)
-        starts, paragraphs = (np.take_along_axis(array, order, 1) for array in (starts, paragraphs))
-        ranges = np.stack([starts, starts + self._sizes(*self._lengths(p), starts.shape[1])], -1)[:, :, None]
-        return Spans(ranges, paragraphs, self._labels(kinds, indices), kinds, indices, np.zeros_like(indices))
+        groups = self._groups(p)
+        order = np.argsort(keyed(self.key, SLOTS, p[:, None], np.arange(groups.kinds.shape[1])), 1)
+        kinds = np.take_along_axis(groups.kinds, order, 1)
+        order = np.concatenate([np.zeros((len(p), 1), np.int64), 1 + order], 1)  # s_0 stays the first text
+        starts = np.take_along_axis(groups.starts, order, 1)
+        paragraphs = np.take_along_axis(groups.paragraphs, order, 1)
+        ranges = np.stack([starts, starts + self._sizes(*self.lengths(p), starts.shape[1])], -1)[:, :, None]
+        labels = (kinds == POSITIVE).astype(np.int64)
+        if self.labels == "shuffled":
+            labels = self._shuffled(indices, kinds.shape[1], self.positives)
+        return Spans(ranges, paragraphs, labels, kinds, indices, np.zeros_like(indices))
 
-    def _groups(self, p):
-        """Groups in the order s_0, positives, hard and easy negatives.
-
-        Returns: where the texts begin and their paragraphs (B, k + 1), kinds of the candidates (B, k), and which groups cannot be
-        completed (of anchors alone that are not eligible).
-        """
-        a, b = self._lengths(p)
-        slots, near, far = np.arange(self.negatives), self._pool(p, b, HARD), self._pool(p, b, EASY)
-        hard = (slots < self.hard_negatives) & (near[1][:, None] > slots)
-        pool = np.where(hard, near[..., None], far[..., None])
-        numbers = self._number(pool, self._draw(p[:, None], slots, 0, pool[1]))
-        starts, paragraphs = self._located(numbers, b[:, None])
+    def _groups(self, p) -> Groups:
+        a, b = self.lengths(p)
+        slots = np.arange(self.negatives)
+        near, far = self._pool(p, b, HARD), self._pool(p, b, EASY)
+        hard = (slots < self.hard_negatives) & (near.count[:, None] > slots)
+        pool = Pool.of_slots(hard, near, far)
         own = self._placed(p, a, b, 0)
-        starts = np.concatenate([own, starts], 1)
-        paragraphs = np.concatenate([np.repeat(p[:, None], own.shape[1], 1), paragraphs], 1)
-        kinds = np.concatenate(
-            [np.full((len(p), self.positives), POSITIVE, np.int8), np.where(hard, HARD, EASY).astype(np.int8)], 1
+        starts, paragraphs = self._located(pool.number(self._draw(p[:, None], slots, 0, pool.count)), b[:, None])
+        groups = Groups(
+            starts=np.concatenate([own, starts], 1),
+            paragraphs=np.concatenate([np.repeat(p[:, None], own.shape[1], 1), paragraphs], 1),
+            kinds=np.full((len(p), self.positives + self.negatives), POSITIVE, np.int8),
+            incomplete=np.zeros(len(p), bool),
         )
-        incomplete = np.zeros(len(p), bool)
-        again = np.flatnonzero(self._clash(starts, a, b) | (pool[1] == 0).any(1))
+        groups.kinds[:, self.positives :] = np.where(hard, HARD, EASY)
+        again = np.flatnonzero(self._clash(groups.starts, a, b) | (pool.count == 0).any(1))
         if again.size:
-            made = self._one_by_one(p[again], a[again], b[again])
-            starts[again], paragraphs[again], kinds[again], incomplete[again] = made
-        return starts, paragraphs, kinds, incomplete
+            groups.put(again, self._one_by_one(p[again], a[again], b[again]))
+        return groups
 
-    def _one_by_one(self, p, a, b):
-        """What `_groups` gives, where a text clashes: each is drawn until it shares no sentence with those before it."""
-        own = 1 + self.positives
-        starts, incomplete, left = (
-            np.zeros((len(p), own + self.negatives), np.int64),
-            np.zeros(len(p), bool),
-            np.arange(len(p)),
+    def _one_by_one(self, p, a, b) -> Groups:
+        """Groups in which a text would clash: each text is drawn until it shares no sentence with those before it."""
+        own, texts = 1 + self.positives, 1 + self.positives + self.negatives
+        groups = Groups(
+            starts=np.zeros((len(p), texts), np.int64),
+            paragraphs=np.repeat(p[:, None], texts, 1),
+            kinds=np.full((len(p), texts - 1), POSITIVE, np.int8),
+            incomplete=np.zeros(len(p), bool),
         )
-        paragraphs, kinds = np.repeat(p[:, None], starts.shape[1], 1), np.full_like(starts[:, 1:], POSITIVE, np.int8)
+        left = np.arange(len(p))
         attempt = 0
         while left.size and attempt <= REDRAWS:
-            starts[left, :own] = self._placed(p[left], a[left], b[left], attempt)
-            left, attempt = left[self._clash(starts[left, :own], a[left], b[left])], attempt + 1
-        incomplete[left] = True
-        for slot in range(self.negatives):
-            known, left = (
-                self._hashes(starts[:, : own + slot], self._sizes(a, b, own + slot)),
-                np.flatnonzero(~incomplete),
-            )
+            groups.starts[left, :own] = self._placed(p[left], a[left], b[left], attempt)
+            left = left[self._clash(groups.starts[left, :own], a[left], b[left])]
+            attempt += 1
+        groups.incomplete[left] = True
+        for text in range(own, texts):
+            slot = text - own
+            taken = self._hashes(groups.starts[:, :text], self._sizes(a, b, text))
+            left = np.flatnonzero(~groups.incomplete)
             for kind in (HARD, EASY) if slot < self.hard_negatives else (EASY,):
-                numbers = self._unlike(p[left], b[left], slot, kind, known[left])
-                rows, found = left[numbers >= 0], numbers[numbers >= 0]
-                starts[rows, own + slot], paragraphs[rows, own + slot] = self._located(found, b[rows])
-                kinds[rows, own + slot - 1] = kind
+                numbers = self._unlike(p[left], b[left], slot, kind, taken[left])
+                rows = left[numbers >= 0]
+                groups.starts[rows, text], groups.paragraphs[rows, text] = self._located(numbers[numbers >= 0], b[rows])
+                groups.kinds[rows, text - 1] = kind
                 left = left[numbers < 0]
-            incomplete[left] = True
-        return starts, paragraphs, kinds, incomplete
+            groups.incomplete[left] = True
+        return groups
 
-    def _unlike(self, p, b, slot, kind, known):
-        """Numbers of spans that hold none of the known sentences: up to REDRAWS fresh draws, afterwards the next one; -1: there is none."""
+    def _unlike(self, p, b, slot, kind, taken):
+        """Numbers of spans without a taken sentence: up to REDRAWS fresh draws, afterwards the next span; -1 where there is none."""
         pool, numbers = self._pool(p, b, kind), np.full(len(p), -1)
-        left = np.flatnonzero(
-            pool[1] > (slot if kind == HARD else 0)
-        )  # each hard negative before this one has taken a span
+        # Each hard negative before this one has taken a span.
+        left = np.flatnonzero(pool.count > (slot if kind == HARD else 0))
         attempt = 0
         while left.size and attempt <= REDRAWS:
-            tried = self._number(pool[:, left], self._draw(p[left], slot, attempt, pool[1, left]))
-            new = ~_shared(self._hashes_of(tried, b[left]), known[left])
-            numbers[left[new]], left, attempt = tried[new], left[~new], attempt + 1
+            some = pool.take(left)
+            drawn = some.number(self._draw(p[left], slot, attempt, some.count))
+            new = ~_shared(self._hashes_of(drawn, b[left]), taken[left])
+            numbers[left[new]] = drawn[new]
+            left = left[~new]
+            attempt += 1
         for row in left:
-            numbers[row] = self._next(
-                pool[:, row], int(self._draw(p[row], slot, REDRAWS, pool[1, row])), b[row], known[row]
-            )
+            first = int(self._draw(p[row], slot, REDRAWS, pool.count[row]))
+            numbers[row] = self._next(pool.take(row), first, b[row], taken[row])
         return numbers
 
-    def _next(self, pool, place, b, known):
-        """The number of the next span of a pool, from a place on and round, that holds none of the known sentences; -1: there is none."""
-        for turn in range(0, pool[1], WALK):
-            places = (place + np.arange(turn, min(turn + WALK, pool[1]))) % pool[1]
-            numbers = self._number(pool[:, None], places)
-            free = ~np.isin(self._hashes_of(numbers, np.broadcast_to(b, numbers.shape)), known).any(1)
+    def _next(self, pool: Pool, first, b, taken):
+        """The number of the next span of a pool, from the first on and round, without a taken sentence; -1 where there is none."""
+        for turn in range(0, pool.count, WALK):
+            k = (first + np.arange(turn, min(turn + WALK, pool.count))) % pool.count
+            numbers = pool.number(k)
+            free = ~np.isin(self._hashes_of(numbers, np.broadcast_to(b, numbers.shape)), taken).any(1)
             if free.any():
                 return numbers[free.argmax()]
         return -1
 
     # -------------------------------------------------------------- numbers of spans
 
-    def _pool(self, p, b, kind):
-        """The spans of b sentences that a negative may be: those of the document without paragraph p, or of all others.
-
-        Shapes: (B,), (B,) -> (4, B): the lowest number, how many there are, the first number that is left out, how many are
-        """
+    def _pool(self, p, b, kind) -> Pool:
+        """The spans of b sentences that a negative may be: those of the document without paragraph p, or of all other documents."""
         documents, paragraphs = self.corpus.documents, len(self.corpus.paragraphs) - 1
         d, row = self.corpus.document_of[p], (b - 1) * paragraphs
         document = self.before[row + documents[d]], self.before[row + documents[d + 1]]
@@ -192,17 +235,11 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         else:
             (low, high), (cut, end) = (self.before[row], self.before[row + paragraphs]), document
         count = high - low - (end - cut)
-        return np.stack(
-            [low, count, cut, np.where(count, end - cut, 0)]
-        )  # of an empty pool, `low` is drawn, and not kept
+        # From an empty pool `low` is drawn, and not used.
+        return Pool(low=low, count=count, cut=cut, gap=np.where(count, end - cut, 0))
 
     def _draw(self, p, slot, attempt, count):
-        return below(keyed(self.key, 2, attempt, p, slot), count)
-
-    def _number(self, pool, place):
-        low, _, cut, left_out = pool
-        number = low + place
-        return number + np.where(number < cut, 0, left_out)
+        return below(keyed(self.key, NEGATIVES, attempt, p, slot), count)
 
     def _located(self, numbers, b):
         """First sentences and paragraphs of spans of b sentences, from their numbers."""
@@ -211,8 +248,8 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         return self.corpus.paragraphs[q] + numbers - self.before[row], q
 
     def _placed(self, p, a, b, attempt):
-        """Where s_0 and the positives begin. Shapes: (B,) -> (B, 1 + k1)"""
-        return self.rule.positive(*self._extent(p), a, b, self.positives, keyed(self.key, 1, attempt, p))
+        """First sentences of s_0 and the positives. Shapes: (B,) -> (B, 1 + k1)"""
+        return self.rule.positive(*self.extent(p), a, b, self.positives, keyed(self.key, PLACES, attempt, p))
 
     def _sizes(self, a, b, texts):
         """Sentences of each of the first `texts` texts of groups. Shapes: (B,), (B,) -> (B, texts)"""
@@ -220,9 +257,8 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
 
     def _hashes(self, starts, sizes):
         """Hashes of the sentences of spans, the last one repeated up to max_sentences. Shapes: (...), (...) -> (..., max_sentences)"""
-        return np.asarray(self.corpus.hashes)[
-            starts[..., None] + np.minimum(np.arange(self.max_sentences), sizes[..., None] - 1)
-        ]
+        sentences = np.minimum(np.arange(self.max_sentences), sizes[..., None] - 1)
+        return np.asarray(self.corpus.hashes)[starts[..., None] + sentences]
 
     def _hashes_of(self, numbers, b):
         return self._hashes(self._located(numbers, b)[0], b)
@@ -234,9 +270,9 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
 
     # -------------------------------------------------------------- batches
 
-    def joined(self, made: Spans) -> ragged_ids.Ragged:
+    def joined(self, spans: Spans) -> ragged_ids.Ragged:
         """Token ids of groups without padding."""
-        return pairs.join_slots(self.corpus, made.ranges, self.template, self.slot_tokens)
+        return pairs.join_slots(self.corpus, spans.ranges, self.template, self.slot_tokens)
 
     def batch(self, indices) -> ragged_ids.Batch:
         """Token ids with every text padded to L. Shapes: input_ids, token_type_ids (B, S*L), lengths (B, S), labels (B, k)."""
@@ -244,6 +280,6 @@ class MultiSentenceSampler(Sampler, objective="mspp"):
         return ragged.slotted(self.template.pad, labels, self.slot_tokens)
 
 
-def _shared(hashes, known):
-    """Whether one of the sentences is known. Shapes: (B, M), (B, texts, M) -> (B,)"""
-    return (known[..., None] == hashes[:, None, None]).any((1, 2, 3))
+def _shared(hashes, taken):
+    """Whether one of the sentences is taken. Shapes: (B, M), (B, texts, M) -> (B,)"""
+    return (taken[..., None] == hashes[:, None, None]).any((1, 2, 3))

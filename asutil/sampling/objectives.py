@@ -1,51 +1,76 @@
-"""The rules of every pre-training objective: which lengths are drawn, what an anchor needs, its positive pair, another paragraph's part.
+"""The rules of all pre-training objectives: the drawn lengths, what an anchor needs, its positive pair, and another paragraph's part.
 
-A rule is a few formulas over a whole batch; `sampling.Sampler` does what all of them share.
+A rule is a few formulas over a whole batch. The samplers do what all rules share.
 """
 
 import numpy as np
 
 from ..draws import below, keyed
 
-# max_tokens: the longest input, where none is given. hard: whether negatives may come from the anchor's document. paragraphs: how many
-# with enough sentences the document must have. negatives: how many there are in a group, where the rule leaves no choice.
-# p is the anchor paragraph, start and n its first sentence and number of sentences, a and b the drawn lengths, key one 64-bit key an
-# example. A part is R ranges of sentences [from, to), the last ones empty where fewer are enough: shape (B, R, 2), R = 2, with contexts 3.
+# Each draw of an example has a number, which is part of its key. Another number is another draw.
+GAP_BEFORE = 1
+GAP_BETWEEN = 2
+ORDER = 3
+POSITION = 4
+PARAGRAPH = 5
+LENGTH_A = 11
+LENGTH_B = 12
+
+# p is the anchor paragraph, start its first sentence and n its number of sentences. a and b are
+# the drawn lengths, key is one 64-bit key an example. A part is R ranges of sentences [from, to),
+# shape (B, R, 2); the last ones are empty where fewer are enough. R is 2, with contexts 3.
 
 
-def _placed(key, slack):
-    """Two gaps (before the first span, between the spans), uniform over all that fit: 0 <= first, first + second <= slack."""
-    low, high = below(keyed(key, 1), slack + 2), below(keyed(key, 2), slack + 1)
+def gaps(key, slack):
+    """Two gaps, before the first span and between the spans, uniform over all that fit.
+
+    0 <= before, 0 <= between, before + between <= slack
+    """
+    low = below(keyed(key, GAP_BEFORE), slack + 2)
+    high = below(keyed(key, GAP_BETWEEN), slack + 1)
     high = high + (high >= low)
     low, high = np.minimum(low, high), np.maximum(low, high)
     return low, high - low - 1
 
 
-def _two(key, start, n, a, b, a_before=False, apart=0):
-    """Where two disjoint spans of a and b sentences of a paragraph begin, `apart` or more sentences between them."""
-    before, between = _placed(key, n - a - b - apart)
-    a_first = (below(keyed(key, 3), 2) == 0) | a_before
+def two_spans(key, start, n, a, b, a_before=False, apart=0):
+    """First sentences of two disjoint spans of a and b sentences, `apart` or more between them."""
+    before, between = gaps(key, n - a - b - apart)
+    a_first = (below(keyed(key, ORDER), 2) == 0) | a_before
     first = start + before
     second = first + between + apart + np.where(a_first, a, b)
     return np.where(a_first, first, second), np.where(a_first, second, first)
 
 
-def _ranges(*bounds):
+def ranges(*bounds):
+    """A part of the ranges [bounds 0, bounds 1), [bounds 2, bounds 3) ... Shapes: (B,) each -> (B, R, 2)"""
     bounds = np.stack(np.broadcast_arrays(*bounds), -1)
     return bounds.reshape(*bounds.shape[:-1], bounds.shape[-1] // 2, 2)
 
 
-def one(start, stop, ranges=2):
-    """A part of one range."""
-    return _ranges(start, *[stop] * (2 * ranges - 1))
+def one(start, stop, count=2):
+    """A part of one range; the other count - 1 ranges are empty."""
+    return ranges(start, *[stop] * (2 * count - 1))
 
 
-def _without(start, n, cut, length):
-    """A paragraph without `length` sentences from `cut` on."""
-    return _ranges(start, start + cut, start + cut + length, start + n)
+def without(start, n, cut, length):
+    """A paragraph without the `length` sentences that begin at its sentence `cut`."""
+    return ranges(start, start + cut, start + cut + length, start + n)
 
 
-class ssp:
+class Objective:
+    """What every rule has; a rule sets what differs from this."""
+
+    max_tokens = 128  # the longest input, where none is given
+    parts = 2  # texts of an example
+    paragraphs = 1  # how many with enough sentences the anchor's document must have
+    hard = True  # whether negatives may come from the anchor's document
+    swap = False  # whether the negative is the positive with its parts swapped
+    negatives = None  # of a group, where the rule leaves no choice
+    home = "own"  # where the context is: "own" paragraph of b, or the document's "first"
+
+
+class ssp(Objective):
     """Spans in the Same Paragraph: are A (1-3 sentences) and B (1-5) spans of one paragraph?
 
     Positive: contiguous, disjoint, either order, gaps allowed. Negative: B' of the same length from another paragraph.
@@ -53,11 +78,9 @@ class ssp:
     Deviation: D-01, hard negatives come from other paragraphs of the document; D-130, B is not always longer than A.
     """
 
-    max_tokens, hard, paragraphs, negatives = 128, True, 1, None
-
     @staticmethod
     def lengths(key):
-        return 1 + below(keyed(key, 11), 3), 1 + below(keyed(key, 12), 5)
+        return 1 + below(keyed(key, LENGTH_A), 3), 1 + below(keyed(key, LENGTH_B), 5)
 
     @staticmethod
     def needs(a, b):
@@ -65,27 +88,27 @@ class ssp:
 
     @staticmethod
     def positive(sampler, p, start, n, a, b, key):
-        at_a, at_b = _two(key, start, n, a, b, sampler.same_paragraph_before)
+        at_a, at_b = two_spans(key, start, n, a, b, sampler.same_paragraph_before)
         return one(at_a, at_a + a), one(at_b, at_b + b), p
 
     @staticmethod
     def other(start, n, a, b, key):
-        at = start + below(keyed(key, 4), n - b + 1)
+        at = start + below(keyed(key, POSITION), n - b + 1)
         return one(at, at + b)
 
 
-class sp:
+class sp(Objective):
     """Span in Paragraph: is the span A (1-3 sentences) taken out of the paragraph B?
 
     Positive: A and its paragraph without A. Negative: A and another paragraph with a random span of the same length taken out.
     Paper: sentence_objectives, section 4 and appendix A.1.
     """
 
-    max_tokens, hard, paragraphs, negatives = 256, True, 1, None
+    max_tokens = 256
 
     @staticmethod
     def lengths(key):
-        a = 1 + below(keyed(key, 11), 3)
+        a = 1 + below(keyed(key, LENGTH_A), 3)
         return a, np.zeros_like(a)
 
     @staticmethod
@@ -94,26 +117,28 @@ class sp:
 
     @staticmethod
     def positive(sampler, p, start, n, a, b, key):
-        cut = below(keyed(key, 1), n - a + 1)
-        return one(start + cut, start + cut + a), _without(start, n, cut, a), p
+        cut = below(keyed(key, GAP_BEFORE), n - a + 1)
+        return one(start + cut, start + cut + a), without(start, n, cut, a), p
 
     @staticmethod
     def other(start, n, a, b, key):
-        return _without(start, n, below(keyed(key, 4), n - a + 1), a)
+        return without(start, n, below(keyed(key, POSITION), n - a + 1), a)
 
 
-class psd:
+class psd(Objective):
     """Paragraphs in the Same Document: are A and B paragraphs of one document?
 
     Paper: sentence_objectives, section 4 and appendix A.1; there are no hard negatives.
     """
 
-    max_tokens, hard, paragraphs, negatives = 256, False, 2, None
+    max_tokens = 256
+    paragraphs = 2
+    hard = False
 
     @staticmethod
     def lengths(key):
-        nothing = np.zeros(np.shape(key), np.int64)
-        return nothing, nothing
+        zeros = np.zeros(np.shape(key), np.int64)
+        return zeros, zeros
 
     @staticmethod
     def needs(a, b):
@@ -121,16 +146,15 @@ class psd:
 
     @staticmethod
     def positive(sampler, p, start, n, a, b, key):
-        q = sampler.sibling(p, 1 + a, keyed(key, 5))
-        starts = sampler.corpus.paragraphs
-        return one(start, start + n), one(starts[q], starts[q + 1]), q
+        q = sampler.sibling(p, 1 + a, keyed(key, PARAGRAPH))
+        return one(start, start + n), one(*sampler.corpus.paragraphs[[q, q + 1]]), q
 
     @staticmethod
     def other(start, n, a, b, key):
         return one(start, start + n)
 
 
-class nsp:
+class nsp(Objective):
     """Next Sentence Prediction: does B (1-5 sentences) follow A (1-5) in the text?
 
     Positive: two neighbouring segments of one paragraph. Negative: a segment of the same length from another document.
@@ -138,43 +162,46 @@ class nsp:
     Deviation: D-68, segments of sentences of one paragraph; BERT fills its input; D-121, only a negative's B opens a paragraph.
     """
 
-    max_tokens, hard, paragraphs, negatives = 128, False, 1, 1
+    hard = False
+    negatives = 1
+    needs, other = ssp.needs, ssp.other
 
     @staticmethod
     def lengths(key):
-        return 1 + below(keyed(key, 11), 5), 1 + below(keyed(key, 12), 5)
+        return 1 + below(keyed(key, LENGTH_A), 5), 1 + below(keyed(key, LENGTH_B), 5)
 
     @staticmethod
     def positive(sampler, p, start, n, a, b, key):
-        first = start + below(keyed(key, 1), n - a - b + 1)
+        first = start + below(keyed(key, GAP_BEFORE), n - a - b + 1)
         return one(first, first + a), one(first + a, first + a + b), p
-
-    needs, other = ssp.needs, ssp.other
 
 
 class sop(nsp):
-    """Sentence Order Prediction: do two neighbouring segments (1-5 sentences each) stand in the order of the text?
+    """Sentence Order Prediction: are two neighbouring segments (1-5 sentences each) in the order of the text?
 
     Positive: as in nsp. Negative: the same two segments, swapped.
     Paper: sentence_objectives, section 5.3 (ALBERT's own task, for comparison).
     """
 
+    swap = True
 
-class Contextual:
+
+class Contextual(Objective):
     """What sdc, dpc and dslc share: are a (1 sentence) and b (1-3) of one paragraph, given a context c of b's document?
 
     Positive: two disjoint spans of one paragraph, either order. Negative: b of the same length from another paragraph.
-    `context` takes the extent of c's home (b's paragraph or its document's first) and the ranges of a and b, those of b twice where a
-    is of another paragraph.
+    `context` takes the first sentence and the size of c's home paragraph and the ranges of a and b; where a is of another paragraph,
+    it takes the ranges of b twice.
     Paper: contextual_as2, section 4 and appendix A.1; 128 tokens: appendix C.
     """
 
-    max_tokens, hard, paragraphs, negatives = 128, True, 1, None
-    left, apart = 1, 0  # sentences that a paragraph must have for c, those of them that part a from b
+    parts = 3
+    left = 1  # sentences that a paragraph must have for c
+    apart = 0  # those of them that are between a and b
 
     @staticmethod
     def lengths(key):
-        b = 1 + below(keyed(key, 12), 3)
+        b = 1 + below(keyed(key, LENGTH_B), 3)
         return np.ones_like(b), b
 
     @classmethod
@@ -183,12 +210,12 @@ class Contextual:
 
     @classmethod
     def positive(cls, sampler, p, start, n, a, b, key):
-        at_a, at_b = _two(key, start, n, a, b, apart=cls.apart)
+        at_a, at_b = two_spans(key, start, n, a, b, apart=cls.apart)
         return one(at_a, at_a + a, 3), one(at_b, at_b + b, 3), p
 
     @staticmethod
     def other(start, n, a, b, key):
-        at = start + below(keyed(key, 4), n - b + 1)
+        at = start + below(keyed(key, POSITION), n - b + 1)
         return one(at, at + b, 3)
 
 
@@ -198,6 +225,7 @@ class sdc(Contextual):
     Paper: contextual_as2, section 4.
     """
 
+    home = "first"
     left = 0
 
     @staticmethod
@@ -213,8 +241,10 @@ class dpc(Contextual):
 
     @staticmethod
     def context(start, n, a, b):
-        low, high = np.minimum(a, b)[:, 0].T, np.maximum(a, b)[:, 0].T
-        return _ranges(start, low[0], np.minimum(low[1], high[0]), high[0], high[1], start + n)
+        first, first_stop = np.minimum(a, b)[:, 0].T
+        second, second_stop = np.maximum(a, b)[:, 0].T
+        between = np.minimum(first_stop, second)  # nothing where a and b are one range
+        return ranges(start, first, between, second, second_stop, start + n)
 
 
 class dslc(Contextual):
@@ -229,48 +259,54 @@ class dslc(Contextual):
     def context(start, n, a, b):
         first, stop = b[:, 0].T
         end = np.minimum(stop + 1, start + n)
-        return _ranges(np.maximum(first - 1, start), first, stop, end, end, end)
+        return ranges(np.maximum(first - 1, start), first, stop, end, end, end)
 
 
-class mspp:
+class mspp(Objective):
     """Multi-Sentences in Paragraph Prediction: which of s_1 ... s_k are of the paragraph of s_0?
 
-    Its examples are groups, made by `mspp.MultiSentenceSampler`. max_tokens is that of one text.
+    `mspp.MultiSentenceSampler` makes the groups. max_tokens is that of one text.
     Paper: joint_inference, section 3.4; 64 tokens: appendix B.1.
     """
 
-    max_tokens, hard, negatives = 64, True, None
+    max_tokens = 64
+    parts = 1  # the tokenizer is given one text at a time
 
     @staticmethod
     def lengths(key, longest):
-        return 1 + below(keyed(key, 11), longest), 1 + below(keyed(key, 12), longest)
+        a = 1 + below(keyed(key, LENGTH_A), longest)
+        b = 1 + below(keyed(key, LENGTH_B), longest)
+        return a, b
 
     @staticmethod
     def positive(start, n, a, b, count, key):
-        """Where disjoint spans of a paragraph begin, all placements equally likely: one of a sentences, then `count` of b.
+        """First sentences of disjoint spans: one of a sentences, then `count` of b; all placements equally likely.
 
         Shapes: (B,) each -> (B, 1 + count)
         """
-        spans = np.arange(1 + count)
-        at = _subset(key, n - a - count * b + len(spans), len(spans))
-        turn = below(keyed(key, len(spans)), np.full(np.shape(key), len(spans)))[
-            :, None
-        ]  # which of them, in the order of the text, has a
-        at += start[:, None] + spans * (b[:, None] - 1) + np.where(spans > turn, (a - b)[:, None], 0)
-        return np.concatenate([np.take_along_axis(at, turn, 1), at[spans != turn].reshape(len(at), count)], 1)
+        spans = np.arange(1 + count)  # in the order of the text
+        turn = below(keyed(key, 1 + count), 1 + count)[:, None]  # the one of a sentences
+        # Spans of one sentence each are placed first; then each grows to its length.
+        at = subset(key, n - (a - 1) - count * (b - 1), 1 + count)
+        at += start[:, None] + spans * (b - 1)[:, None]
+        at += np.where(spans > turn, (a - b)[:, None], 0)
+        of_b = at[spans != turn].reshape(len(at), count)
+        return np.concatenate([np.take_along_axis(at, turn, 1), of_b], 1)
 
 
-def _subset(key, size, count):
-    """`count` different places out of range(size), in order, all sets of them equally likely. Shapes: (B,), (B,) -> (B, count)"""
-    found = np.empty((len(size), 0), np.int64)
-    for taken in range(count):
-        place = below(keyed(key, taken), size - taken)
-        for column in found.T:  # in order, so that each place that is passed moves it on by one
-            place += place >= column
-        found = np.sort(np.column_stack([found, place]), 1)
-    return found
+def subset(key, size, count):
+    """`count` different numbers of range(size), in order, all sets equally likely. Shapes: (B,), (B,) -> (B, count)"""
+    chosen = np.empty((len(size), 0), np.int64)
+    for draw in range(count):
+        number = below(keyed(key, draw), size - draw)
+        for column in chosen.T:  # in order, so that each number that is passed moves it on by one
+            number += number >= column
+        chosen = np.sort(np.column_stack([chosen, number]), 1)
+    return chosen
 
 
 RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop, sdc, dpc, dslc)}
 # Several objectives under one head, by the settings of the first.
 UNIONS = {"all": ("ssp", "sp", "psd"), "context_all": ("sdc", "dpc", "dslc")}
+# The position of a name is part of the keys of its draws: new names come last.
+OBJECTIVES = ("ssp", "sp", "psd", "nsp", "sop", "all", "sdc", "dpc", "dslc", "context_all", "mspp")

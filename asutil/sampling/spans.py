@@ -1,4 +1,4 @@
-"""What a sampler gives: examples as sentence ranges of an index, and one of them with its text."""
+"""The examples that a sampler makes: sentence ranges of an index, and a single example with its text."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ POSITIVE, HARD, EASY = range(3)
 
 @dataclass(frozen=True)
 class Example:
-    """One example, with the text of its parts and where each comes from (rows of the corpus arrays).
+    """One example: the text of its parts and where each comes from (rows of the corpus arrays).
 
-    Of mspp the parts are s_0 and its k candidates; label and kind have an entry for each candidate.
+    The parts of mspp are s_0 and its k candidates; label and kind have an entry for each candidate.
     """
 
     parts: tuple[str, ...]
@@ -24,12 +24,25 @@ class Example:
     sentences: tuple[tuple[int, ...], ...]
 
 
+class Columns:
+    """A table as a dataclass of arrays, one row an example."""
+
+    def take(self, rows):
+        """The table of some rows."""
+        return type(self)(**{name: column[rows] for name, column in vars(self).items()})
+
+    def put(self, rows, other) -> None:
+        """Write the rows of another table over some rows of this one."""
+        for name, column in vars(self).items():
+            column[rows] = getattr(other, name)
+
+
 @dataclass(frozen=True)
-class Spans:
+class Spans(Columns):
     """A batch of examples as sentence ranges: ranges (B, parts, R, 2), paragraphs (B, parts), all others (B,).
 
-    Of mspp labels and kinds (B, k).
-    members: which objective of a union an example is of, by its place in UNIONS; 0 where there is one objective.
+    The labels and kinds of mspp have shape (B, k).
+    members: the objective of an example of a union, by its place in UNIONS; 0 where there is one objective.
     """
 
     ranges: np.ndarray
@@ -40,7 +53,7 @@ class Spans:
     members: np.ndarray
 
     def example(self, corpus, row=0) -> Example:
-        """One of them, with its text."""
+        """The example of one row, with its text."""
         sentences = tuple(tuple(int(n) for begin, end in part for n in range(begin, end)) for part in self.ranges[row])
         paragraphs = tuple(self.paragraphs[row].tolist())
         return Example(
@@ -54,6 +67,6 @@ class Spans:
         )
 
 
-def _plain(found):
-    """A single value, or a tuple of them."""
-    return tuple(found.tolist()) if found.ndim else found.item()
+def _plain(values):
+    """A single value, or a tuple of values."""
+    return tuple(values.tolist()) if values.ndim else values.item()

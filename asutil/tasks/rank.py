@@ -107,7 +107,7 @@ class Ranker:
         asked = [pairs.question_ids[owner] for owner in pairs.owners]
         table = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
         scores = self._scores(pairs, max_tokens, bar)
-        return pd.DataFrame(table).assign(score=pairs.levelled(scores) if self.joint_k else scores)
+        return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
 
     @torch.no_grad()
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:

@@ -144,7 +144,7 @@ def test_a_question_that_fills_its_input_has_no_sentence(marked):
     long = replace(made_up(1), text=" ".join(WORDS * 4))
     contexts = Contexts(marked, [long, made_up(2)], KINDS, 60)
     assert len(contexts.read[0].ids) == 60 and not len(contexts.read[0].sentences)
-    with pytest.raises(ValueError, match="no sentence fits beside its question into 60 tokens, of 1 questions"):
+    with pytest.raises(ValueError, match="no sentence fits with its question into 60 tokens, of 1 questions"):
         Contexts(marked, [long], KINDS, 60)
 
 

@@ -31,8 +31,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 from aslab import runs
 from asutil.corpus import tokenizers
 from asutil.io import disk
-from asutil.models import loading
-from asutil.models import pair as pair_models
+from asutil.models import loading, saving
 from asutil.tasks import rank, rankers
 
 from .test_pair import CONFIGS, SIZE
@@ -197,7 +196,7 @@ def test_a_save_that_fails_leaves_the_former_model(saved, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(pair_models, "save_file", full)
+    monkeypatch.setattr(saving, "save_file", full)
     with pytest.raises(OSError, match=r"model could not be written: .*No space left"):
         loading.tiny(model.tokenizer, seed=6).save(folder)
     assert [path.name for path in folder.parent.iterdir()] == ["model"]

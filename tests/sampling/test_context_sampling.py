@@ -16,8 +16,7 @@ from asutil import corpus as c
 from asutil import inputs, sampling
 from asutil.corpus import tokenizers
 from asutil.io import hub
-from asutil.sampling import Sampler, objectives
-from asutil.sampling import sampler as samplers
+from asutil.sampling import Sampler, objectives, pairs, spans
 from tests.trust.laws import CONTEXTUAL as LEFT
 from tests.trust.laws import Listed, Text, check_epoch, check_group, groups, numbered
 
@@ -74,7 +73,7 @@ def test_an_anchor_whose_negatives_all_repeat_a_sentence_in_their_context_is_non
 
 @pytest.mark.parametrize(("flags", "longest"), [("1101", 3), ("0110", 2), ("0000", 0), ("11", 2), ("", 0), ("10101", 2)])
 def test_the_longest_run_goes_round(flags, longest):
-    assert samplers._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
+    assert pairs._longest_run(np.array([flag == "1" for flag in flags], bool)) == longest
 
 
 def test_spans_are_placed_uniformly():
@@ -82,7 +81,7 @@ def test_spans_are_placed_uniformly():
     keys = np.random.default_rng(0).integers(0, 2**63, 40_000).astype(np.uint64)
     for apart in (0, 1):
         fits = [(a, b) for a in range(6) for b in range(5) if b - a - 1 >= apart or a - b - 2 >= apart]
-        at_a, at_b = objectives._two(keys, np.full(40_000, 7), np.full(40_000, 6), 1, 2, apart=apart)
+        at_a, at_b = objectives.two_spans(keys, np.full(40_000, 7), np.full(40_000, 6), 1, 2, apart=apart)
         counts = Counter(zip((at_a - 7).tolist(), (at_b - 7).tolist()))
         assert set(counts) == set(fits) and len(fits) == (20, 12)[apart]
         expected = 40_000 / len(fits)
@@ -138,7 +137,7 @@ def test_all_says_its_members_too(corpus):
     union = Sampler(corpus, "all")
     whole = union.spans(np.arange(len(union)))
     assert np.bincount(whole.members).tolist() == [min(len(member) for member in union.members)] * 3
-    assert (whole.kinds[whole.members == 2] != samplers.HARD).all()  # psd, the third, has no hard negatives
+    assert (whole.kinds[whole.members == 2] != spans.HARD).all()  # psd, the third, has no hard negatives
 
 
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
@@ -236,12 +235,12 @@ def test_overlap_equals_a_slow_count(corpus):
         rest = set(range(start, start + len(text.paragraphs[example.paragraph[1]]))) - taken
         assert set(example.sentences[2]) <= rest
         shares.append(len(example.sentences[2]) / len(rest))
-    found = samplers.context_overlap(corpus, seed=3, size=200)
+    found = sampling.context_overlap(corpus, seed=3, size=200)
     assert found["examples"] == 200 and found["identical"] == np.mean([share == 1 for share in shares])
     assert found["overlap"] == pytest.approx(np.mean(shares))
     assert found["paragraph_sentences"] == np.mean([len(paragraph) for paragraph in text.paragraphs])
     assert 0.1 < found["identical"] < found["overlap"] < 1
-    held_out = samplers.context_overlap(corpus, split="validation")
+    held_out = sampling.context_overlap(corpus, split="validation")
     assert held_out["examples"] == len(Sampler(corpus, "dslc", split="validation")) != len(sampler)
 
 

@@ -341,9 +341,9 @@ def test_a_corpus_without_groups_is_refused_with_counts(documents):
 
 
 def test_its_own_examples_and_one_head():
-    assert sampling.read_by("mspp") == "mspp" and sampling.heads_of("mspp") == 1
+    assert sampling.objective_of_data("mspp") == "mspp" and sampling.head_count("mspp") == 1
     with pytest.raises(ValueError, match="per_objective is for all and context_all, got mspp"):
-        sampling.heads_of("mspp", "per_objective")
+        sampling.head_count("mspp", "per_objective")
 
 
 # ------------------------------------------------------------------ real text

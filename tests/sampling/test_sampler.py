@@ -16,6 +16,7 @@ from asutil import corpus as c
 from asutil import metrics, sampling
 from asutil.io import hub
 from asutil.sampling import Sampler, objectives
+from asutil.sampling.pairs import PairSampler
 from tests.trust.laws import Text, check_group, groups
 
 from ..conftest import made_up_documents
@@ -72,7 +73,7 @@ def test_an_anchor_that_can_have_no_negative_is_none(tokenizer, tmp_path):
 
 def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_path, monkeypatch):
     """Anchors are looked at together, each with all of its slots: what is found of one is what is found of it alone."""
-    of_all, refused = Sampler._without_negatives, []
+    of_all, refused = PairSampler._without_negatives, []
 
     def compared(sampler, anchors):
         found = of_all(sampler, anchors)
@@ -80,7 +81,7 @@ def test_whether_an_anchor_can_have_negatives_is_its_own_matter(tokenizer, tmp_p
         refused.append(found)
         return found
 
-    monkeypatch.setattr(Sampler, "_without_negatives", compared)
+    monkeypatch.setattr(PairSampler, "_without_negatives", compared)
     for seed in range(8):
         documents = made_up_documents(8, seed=seed, repeated=0.6, paragraphs=(2, 4), sentences=(2, 4))
         corpus = c.build(documents, tokenizer, tmp_path / f"index {seed}")
@@ -213,7 +214,7 @@ def test_shuffled_labels_are_functions_of_seed_epoch_and_group(corpus):
 
 def test_placement_is_uniform():
     """All (first gap, gap between) that fit in a slack of 3 are equally likely: 10 of them."""
-    before, between = objectives._placed(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
+    before, between = objectives.gaps(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
     assert (before >= 0).all() and (between >= 0).all() and (before + between <= 3).all()
     counts = np.bincount(before * 4 + between, minlength=16)
     counts = counts[counts > 0]
@@ -255,16 +256,17 @@ def test_bad_arguments(corpus, arguments, message):
 
 
 def test_mlm_alone_reads_the_examples_of_another_objective():
-    assert [sampling.read_by("ssp"), sampling.read_by("mlm", "psd")] == ["ssp", "psd"]
+    assert [sampling.objective_of_data("ssp"), sampling.objective_of_data("mlm", "psd")] == ["ssp", "psd"]
     for arguments in (("ssp", "ssp"), ("mlm", None), ("mlm",)):
         with pytest.raises(ValueError, match="data names the objective whose examples mlm reads"):
-            sampling.read_by(*arguments)
+            sampling.objective_of_data(*arguments)
 
 
 def test_a_head_for_each_objective_is_for_unions():
-    assert [sampling.heads_of("all"), sampling.heads_of("context_all", "per_objective"), sampling.heads_of("ssp", "shared")] == [1, 3, 1]
+    counts = [sampling.head_count("all"), sampling.head_count("context_all", "per_objective"), sampling.head_count("ssp", "shared")]
+    assert counts == [1, 3, 1]
     with pytest.raises(ValueError, match="heads: per_objective is for all and context_all, got ssp"):
-        sampling.heads_of("ssp", "per_objective")
+        sampling.head_count("ssp", "per_objective")
 
 
 def test_bad_numbers(corpus):

@@ -203,9 +203,9 @@ def test_shared_words_are_counted_as_a_loop_counts_them(corpus, objective, each)
 
 
 def test_positives_alone_are_for_masked_language_modelling(corpus):
-    assert sampling.read_by("mlm", "psd", 0) == "psd"
+    assert sampling.objective_of_data("mlm", "psd", 0) == "psd"
     with pytest.raises(ValueError, match="negatives: 0 is for mlm alone, ssp learns from labels"):
-        sampling.read_by("ssp", None, 0)
+        sampling.objective_of_data("ssp", None, 0)
     sampler = sampling.Sampler(corpus, "psd", hard_negatives=0, negatives=0)
     assert len(sampler) == sampler.groups and all(sampler[i].kind == "positive" for i in range(20))
     assert set(training.validate(Summed(0), sampler, 20, 400)) == {"accuracy", "f1", "majority", "loss"}

@@ -145,7 +145,8 @@ def _checkpoints(trap: Trap) -> None:
 
 
 def _encoders(trap: Trap, model: Path, tokenizer) -> None:
-    from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, WordVectors
+    from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder
+    from asutil.models.word_vectors import WordVectors
 
     cache = trap.folder / "cache"
     infersent = trap.folder / "infersent"

@@ -9,8 +9,8 @@ from asutil import losses, metrics
 from asutil.corpus import index as corpus_index
 from asutil.metrics import rankings as ranking_metrics
 from asutil.models.heads import AggregatedEvidence1
-from asutil.sampling import Sampler, objectives
-from asutil.sampling import sampler as samplers
+from asutil.sampling import Sampler, objectives, pairs
+from asutil.sampling.pairs import PairSampler
 from asutil.training import loop
 from tests.trust import Broken, gradients, laws, lengths, processes, rankings
 
@@ -142,10 +142,10 @@ def one_group_again(numbers, size, key):
 @pytest.mark.parametrize(
     ("target", "name", "wrong", "message"),
     [
-        (Sampler, "_clashes", clash_free, "a negative repeats|c repeats"),
-        (Sampler, "_foreign", same_document, "easy|another paragraph|stands before A|of two"),
-        (objectives, "_two", not_disjoint, "disjoint"),
-        (samplers, "permuted", one_group_again, "every anchor once"),
+        (PairSampler, "_clashes", clash_free, "a negative repeats|c repeats"),
+        (PairSampler, "_foreign", same_document, "easy|another paragraph|stands before A|of two"),
+        (objectives, "two_spans", not_disjoint, "disjoint"),
+        (pairs, "permuted", one_group_again, "every anchor once"),
     ],
 )
 def test_samplers_that_break_a_law_are_noticed(three, monkeypatch, target, name, wrong, message):
@@ -254,14 +254,14 @@ def test_a_length_that_gives_the_label_away_is_noticed(long, monkeypatch):
 
 
 def test_labels_out_of_balance_are_noticed(long, monkeypatch):
-    plain = Sampler.spans
+    plain = PairSampler.spans
 
     def wrong(self, indices):
         made = plain(self, indices)
         made.labels[0] = 0
         return made
 
-    monkeypatch.setattr(Sampler, "spans", wrong)
+    monkeypatch.setattr(PairSampler, "spans", wrong)
     monkeypatch.setattr(lengths.sampling, "OBJECTIVES", ("psd",))
     with pytest.raises(Broken, match="psd: a share of 0.2 positive"):
         lengths.check(long, 500, 1)

@@ -1,0 +1,160 @@
+"""What the samplers of all objectives share: options and their checks, the numbers of examples, labels, and batches of token ids."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ..draws import keyed
+from ..inputs import pairs
+from ..inputs import ragged as ragged_ids
+from ..inputs.template import Template
+from .objectives import OBJECTIVES, RULES, UNIONS, mspp
+from .spans import POSITIVE, Example, Spans
+
+# Each draw of a sampler has a number, which is part of its key. Another number is another draw.
+LENGTHS = 0
+PLACES = 1
+NEGATIVES = 2
+SLOTS = 3
+LABELS = 4
+STEP = 6
+SIBLING = 7
+FOREIGN = 8
+BEFORE = 9
+
+REDRAWS = 8  # fresh draws of a negative
+WALK = 1000  # the next eligible paragraphs that are tried after them
+
+
+@dataclass(frozen=True)
+class Options:
+    """The options of `sampler.Sampler`, which describes them."""
+
+    seed: int = 0
+    epoch: int = 0
+    split: str = "train"
+    hard_negatives: int = 2
+    negatives: int = 4
+    max_tokens: int | None = None
+    same_paragraph_before: bool = False
+    positives: int | None = None
+    max_sentences: int | None = None
+    labels: str = "true"
+
+    def __post_init__(self):
+        if self.split not in ("train", "validation"):
+            raise ValueError(f"split is train or validation, got {self.split!r}")
+        if self.labels not in ("true", "shuffled"):
+            raise ValueError(f"labels are true or shuffled, got {self.labels!r}")
+
+
+class BaseSampler:
+    """The examples of one objective and epoch, by number; `sampler.Sampler` describes the arguments.
+
+    A class of it sets `groups`, how many groups there are, and makes `spans`.
+    """
+
+    members: tuple["BaseSampler", ...] = ()
+
+    def __init__(self, corpus, objective: str, options: Options):
+        self.corpus, self.objective, self.options = corpus, objective, options
+        self.split, self.labels = options.split, options.labels
+        self.rule = RULES.get(UNIONS.get(objective, [objective])[0], mspp)
+        self.parts = self.rule.parts
+        self.negatives = self.rule.negatives or options.negatives
+        self.max_tokens = self._input_length()
+        self.hard_negatives = options.hard_negatives if self.rule.hard else 0
+        if not 0 <= self.hard_negatives <= self.negatives:
+            raise ValueError(
+                f"expected 0 <= hard_negatives <= negatives, got {self.hard_negatives} and {self.negatives}"
+            )
+        if options.same_paragraph_before and not (self.rule is RULES["ssp"] and self.hard_negatives):
+            raise ValueError(
+                "same_paragraph_before is an option of ssp with hard negatives, "
+                f"got {objective} with {options.hard_negatives}"
+            )
+        self.same_paragraph_before = options.same_paragraph_before
+        self.key = keyed(options.seed, options.epoch, OBJECTIVES.index(objective))
+
+    def _input_length(self) -> int:
+        """The longest input."""
+        options = self.options
+        if (options.positives, options.max_sentences) != (None, None):
+            raise ValueError(
+                "positives and max_sentences are options of mspp, "
+                f"got {options.positives} and {options.max_sentences} for {self.objective}"
+            )
+        return self.rule.max_tokens if options.max_tokens is None else options.max_tokens
+
+    def __len__(self):
+        return self.groups * (1 + self.negatives)
+
+    def spans(self, indices) -> Spans:
+        """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
+        raise NotImplementedError
+
+    # -------------------------------------------------------------- for `spans`
+
+    @property
+    def inside(self) -> np.ndarray:
+        """Which paragraphs are of the split. Shapes: (P,) bool"""
+        validation = self.split == "validation"
+        return np.repeat(self.corpus.validation == validation, np.diff(self.corpus.documents))
+
+    def extent(self, p):
+        """The first sentence and the number of sentences of paragraphs. Shapes: (B,) -> (B,), (B,)"""
+        start = self.corpus.paragraphs[p]
+        return start, self.corpus.paragraphs[p + 1] - start
+
+    def lengths(self, p):
+        """The drawn lengths of anchor paragraphs. Shapes: (B,) -> (B,), (B,)"""
+        return self.rule.lengths(keyed(self.key, LENGTHS, p))
+
+    def _numbers(self, indices):
+        indices = np.atleast_1d(np.asarray(indices, np.int64))
+        if indices.size and not 0 <= indices.min() <= indices.max() < len(self):
+            raise IndexError(f"examples are 0 to {len(self) - 1}, got {indices.min()} to {indices.max()}")
+        return indices
+
+    def _labels(self, kinds, groups, slots):
+        """1 for a positive; shuffled, for one example of each group. Shapes: kinds, groups, slots (B,) -> (B,)"""
+        if self.labels == "true":
+            return (kinds == POSITIVE).astype(np.int64)
+        return self._shuffled(groups, 1 + self.negatives, 1)[np.arange(len(slots)), slots]
+
+    def _shuffled(self, groups, size, positives):
+        """Labels of whole groups with `positives` ones each, drawn by the group's number alone. Shapes: (B,) -> (B, size)"""
+        ranks = keyed(self.key, LABELS, groups[:, None], np.arange(size)).argsort(1).argsort(1)
+        return (ranks < positives).astype(np.int64)
+
+    def _no_anchor(self, sizes, needs) -> ValueError:
+        """The refusal of a corpus that gives no example; sizes: sentences of its paragraphs, 0 outside the split."""
+        documents = int(np.count_nonzero(self.corpus.validation == (self.split == "validation")))
+        return ValueError(
+            f"no eligible anchor for {self.objective} in the {self.split} documents: {documents} documents, "
+            f"{int(self.inside.sum())} paragraphs, the longest of {int(sizes.max(initial=0))} sentences; it needs {needs}"
+        )
+
+    # -------------------------------------------------------------- examples and batches
+
+    def __getitem__(self, i: int) -> Example:
+        return self.spans([i]).example(self.corpus)
+
+    @cached_property
+    def template(self) -> Template:
+        return Template.of(self.corpus.tokenizer, self.parts)
+
+    def joined(self, spans: Spans) -> ragged_ids.Ragged:
+        """Token ids of spans without padding."""
+        return pairs.join_ranges(self.corpus, spans.ranges, self.template, self.max_tokens)
+
+    def ragged(self, indices) -> tuple[ragged_ids.Ragged, np.ndarray]:
+        """Token ids of some examples without padding, and their labels (B,)."""
+        spans = self.spans(indices)
+        return self.joined(spans), spans.labels
+
+    def batch(self, indices) -> ragged_ids.Batch:
+        """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
+        ragged, labels = self.ragged(indices)
+        return ragged.padded(self.template.pad, labels)
