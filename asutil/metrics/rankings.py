@@ -1,7 +1,7 @@
-"""Ranking metrics as pure functions of (question, label, score), and the small ones of classification.
+"""Ranking metrics as pure functions of (question, label, score), accuracy and F1 of two classes, AUC.
 
-A metric depends on the order of scores alone. Each row becomes one integer, question | score from the best down | label, so that one
-sort of plain integers ranks every question at once: 20 million pairs take about a second.
+A ranking metric depends on the order of scores alone. Each row becomes one integer, question | score from the best down
+| label, so that one sort of plain integers ranks all questions: 20 million pairs take about a second.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ EMPTY = ("raise", "skip", "zero")
 
 @dataclass(frozen=True)
 class Ranking:
-    """P@1, MAP and MRR (0 to 1) over `questions`, and what a reader must know beside them."""
+    """P@1, MAP and MRR (0 to 1) over `questions`, and the counts that a reader needs with them."""
 
     p_at_1: float
     map: float
@@ -36,21 +36,21 @@ def ranking(
 ) -> Ranking:
     """P@1, mean average precision and mean reciprocal rank of candidates ranked by score within each question.
 
-    P@1 = mean_q [the best candidate is right],  AP_q = mean over right candidates c of (right ones down to c) / rank(c),
-    MAP = mean_q AP_q,  MRR = mean_q 1 / rank(first right candidate)
+    P@1 = mean_q [the best candidate is right],  MRR = mean_q 1 / rank(first right candidate),  MAP = mean_q AP_q,
+    AP_q = mean over right candidates c of (right candidates down to c) / rank(c)
     Paper: sentence_objectives, section 5.1.
     Args:
-        question_ids: one str or int a row, in any order; lists, arrays or Series, as are labels and scores.
-        labels: 0 or 1 a row.
+        question_ids: one str or int per row, in any order; lists, arrays or Series, as are labels and scores.
+        labels: 0 or 1 per row.
         scores: higher is better. Two scores tie where they are equal in their own precision: nothing is rounded.
         ties: "pessimistic", the wrong candidate first; "trec_eval", as trec_eval does it: scores as 32-bit floats, then
             candidate_ids from the highest string down.
         empty: what happens to questions without a right candidate: "raise", "skip" (left out) or "zero" (counted as 0).
-        candidate_ids: one a row, for ties="trec_eval" alone.
-    Returns: a Ranking; `tied_questions` have a right and a wrong candidate at one score; `per_question` has question_id, p_at_1,
-        average_precision, reciprocal_rank in the order of first appearance.
-    Raises: ValueError naming the row for a score that is NaN or infinite, a label other than 0 and 1, a missing question id, and
-        for unequal lengths, no rows, or (empty="raise") questions without a right candidate.
+        candidate_ids: one per row, for ties="trec_eval" alone.
+    Returns: a Ranking; `tied_questions` have a right and a wrong candidate at one score; `per_question` has
+        question_id, p_at_1, average_precision, reciprocal_rank in the order of first appearance.
+    Raises: ValueError naming the row for a score that is not finite, a label other than 0 and 1, a missing question id,
+        and for unequal lengths, no rows, or (empty="raise") questions without a right candidate.
     Example:
         >>> r = ranking(["a", "a", "a", "b", "b"], [0, 1, 1, 1, 0], [0.9, 0.8, 0.1, 0.7, 0.7])
         >>> round(r.map, 4), r.mrr, r.p_at_1, r.tied_questions
@@ -98,9 +98,8 @@ def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray,
         raise ValueError(f"row {missing[0]} has no question id")
     right, scores = checked_labels(labels), checked_scores(scores)
     if not questions.shape == right.shape == scores.shape:
-        raise ValueError(
-            f"one label and one score a row: got {len(questions)} question ids, {len(right)} labels, {len(scores)} scores"
-        )
+        came = f"{len(questions)} question ids, {len(right)} labels, {len(scores)} scores"
+        raise ValueError(f"one label and one score a row: got {came}")
     if not len(questions):
         raise ValueError("there are no rows to rank")
     return questions, np.asarray(names), right, scores
@@ -131,7 +130,7 @@ def checked_scores(scores) -> np.ndarray:
 
 
 def _sorted(questions, right, scores, candidates=None) -> tuple[np.ndarray, int]:
-    """Where the right candidates stand when each question's candidates are ordered from the best down, and the tied questions.
+    """The places of the right candidates in the questions' ranked lists, and the number of tied questions.
 
     Args:
         candidates: numbers that order candidates of one score, the highest first; None: the wrong candidate first.
@@ -172,10 +171,9 @@ def _counted(per_question: pd.DataFrame, right_count: np.ndarray, empty: str) ->
     """The questions that the means are taken over, by the rule for questions without a right candidate."""
     without = per_question.question_id[right_count == 0]
     if len(without) and empty == "raise":
+        count = f"{len(without)} of {len(per_question)} questions"
         first = ", ".join(map(repr, without[:3]))
-        raise ValueError(
-            f"{len(without)} of {len(per_question)} questions have no right candidate, first {first} (empty='skip' or 'zero')"
-        )
+        raise ValueError(f"{count} have no right candidate, first {first} (empty='skip' or 'zero')")
     if empty != "skip":
         return per_question
     if len(without) == len(per_question):
@@ -184,7 +182,7 @@ def _counted(per_question: pd.DataFrame, right_count: np.ndarray, empty: str) ->
 
 
 def classification(labels, predictions) -> dict:
-    """Accuracy, F1 of class 1 (0 where class 1 is neither present nor predicted) and the share of the most frequent label.
+    """Accuracy, F1 of class 1 (0 where class 1 is neither present nor predicted), the most frequent label's share.
 
     Paper: sentence_objectives, table 3.
     Example:
@@ -202,7 +200,7 @@ def classification(labels, predictions) -> dict:
 
 
 def checked_classes(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
-    """Labels and predictions as arrays of class numbers. Raises: ValueError for unequal lengths, no rows, or other values."""
+    """Labels and predictions as arrays of class numbers, of one length, at least one row."""
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.shape != predictions.shape or labels.ndim != 1 or not len(labels):
         raise ValueError(f"one prediction a label, at least one: got shapes {labels.shape} and {predictions.shape}")
@@ -212,9 +210,10 @@ def checked_classes(labels, predictions) -> tuple[np.ndarray, np.ndarray]:
 
 
 def auc(labels, scores) -> float:
-    """Area under the ROC curve: the share of pairs of a right and a wrong example in which the right one scores higher, ties half.
+    """Area under the ROC curve: the share of (right, wrong) pairs in which the right example scores higher, ties half.
 
-    AUC = (sum of the ranks of the R right ones - R (R + 1) / 2) / (R W), ranks from the lowest score up, equal scores their mean
+    AUC = (sum of the ranks of the R right examples - R (R + 1) / 2) / (R W)
+    Ranks go from the lowest score up; equal scores have their mean rank.
     Raises: ValueError for labels of one class alone, and as `ranking` does.
     Example:
         >>> auc([1, 0, 1, 0], [0.9, 0.1, 0.4, 0.4])

@@ -36,10 +36,11 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
     """Write scores (question_id, candidate_id, label, score) as a run file and a qrels file.
 
     run: question Q0 candidate rank score tag;  qrels: question 0 candidate label
-    Scores have as many digits as it takes to read the same 32-bit float back. At one score the rank of a wrong candidate
-    comes first, as in `ranking`; trec_eval reads scores alone and breaks ties by its own rule.
+    Scores have as many digits as it takes to read the same 32-bit float back. At one score the rank of a wrong
+    candidate comes first, as in `ranking`; trec_eval reads scores alone and breaks ties by its own rule.
     Nothing is written unless both texts could be made; each file is replaced as a whole.
-    Raises: ValueError naming the row for an id that is empty or holds white space, or a candidate that a question has twice.
+    Raises: ValueError naming the row for an id that is empty or holds white space, or a candidate that a question has
+        twice.
     """
     texts = {name: ["" if pd.isna(v) else str(v) for v in scores[name]] for name in ("question_id", "candidate_id")}
     table = pd.DataFrame(texts)

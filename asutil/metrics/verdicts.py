@@ -13,7 +13,7 @@ CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns 
 
 
 def verification(labels, predictions) -> dict:
-    """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), the most frequent label's share.
+    """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), the majority's share.
 
     LA = mean over claims of [label = prediction],  F1_c = 2 |label c and predicted c| / (|label c| + |predicted c|)
     Paper: joint_inference, appendix B.3, the accuracy alone.
