@@ -421,28 +421,29 @@ def baseline_scores(split: Split, baseline: str, seed: int = 0) -> pd.DataFrame:
             )
         scores = -(split.rows() - np.repeat(split.starts, sizes))
     else:
-        scores = _bm25(split)
+        questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
+        scores = bm25(questions, split.table["answer"].take(pa.array(split.rows())).to_pylist(), sizes)
     return frame.assign(score=np.asarray(scores, np.float32))
 
 
-def _bm25(split: Split) -> np.ndarray:
+def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
+    """BM25 (k1 1.5, b .75) of lower-cased words, document frequencies over all candidates.
+
+    Args:
+        candidates: of all questions, question after question. sizes: how many each question has.
+    Shapes: Q questions, N candidates -> (N,)
+    """
     import bm25s
 
-    def words(text):
-        return [
-            sys.intern(word) for word in re.findall(r"\w+", text.lower())
-        ]  # half a million candidates share their words
+    def words(text):  # interned: half a million candidates share their words
+        return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]
 
-    sizes, scores, index = split.stops - split.starts, [], bm25s.BM25(k1=1.5, b=0.75)
-    candidates = [words(text) for text in split.table["answer"].take(pa.array(split.rows())).to_pylist()]
-    if not any(candidates):  # nor an index without words
-        return np.zeros(len(candidates))
-    index.index(candidates, show_progress=False)
-    for question, size, end in zip(
-        split.table["question"].take(pa.array(split.starts)).to_pylist(), sizes, np.cumsum(sizes)
-    ):
-        known = [
-            word for word in words(question) if word in index.vocab_dict
-        ]  # bm25s refuses a query of unknown words alone
+    documents = [words(text) for text in candidates]
+    if not any(documents):  # bm25s refuses an index without words, and a query of unknown words alone
+        return np.zeros(len(documents))
+    index, scores = bm25s.BM25(k1=1.5, b=0.75), []
+    index.index(documents, show_progress=False)
+    for question, size, end in zip(questions, sizes, np.cumsum(sizes)):
+        known = [word for word in words(question) if word in index.vocab_dict]
         scores.append(index.get_scores(known)[end - size : end] if known else np.zeros(size))
     return np.concatenate(scores)
