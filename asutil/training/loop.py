@@ -8,14 +8,17 @@ continue from a checkpoint.
 """
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
+from accelerate.utils import convert_to_fp32
+from torch import nn
 
 from ..inputs import packing
 from . import checkpoints, processes
 from .options import Options
-from .trainer import StepTrainer, half_precision
+from .trainer import StepTrainer
 
 
 def train(model, batches, folder: str | Path, **options) -> dict:
@@ -57,7 +60,7 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     with contextlib.ExitStack() as stack:
         stack.callback(setattr, model, "compiled", None)
         if options.bf16:
-            stack.enter_context(half_precision(model, trainer.device))
+            stack.enter_context(_in_bf16(model, trainer.device))
             if trainer.device.type == "cpu":
                 stack.enter_context(packing.plain_attention(model))
         if not trainer.ended():
@@ -76,3 +79,20 @@ def _lay_out(trainer: StepTrainer) -> None:
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     if processes.count() > 1 and hasattr(batches, "micro_tokens"):
         batches.micro_tokens = processes.share(batches[0]["micro"], batches.micro_tokens, processes.count())
+
+
+@contextlib.contextmanager
+def _in_bf16(model: nn.Module, device: torch.device) -> Iterator[None]:
+    """The model's forward in bf16 (autocast), with outputs in float32."""
+    forward = model.forward
+
+    def autocast(*arguments, **options):
+        with torch.autocast(device.type, torch.bfloat16):
+            outputs = forward(*arguments, **options)
+        return convert_to_fp32(outputs)
+
+    model.forward = autocast
+    try:
+        yield
+    finally:
+        model.forward = forward

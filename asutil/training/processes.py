@@ -86,7 +86,7 @@ def assigned(micros: Sequence[dict], processes: int) -> list[list[int]]:
 
 
 def share(micros: Sequence[dict], micro_tokens: int, processes: int) -> int:
-    """Tokens per micro-batch such that every process gets a micro-batch of this optimiser batch; never more than before.
+    """At most `micro_tokens`, and so few that every process gets a micro-batch of this optimiser batch.
 
     Example:
         >>> import torch
@@ -100,7 +100,7 @@ def share(micros: Sequence[dict], micro_tokens: int, processes: int) -> int:
 
 
 def wanted(folder: str | Path) -> bool:
-    """Whether to start processes for a run: one of a notebook, not finished, with several GPUs (or ASUTIL_PROCESSES)."""
+    """Whether to start processes: for an unfinished run of a notebook, with several GPUs or ASUTIL_PROCESSES."""
     import torch
 
     processes = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
@@ -109,7 +109,7 @@ def wanted(folder: str | Path) -> bool:
 
 
 def launch(folder: str | Path) -> None:
-    """Train a notebook's run by torchrun, one process per GPU; show the output of rank 0, and return when all have ended.
+    """Train a notebook's run by torchrun, one process per GPU, and show the output of rank 0.
 
     Raises: RuntimeError if a process failed.
     """

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from accelerate.utils import convert_to_fp32
 from safetensors.torch import load_model, save_model
 from torch import distributed, nn
 from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
@@ -142,7 +141,7 @@ class StepTrainer:
                     return
 
     def _timed(self, loader) -> Iterator[dict]:
-        """The loader's batches; the time that they are waited for is counted, but for the first, which starts the workers."""
+        """The loader's batches; counts the time waiting for them, but for the first one, which starts the workers."""
         batches = iter(loader)
         yield next(batches)
         while True:
@@ -156,7 +155,7 @@ class StepTrainer:
     # -------------------------------------------------------------- a step
 
     def _take_step(self, batch: dict) -> tuple[torch.Tensor, float]:
-        """Move the weights by one optimiser batch. Returns: the gradients' norm before clipping, and the learning rate."""
+        """Update the weights by one optimiser batch. Returns: the norm of the unclipped gradients, the learning rate."""
         self.model.train()
         if self.smaller:
             batch = self.batches[self.step]  # the loader's workers still make larger micro-batches
@@ -202,7 +201,7 @@ class StepTrainer:
         return value.to(self.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def _add_gradients(self) -> None:
-        """Sum over all processes; a parameter without a gradient in any of them stays without, as in a single process."""
+        """Sum gradients over all processes; a parameter without a gradient in any of them stays without one."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
         flags = [parameter.grad is not None for parameter in parameters]
         has_gradient = torch.tensor(flags, dtype=torch.uint8, device=self.device)
@@ -340,20 +339,3 @@ class StepTrainer:
             (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
             lines = "".join(json.dumps(row) + "\n" for row in self.rows)
             disk.atomically(self.folder / "log.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))
-
-
-@contextlib.contextmanager
-def half_precision(model: nn.Module, device: torch.device) -> Iterator[None]:
-    """The model's forward in bf16 (autocast), with outputs in float32."""
-    forward = model.forward
-
-    def in_bf16(*arguments, **options):
-        with torch.autocast(device.type, torch.bfloat16):
-            outputs = forward(*arguments, **options)
-        return convert_to_fp32(outputs)
-
-    model.forward = in_bf16
-    try:
-        yield
-    finally:
-        model.forward = forward
