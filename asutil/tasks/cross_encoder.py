@@ -79,8 +79,8 @@ def load(name: str | Path, path: str, device: str) -> CrossEncoder:
 
     Args:
         path: what `checkpoints.source(name)` gave.
-    Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, a head that was never trained or
-        has more than two logits, a missing tokenizer or one that cannot pad.
+    Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, a head that was never
+        trained or has more than two logits, a missing tokenizer or one that cannot pad.
     """
     model, fresh = checkpoints.with_head(AutoModelForSequenceClassification, path, name)
     if fresh:

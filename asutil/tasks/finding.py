@@ -38,10 +38,10 @@ def predict(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """What a model says of some questions: a line a sentence, and a line a question.
 
-    Returns: two DataFrames. A line a sentence: question_id, candidate_id ("passage-sentence"), label (1 for evidence), score (the logit of
-        the evidence head) and three similarities with the question: raw (cosine of the vectors as they are), gold and predicted (as the
-        loss compares them, by the question's gold type and by the predicted one). A line a question: question_id, kind, predicted_kind,
-        answer.
+    Returns: two DataFrames. A line a sentence: question_id, candidate_id ("passage-sentence"), label (1 for evidence),
+        score (the logit of the evidence head) and three similarities with the question: raw (cosine of the vectors as
+        they are), gold and predicted (as the loss compares them, by the question's gold type and by the predicted one).
+        A line a question: question_id, kind, predicted_kind, answer.
     """
     training, device = model.training, next(model.parameters()).device
     model.eval()
@@ -124,9 +124,9 @@ SIMILARITIES = {
 def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts) -> answers.Measured:
     """Answer and evidence by the data set's own rules, and how well three similarities and the evidence head rank the evidence.
 
-    answer_f1, evidence_f1: of HotpotQA's and QASPER's evaluators, evidence being what the head gives more than even odds; map_raw,
-    map_projected, map_predicted_type: mean average precision of the evidence by `predict`'s similarities (table 1), over the questions that
-    have evidence; type_accuracy: of the question types.
+    answer_f1, evidence_f1: of HotpotQA's and QASPER's evaluators, evidence being what the head gives more than even
+    odds; map_raw, map_projected, map_predicted_type: mean average precision of the evidence by `predict`'s similarities
+    (table 1), over the questions that have evidence; type_accuracy: of the question types.
     Paper: evidence_contrast, sections 4.1 and 4.2.
     Args:
         sentences, questions: what `predict` gave for these contexts.
@@ -210,8 +210,9 @@ def random_precision(count: int, right: int) -> float:
 def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) -> dict[str, dict]:
     """What no training reaches on the same contexts, cut as the model reads them.
 
-    map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence, each read alone by
-    the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences taken as evidence.
+    map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence,
+    each read alone by the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences taken as
+    evidence.
     Deviation: D-98.
     """
     sentences = pd.concat(map(_lines_of, contexts.questions, contexts.read), ignore_index=True)
@@ -279,8 +280,8 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
     Paper: evidence_contrast, appendix A and figure 2.
     Args:
         count: at most so many questions of each type.
-    Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each one's question,
-        "kinds": its type}
+    Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each
+        one's question, "kinds": its type}
     """
     found = {"vectors": [], "roles": [], "questions": [], "kinds": []}
     training, device = model.training, next(model.parameters()).device

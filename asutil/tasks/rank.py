@@ -30,8 +30,8 @@ class Ranker:
     s(q, c) = z_1 - z_0 in float32,  P(label 1) = 1 / (1 + exp(-s))
     The order is that of the probability, without its ties: above a difference of 17 every float32 probability is 1.
     A joint model reads the candidates of a question in groups of k, which depend on their texts alone.
-    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate); joint_inference,
-        section 3.2.
+    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate);
+        joint_inference, section 3.2.
     """
 
     def __init__(self, model: PairEncoder, max_tokens: int | None = None):
@@ -78,12 +78,12 @@ class Ranker:
         """Score every candidate of every question, window by window: memory does not grow with the questions.
 
         Args:
-            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any iterable,
-                read once. Only models with contexts read `before` and `after`.
+            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any
+                iterable, read once. Only models with contexts read `before` and `after`.
             max_tokens: of all parts together, cut as in training; default: the ranker's own.
             folder: keep the scores of every finished window here, so that a stopped scoring can continue. A window is
-                identified by the texts, ids and labels of its questions and by all that its scores follow from, the weights
-                included. Delete the folder once the table is written.
+                identified by the texts, ids and labels of its questions and by all that its scores follow from, the
+                weights included. Delete the folder once the table is written.
         Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
         """
         max_tokens = max_tokens or self.max_tokens

@@ -26,13 +26,14 @@ def load_ranker(name: str | Path, device: str | None = None):
     """A model, ready to rank: `model.rank(question, candidates, contexts=None)` -> [(candidate number, score)], best first.
 
     Args:
-        name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved here, or of
-            any cross-encoder of transformers with one or two logits, such as cross-encoder/ms-marco-MiniLM-L6-v2.
+        name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved
+            here, or of any cross-encoder of transformers with one or two logits, such as
+            cross-encoder/ms-marco-MiniLM-L6-v2.
         device: "cpu" or "cuda"; default: a GPU where there is one.
-    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself; a `cross_encoder.CrossEncoder`
-        for a model of others; a `Bm25`.
-    Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head would be
-        random), for a decoder-only one, and for pickled or damaged weights.
+    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself; a
+        `cross_encoder.CrossEncoder` for a model of others; a `Bm25`.
+    Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head
+        would be random), for a decoder-only one, and for pickled or damaged weights.
     """
     if name == "bm25":
         return Bm25()
