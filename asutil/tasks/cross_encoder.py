@@ -1,4 +1,4 @@
-"""Cross-encoders that others trained: question and candidate in one input of a transformers model, one or two logits out."""
+"""Cross-encoders of others: question and candidate in one input of a transformers model, one or two logits out."""
 
 from collections.abc import Iterable
 from pathlib import Path

@@ -54,7 +54,7 @@ def embed(encoder, texts: Iterable, folder: str | Path, block: int = 1 << 14, pr
 
 
 def _blocks_of(encoder, texts: Iterable, block: int) -> Iterator[tuple[list, dict]]:
-    """The rows (id, text) of each block, and its mark: how many texts end there, and a hash of encoder and texts so far."""
+    """The rows (id, text) of each block, and its mark: the number of texts so far, and a hash of encoder and texts."""
     made_from = hashlib.sha256(json.dumps([encoder.identity, encoder.dimensions]).encode())
     rows, count = _rows(texts), 0
     while some := list(itertools.islice(rows, block)):

@@ -20,7 +20,7 @@ RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
 
 class OwnTask(nn.Module):
-    """A released model under its own sentence-level head, called like a `PairEncoder`: class 1 is "follows" or "in order".
+    """A released model under its own sentence-level head, as a `PairEncoder`: class 1 is "follows" or "in order".
 
     The released heads number the classes the other way round, so their two logits are swapped.
     Paper: sentence_objectives, section 5.3, table 3.

@@ -23,7 +23,9 @@ class Bm25:
 
 
 def load_ranker(name: str | Path, device: str | None = None):
-    """A model, ready to rank: `model.rank(question, candidates, contexts=None)` -> [(candidate number, score)], best first.
+    """A model, ready to rank.
+
+    `model.rank(question, candidates, contexts=None)` gives [(candidate number, score)], best first.
 
     Args:
         name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved

@@ -105,7 +105,7 @@ def _require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, othe
 
 
 def _checked(scores: pd.DataFrame, name: str) -> pd.DataFrame:
-    """The scores themselves. Raises: ValueError naming the row of a repeated candidate, or of a score that is not finite."""
+    """The scores themselves. Raises: ValueError naming the row of a repeated candidate, or of a NaN or infinity."""
     if len(twice := np.flatnonzero(scores.duplicated(["question_id", "candidate_id"]))):
         row = scores.iloc[twice[0]]
         reason = f"candidate {row.candidate_id!r} stands twice in question {row.question_id!r}"
@@ -132,8 +132,8 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
     """
     if k < 1:
         raise ValueError(f"k is at least 1 candidate, got {k}")
-    # Among equal scores the choice must follow neither the label, as the metrics' rule does, nor the order of rows or ids:
-    # in some data sets right candidates come first. A keyed hash of the ids follows none of them.
+    # Among equal scores the choice must follow neither the label, as the metrics' rule does, nor the order of rows or
+    # ids: in some data sets right candidates come first. A keyed hash of the ids follows none of them.
     questions = pd.factorize(scores.question_id)[0]
     table = _checked(scores, "first stage").assign(question=questions, draw=_draws(scores, seed))
     ranked = table.sort_values(["question", "score", "draw"], ascending=[True, False, True])
@@ -194,7 +194,7 @@ def joined(chosen: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Whole lists after re-ranking: re-ranked candidates first, in the second stage's order, then the others in the first's.
+    """Whole lists after re-ranking: the re-ranked candidates by the second stage, then the others by the first.
 
     Scores of two models have no common scale, and shifting one of them would round some to ties. So a score is minus a
     place, counted from 1 down the list: a whole number, exact in float32. Candidates of one stage with equal scores

@@ -64,7 +64,7 @@ class Vectors:
         return f"Vectors({self.folder.name}: {len(self):,} texts, {self.vectors.shape[1]} dimensions)"
 
     def must_be_of(self, encoder) -> None:
-        """Refuse an encoder that did not make these vectors: its own cannot be compared with them. Raises: ValueError."""
+        """Refuse an encoder that did not make these vectors: its own are not comparable. Raises: ValueError."""
         if encoder.identity != self.info["encoder"]:
             expected, came = self.info["encoder"][:16], encoder.identity[:16]
             raise ValueError(f"{self.folder} was embedded by the encoder {expected}, got {came}")

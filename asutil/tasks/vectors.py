@@ -24,7 +24,9 @@ TOGETHER = 1 << 12  # rows of a file, or questions of a file, that are read at a
 
 
 def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | None, str]]:
-    """(id, text) of every row of a .txt (one text per line), .tsv, .jsonl or .parquet file; ids are in a column `id`, if any.
+    """(id, text) of every row of a .txt (one text per line), .tsv, .jsonl or .parquet file.
+
+    Ids are in a column `id`, if there is one.
 
     Args:
         columns: possible names of the text's column; the first that a row has is read.

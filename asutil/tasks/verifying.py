@@ -79,7 +79,7 @@ def measurable(splits: dict) -> list[str]:
 
 
 def counted(splits: dict) -> pd.DataFrame:
-    """One row per split: claims of each label, claims and pieces of evidence that were read and kept, what was dropped."""
+    """One row per split: claims of each label, claims and pieces of evidence read and kept, what was dropped."""
     rows = {}
     for name, claims in splits.items():
         labels, report = Counter(claim.label for claim in claims), claims.report

@@ -155,7 +155,7 @@ class StepTrainer:
     # -------------------------------------------------------------- a step
 
     def _take_step(self, batch: dict) -> tuple[torch.Tensor, float]:
-        """Update the weights by one optimiser batch. Returns: the norm of the unclipped gradients, the learning rate."""
+        """Update the weights by one optimiser batch. Returns: norm of the unclipped gradients, learning rate."""
         self.model.train()
         if self.smaller:
             batch = self.batches[self.step]  # the loader's workers still make larger micro-batches
