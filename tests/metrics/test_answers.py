@@ -135,7 +135,7 @@ def test_normalised_by_hand(text, expected):
         ("the red big house", "A big house!", False, (0.8, 2 / 3, 1.0), None),
         ("big house", "the red big house", False, (0.8, 1.0, 2 / 3), None),
         ("same", "Same.", True, (1.0, 1.0, 1.0), None),
-        ("word word word", "word", False, (0.5, 1 / 3, 1.0), None),  # a word is shared as often as the rarer side has it
+        ("word word word", "word", False, (0.5, 1 / 3, 1.0), None),  # a word is shared as often as the text that has it less often
         ("word x word", "word word", False, (0.8, 2 / 3, 1.0), None),
         ("b a", "a b", True, (1.0, 1.0, 1.0), None),  # the article is gone
         ("two one", "one two", False, (1.0, 1.0, 1.0), None),  # the order matters to EM alone
@@ -311,7 +311,7 @@ SAID = {
     "none": ("unanswerable", ["p1"]),
     "tie": ("Green!", ["p2"]),  # both 1: the first is the type
     "float": ("42", ["p1"]),
-    "empty": ("", ["p1"]),  # no words on either side: 0
+    "empty": ("", ["p1"]),  # no words in either text: 0
     "never asked": ("x", []),
 }
 

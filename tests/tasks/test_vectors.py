@@ -156,7 +156,7 @@ def test_blocks_and_groups_of_questions_change_nothing(monkeypatch):
         expected = found.search(questions, 7, by)
         assert all(equal(found.search(questions, 7, by, block), expected) for block in (13, 999, 5000))
         one_by_one = [found.search(question[None], 7, by) for question in questions]
-        assert equal([np.concatenate(side) for side in zip(*one_by_one)], expected)
+        assert equal([np.concatenate(column) for column in zip(*one_by_one)], expected)
         monkeypatch.setattr(vector_search, "CELLS", 3000)
         assert equal(found.search(questions, 7, by, 999), expected)
         monkeypatch.undo()
