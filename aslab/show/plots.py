@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from asutil.io import files
-from asutil.metrics import changes, rankings, verdicts
+from asutil.metrics import changes, verdicts
 
 from .markup import NAMES
 
@@ -121,7 +121,7 @@ def confusion_plot(scores: pd.DataFrame):
     import seaborn
     from matplotlib.figure import Figure
 
-    table = rankings.confusion(scores["label"], verdicts.predictions(scores))
+    table = verdicts.confusion(scores["label"], verdicts.predictions(scores))
     shares = table.div(table.sum(axis=1).clip(lower=1), axis=0)
     figure = Figure(figsize=(6.4, 4), layout="constrained")
     axis, bar = figure.subplots(), {"label": "share of the label's claims"}

@@ -2,6 +2,7 @@
 
 import re
 import sys
+from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
@@ -24,7 +25,9 @@ def baseline_scores(split: Split, baseline: str, seed: int = 0) -> pd.DataFrame:
     if baseline == "random":
         scores = np.random.default_rng(seed).random(len(frame))
     elif baseline == "bm25":
-        scores = _bm25(split)
+        questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
+        candidates = split.table["answer"].take(pa.array(split.rows())).to_pylist()
+        scores = bm25(questions, candidates, split.stops - split.starts)
     elif split.ordered:
         scores = np.repeat(split.starts, split.stops - split.starts) - split.rows()
     else:
@@ -34,25 +37,26 @@ def baseline_scores(split: Split, baseline: str, seed: int = 0) -> pd.DataFrame:
     return frame.assign(score=np.asarray(scores, np.float32))
 
 
-def _bm25(split: Split) -> np.ndarray:
+def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
+    """BM25 (k1 1.5, b .75) of lower-cased words, document frequencies over all candidates.
+
+    Args:
+        candidates: of all questions, question after question.
+        sizes: how many candidates each question has.
+    Shapes: Q questions, N candidates -> (N,)
+    """
     import bm25s
 
-    def words(text: str) -> list[str]:
-        return [
-            sys.intern(word) for word in re.findall(r"\w+", text.lower())
-        ]  # half a million candidates share their words
+    def words(text: str) -> list[str]:  # interned: half a million candidates share their words
+        return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]
 
-    questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
-    candidates = [words(text) for text in split.table["answer"].take(pa.array(split.rows())).to_pylist()]
-    if not any(candidates):  # there is no index without words
-        return np.zeros(len(candidates))
+    documents = [words(text) for text in candidates]
+    if not any(documents):  # bm25s refuses an index without words, and a query of unknown words only
+        return np.zeros(len(documents))
     index = bm25s.BM25(k1=1.5, b=0.75)
-    index.index(candidates, show_progress=False)
-    sizes = split.stops - split.starts
+    index.index(documents, show_progress=False)
     scores = []
     for question, size, end in zip(questions, sizes, np.cumsum(sizes)):
-        query = [
-            word for word in words(question) if word in index.vocab_dict
-        ]  # bm25s refuses a query of unknown words only
+        query = [word for word in words(question) if word in index.vocab_dict]
         scores.append(index.get_scores(query)[end - size : end] if query else np.zeros(size))
     return np.concatenate(scores)

@@ -1,6 +1,6 @@
-"""Functions of scores: ranking metrics, answers and evidence, tests of significance, what changed between two rankings, TREC files.
+"""Functions of scores: ranking metrics, answers, evidence, verdicts, significance, comparisons, TREC files.
 
-Nothing here imports torch.
+Nothing here imports torch, but for `peers`, which asks torchmetrics.
 """
 
 from ..lazy import names_of
@@ -8,21 +8,9 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "rankings": (
-            "Ranking",
-            "auc",
-            "classification",
-            "confusion",
-            "of",
-            "ranking",
-            "verification",
-            "write_trec",
-        ),
-        "significance": (
-            "Comparison",
-            "paired_bootstrap",
-            "student_t",
-            "student_t_from_summary",
-        ),
+        "rankings": ("Ranking", "auc", "classification", "of", "ranking"),
+        "significance": ("Comparison", "paired_bootstrap", "student_t", "student_t_from_summary"),
+        "trec": ("write_trec",),
+        "verdicts": ("confusion", "verification"),
     },
 )

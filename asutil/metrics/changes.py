@@ -1,16 +1,16 @@
-"""Two rankings of the same questions: which questions were rescued and which lost, and where ranks moved. Functions of scores alone."""
+"""Two rankings of the same questions: which questions were rescued, which were lost, and how ranks moved."""
 
 import numpy as np
 import pandas as pd
 
 from ..draws import choose
-from . import rankings
+from . import rankings, significance
 
 FATES = ("rescued", "lost", "right by both", "wrong by both")
 TOP = 5
 
 
-def _first_right(table: pd.DataFrame) -> pd.Series:
+def _reciprocal_ranks(table: pd.DataFrame) -> pd.Series:
     """Reciprocal rank by question, from scores (question_id, label, score) or from values by question."""
     if "score" in table:
         table = rankings.of(table, empty="skip").per_question
@@ -21,55 +21,55 @@ def _first_right(table: pd.DataFrame) -> pd.Series:
 
 def _both(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
     """Reciprocal ranks of the same questions under both systems."""
-    before, after = _first_right(before), _first_right(after)
-    if not before.index.is_unique or not after.index.is_unique or set(before.index) != set(after.index):
-        raise ValueError(f"the two sides are not the same questions, each once ({len(before)} and {len(after)})")
+    before, after = _reciprocal_ranks(before), _reciprocal_ranks(after)
+    significance.require_same_questions(before, after)
     return pd.DataFrame({"before": before, "after": after.reindex(before.index)})
 
 
 def fates(before: pd.DataFrame, after: pd.DataFrame) -> pd.Series:
-    """What became of each question's first place: "rescued", "lost", "right by both" or "wrong by both", by question_id.
+    """Whether each question's best candidate became right ("rescued"), became wrong ("lost"), or stayed as it was.
+
+    Returns: one of FATES by question_id.
 
     Args:
-        before, after: scores (question_id, label, score) of two runs, or their values by question (`per_question`), in any order.
+        before, after: scores (question_id, label, score) of two runs, or their values by question (`per_question`), in
+            any order.
     Raises: ValueError where the two are not the same questions.
     """
     right = _both(before, after) == 1
-    names = np.select(
-        [~right.before & right.after, right.before & ~right.after, right.before & right.after], FATES[:3], FATES[3]
-    )
-    return pd.Series(names, right.index, dtype=object)
+    conditions = [~right.before & right.after, right.before & ~right.after, right.before & right.after]
+    return pd.Series(np.select(conditions, FATES[:3], FATES[3]), right.index, dtype=object)
 
 
 def rescued(
     before: pd.DataFrame, after: pd.DataFrame, limit: int = 3, seed: int = 0
 ) -> tuple[list[str], dict[str, int]]:
-    """Questions whose best candidate is wrong before and right after, chosen by a keyed hash; and how many have which fate.
+    """Some of the rescued questions, chosen by a keyed hash, and how many questions have each fate.
 
     Paper: sentence_objectives, table 6.
-    Returns: question ids, and the number of questions of each fate: rescued ones alone would flatter.
+    Returns: question ids, and all counts, because rescued questions alone would flatter.
     Example:
         >>> before = pd.DataFrame({"question_id": list("aabb"), "label": [1, 0, 0, 1], "score": [0.1, 0.9, 0.2, 0.8]})
         >>> rescued(before, before.assign(score=[0.9, 0.1, 0.2, 0.8]))
         (['a'], {'rescued': 1, 'lost': 0, 'right by both': 1, 'wrong by both': 0})
     """
-    found = fates(before, after)
-    return choose(found.index[found == "rescued"], limit, seed), {fate: int((found == fate).sum()) for fate in FATES}
+    fate_of = fates(before, after)
+    counts = {fate: int((fate_of == fate).sum()) for fate in FATES}
+    return choose(fate_of.index[fate_of == "rescued"], limit, seed), counts
 
 
 def best_of(scores: pd.DataFrame, question_id: str, count: int = TOP) -> list[list]:
-    """The best candidates of one question: [candidate_id, label, score, rank], the wrong one first among equals, as in the metrics."""
-    ranked = scores[scores.question_id == question_id].sort_values(
-        ["score", "label"], ascending=[False, True], kind="stable"
-    )
-    best = ranked.head(count).itertuples()
-    return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in enumerate(best, 1)]
+    """The best candidates of one question: [candidate_id, label, score, rank]; at one score wrong ones come first."""
+    candidates = scores[scores.question_id == question_id]
+    ranked = candidates.sort_values(["score", "label"], ascending=[False, True], kind="stable").head(count)
+    rows = enumerate(ranked.itertuples(), 1)
+    return [[row.candidate_id, int(row.label), round(float(row.score), 4), rank] for rank, row in rows]
 
 
 def rank_moves(before: pd.DataFrame, after: pd.DataFrame) -> pd.DataFrame:
-    """The rank of each question's first right candidate under both systems: columns before, after; question_id as index.
+    """The rank of each question's first right candidate under both systems: columns before, after by question_id.
 
-    Args: as of `fates`. A question without a right candidate has no such rank and is left out.
+    The arguments are those of `fates`. A question without a right candidate has no such rank and is left out.
     Example:
         >>> before = pd.DataFrame({"question_id": ["a", "b"], "reciprocal_rank": [0.5, 1.0]})
         >>> rank_moves(before, before.assign(reciprocal_rank=[1.0, 0.25])).values.tolist()

@@ -1,4 +1,4 @@
-"""The same scores, measured by other implementations: their values stand beside ours in the notebooks."""
+"""The same scores, measured by trec_eval and torchmetrics: the notebooks show their values next to ours."""
 
 import contextlib
 
@@ -11,41 +11,37 @@ def all_of(scores: pd.DataFrame) -> dict[str, dict]:
 
     Both break ties by their own rules, so their values may differ from ours where `tied_questions` is not 0.
     """
-    found = {"torchmetrics": by_torchmetrics(scores)}
+    values = {"torchmetrics": by_torchmetrics(scores)}
     with contextlib.suppress(ImportError):
-        found["trec_eval"] = by_trec_eval(scores)
-    return found
+        values["trec_eval"] = by_trec_eval(scores)
+    return values
 
 
 def by_trec_eval(scores: pd.DataFrame) -> dict:
     """trec_eval's P_1, map and recip_rank, averaged over questions."""
     import pytrec_eval
 
-    judged = {
-        question: dict(zip(rows["candidate_id"], map(int, rows["label"])))
-        for question, rows in scores.groupby("question_id")
-    }
-    ranked = {
-        question: dict(zip(rows["candidate_id"], map(float, rows["score"])))
-        for question, rows in scores.groupby("question_id")
-    }
-    values = pytrec_eval.RelevanceEvaluator(judged, {"P_1", "map", "recip_rank"}).evaluate(ranked)
-    means = pd.DataFrame(values).T.mean()
+    labels, run = {}, {}
+    for question, rows in scores.groupby("question_id"):
+        labels[question] = dict(zip(rows["candidate_id"], map(int, rows["label"])))
+        run[question] = dict(zip(rows["candidate_id"], map(float, rows["score"])))
+    evaluator = pytrec_eval.RelevanceEvaluator(labels, {"P_1", "map", "recip_rank"})
+    means = pd.DataFrame(evaluator.evaluate(run)).T.mean()
     return {"p@1": means["P_1"], "map": means["map"], "mrr": means["recip_rank"]}
 
 
 def by_torchmetrics(scores: pd.DataFrame) -> dict:
-    """torchmetrics' retrieval metrics. It drops scores <= 0 (since 1.7.4), so it is given ranks in (0, 1], which keep order and ties."""
+    """torchmetrics' retrieval metrics.
+
+    Since 1.7.4 torchmetrics drops scores <= 0. So it gets ranks in (0, 1], which keep the order and the ties.
+    """
     import torch
     from torchmetrics import retrieval
 
     _, ranks = np.unique(scores["score"].to_numpy(), return_inverse=True)
-    given = torch.from_numpy((ranks + 1) / (ranks.max() + 1))
+    positive = torch.from_numpy((ranks + 1) / (ranks.max() + 1))
     target = torch.from_numpy(scores["label"].to_numpy().astype(np.int64))
     indexes = torch.from_numpy(pd.factorize(scores["question_id"])[0].astype(np.int64))
-    kinds = {
-        "p@1": retrieval.RetrievalPrecision(top_k=1),
-        "map": retrieval.RetrievalMAP(),
-        "mrr": retrieval.RetrievalMRR(),
-    }
-    return {name: float(kind(given, target, indexes=indexes)) for name, kind in kinds.items()}
+    p_at_1 = retrieval.RetrievalPrecision(top_k=1)
+    metrics = {"p@1": p_at_1, "map": retrieval.RetrievalMAP(), "mrr": retrieval.RetrievalMRR()}
+    return {name: float(metric(positive, target, indexes=indexes)) for name, metric in metrics.items()}

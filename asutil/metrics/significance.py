@@ -1,6 +1,6 @@
-"""Is a difference more than chance? Student's t over seeds, and a paired bootstrap over questions.
+"""Is a difference more than chance? Student's t test over seeds, and a paired bootstrap over questions.
 
-A t over five seeds says whether another seed would change the picture; it ignores which 68 questions were asked. The bootstrap asks that.
+The t test asks whether other seeds would change the picture, the bootstrap whether other questions would.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-CELLS_AT_ONCE = 2_000_000  # draws x questions held in memory
+CELLS_AT_ONCE = 2_000_000  # draws x questions in memory
 
 
 @dataclass(frozen=True)
@@ -22,28 +22,28 @@ class Comparison:
 
     @property
     def sign(self) -> int:
-        """1 where the whole interval lies above 0 (better), -1 where it lies below (worse), 0 where it does neither."""
+        """1 where the whole interval is above 0 (better), -1 where it is below 0 (worse), else 0."""
         low, high = self.interval
         return int(low > 0) - int(high < 0)
 
 
 def student_t(ours, baseline) -> Comparison:
-    """Student's t test of two independent samples (one value a seed), two-sided, equal variance, as in the papers.
+    """Student's t test of two independent samples (one value per seed), two-sided, equal variance, as in the papers.
 
     t = (m1 - m2) / sqrt(s^2 (1/n1 + 1/n2)),  s^2 = ((n1-1) s1^2 + (n2-1) s2^2) / (n1 + n2 - 2)
     Paper: sentence_objectives, table 1.
     Returns: a Comparison. Without any variance p is 1 for equal means and 0 for others.
-    Raises: ValueError for fewer than two values on a side, or a value that is not finite.
+    Raises: ValueError for fewer than two values in a sample, or a value that is not finite.
     Example:
         >>> student_t([0.81, 0.83, 0.82], [0.78, 0.80, 0.79])
         Comparison(p_value=0.0213..., difference=0.0299..., interval=(0.0073..., 0.0526...))
     """
-    samples = [_finite(values, side) for values, side in ((ours, "ours"), (baseline, "baseline"))]
-    for values, side in zip(samples, ("ours", "baseline")):
+    summaries = []
+    for name, values in {"ours": _finite(ours, "ours"), "baseline": _finite(baseline, "baseline")}.items():
         if len(values) < 2:
-            raise ValueError(f"a t test needs two seeds or more a side, got {len(values)} of {side}")
-    (mean, std, n), (other_mean, other_std, other_n) = [(v.mean(), v.std(ddof=1), len(v)) for v in samples]
-    return student_t_from_summary(mean, std, n, other_mean, other_std, other_n)
+            raise ValueError(f"a t test needs two seeds or more of each system, got {len(values)} of {name}")
+        summaries += [values.mean(), values.std(ddof=1), len(values)]
+    return student_t_from_summary(*summaries)
 
 
 def student_t_from_summary(
@@ -56,56 +56,65 @@ def student_t_from_summary(
         0.0074
     """
     if min(n, baseline_n) < 2 or min(std, baseline_std) < 0:
-        raise ValueError(
-            f"two runs or more a side and no negative std: got n {n} and {baseline_n}, std {std} and {baseline_std}"
-        )
-    difference, freedom = float(mean - baseline_mean), n + baseline_n - 2
+        came = f"n {n} and {baseline_n}, std {std} and {baseline_std}"
+        raise ValueError(f"two runs or more of each system and no negative std: got {came}")
+    difference = float(mean - baseline_mean)
+    freedom = n + baseline_n - 2
     variance = ((n - 1) * std**2 + (baseline_n - 1) * baseline_std**2) / freedom
     error = float(np.sqrt(variance * (1 / n + 1 / baseline_n)))
     if error == 0:
         return Comparison(1.0 if difference == 0 else 0.0, difference, (difference, difference))
     p_value = float(2 * special.stdtr(freedom, -abs(difference) / error))
-    reach = float(special.stdtrit(freedom, 0.975)) * error
-    return Comparison(p_value, difference, (difference - reach, difference + reach))
+    half_width = float(special.stdtrit(freedom, 0.975)) * error
+    return Comparison(p_value, difference, (difference - half_width, difference + half_width))
 
 
 def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comparison:
-    """Paired bootstrap over questions: both systems' values of the same questions are drawn together, with replacement.
+    """Paired bootstrap over questions: both systems' values of a question are drawn together, with replacement.
 
     d_i = ours_i - baseline_i;  D* = mean of n of the d_i drawn with replacement
     interval = the 2.5th and 97.5th percentile of D* (percentile method)
-    p = (1 + #{draws: |D* - D| >= |D|}) / (1 + draws)  (shift method, two-sided: the draws are moved to a mean of 0, no difference)
+    p = (1 + #{draws: |D* - D| >= |D|}) / (1 + draws)  (shift method, two-sided: the draws are moved to a mean of 0)
     Args:
-        ours, baseline: one value a question, in the same order; two Series are matched by their index instead.
-        draws: the smallest p-value that can come out is 1 / (draws + 1).
-    Raises: ValueError for unequal lengths, other questions on the two sides, no questions, or a value that is not finite.
+        ours, baseline: one value per question, in the same order; two Series are matched by their index instead.
+        draws: the smallest possible p-value is 1 / (draws + 1).
+    Raises: ValueError for unequal lengths, different questions, no questions, or a value that is not finite.
     Example:
         >>> paired_bootstrap([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 1, 0], draws=999)
         Comparison(p_value=0.039, difference=0.5, interval=(0.16..., 0.83...))
     """
     if isinstance(ours, pd.Series) and isinstance(baseline, pd.Series):
-        if not ours.index.is_unique or not baseline.index.is_unique or set(ours.index) != set(baseline.index):
-            raise ValueError(f"the two sides are not the same questions, each once ({len(ours)} and {len(baseline)})")
+        require_same_questions(ours, baseline)
         baseline = baseline.reindex(ours.index)
     ours, baseline = _finite(ours, "ours"), _finite(baseline, "baseline")
     if len(ours) != len(baseline) or not len(ours):
-        raise ValueError(f"one value a question on both sides, at least one: got {len(ours)} and {len(baseline)}")
+        came = f"{len(ours)} and {len(baseline)}"
+        raise ValueError(f"one value per question of both systems, at least one: got {came}")
     if draws < 1:
         raise ValueError(f"draws is 1 or more, got {draws}")
-    deltas, generator = ours - baseline, np.random.default_rng(seed)
-    difference, means = float(deltas.mean()), np.empty(draws)
+    deltas = ours - baseline
+    difference = float(deltas.mean())
+    generator, means = np.random.default_rng(seed), np.empty(draws)
     step = max(1, CELLS_AT_ONCE // len(deltas))
     for start in range(0, draws, step):
         count = min(step, draws - start)
-        means[start : start + count] = deltas[generator.integers(len(deltas), size=(count, len(deltas)))].mean(axis=1)
+        questions = generator.integers(len(deltas), size=(count, len(deltas)))
+        means[start : start + count] = deltas[questions].mean(axis=1)
     # Means of a few distinct values meet |D| exactly, up to the last bits of a sum: those draws count.
     extreme = int((np.abs(means - difference) >= abs(difference) - 1e-12).sum())
     low, high = np.percentile(means, [2.5, 97.5])
     return Comparison((1 + extreme) / (1 + draws), difference, (float(low), float(high)))
 
 
+def require_same_questions(ours: pd.Series, baseline: pd.Series) -> None:
+    """Refuse two systems' values of different questions. Raises: ValueError with their numbers."""
+    if not ours.index.is_unique or not baseline.index.is_unique or set(ours.index) != set(baseline.index):
+        came = f"{len(ours)} and {len(baseline)}"
+        raise ValueError(f"the two systems do not have the same questions, each of them once ({came})")
+
+
 def proportion_interval(share: float, questions: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a share of right answers: what other questions of the same kind may well have given.
+    """Wilson's 95 % interval of a share of right answers: the range for other questions of the same kind.
 
     (p + z^2 / 2n -+ z sqrt(p (1 - p) / n + z^2 / 4n^2)) / (1 + z^2 / n),  z = 1.96
     Example:
@@ -115,39 +124,37 @@ def proportion_interval(share: float, questions: int) -> tuple[float, float]:
     if not 0 <= share <= 1 or questions < 1:
         raise ValueError(f"a share from 0 to 1 of one question or more: got {share} of {questions}")
     z = float(special.ndtri(0.975))
-    middle, reach = (
-        share + z**2 / (2 * questions),
-        z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2),
-    )
-    return tuple(float((middle + side * reach) / (1 + z**2 / questions)) for side in (-1, 1))
+    middle = share + z**2 / (2 * questions)
+    half_width = z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2)
+    scale = 1 + z**2 / questions
+    return float((middle - half_width) / scale), float((middle + half_width) / scale)
 
 
 def smallest_gain(questions: int, lost: int = 0) -> int:
-    """How many more questions one system must get right than another before a paired bootstrap sees it, exactly.
+    """How many more questions one system must get right than another before a paired bootstrap detects it, exactly.
 
-    The sum of n draws counts +1 for each gained question, -1 for each lost one; it is seen when P(sum <= 0) < 2.5 %.
+    The sum of n draws counts +1 for each gained question, -1 for each lost one; it is detected when P(sum <= 0) < 2.5
+    %.
     Args:
-        lost: questions that the better system loses; it must gain these and the returned number beyond them.
-    Raises: ValueError where so few questions show no gain at all.
+        lost: questions that the better system loses; it must gain these and the returned number more.
+    Raises: ValueError where there are too few questions for any gain to be detected.
     Example:
         >>> smallest_gain(68), smallest_gain(1336), smallest_gain(68, lost=3)
         (4, 4, 8)
     """
-    down = np.arange(questions + 1)  # how often a lost question is drawn, and how likely that is
-    chance = np.diff(special.bdtr(down, questions, lost / questions), prepend=0)
+    losses = np.arange(questions + 1)  # how often a lost question may be drawn
+    p_losses = np.diff(special.bdtr(losses, questions, lost / questions), prepend=0)
+    rest = questions - losses
     for gained in range(lost + 1, questions - lost + 1):
-        up = special.bdtr(
-            np.minimum(down, questions - down), questions - down, gained / (questions - lost)
-        )  # P(no more gained than lost)
-        if float(chance @ up) < 0.025:
+        p_no_more_gains = special.bdtr(np.minimum(losses, rest), rest, gained / (questions - lost))
+        if float(p_losses @ p_no_more_gains) < 0.025:
             return gained - lost
     raise ValueError(f"{questions} questions with {lost} lost cannot show a gain")
 
 
-def _finite(values, side: str) -> np.ndarray:
+def _finite(values, name: str) -> np.ndarray:
     array = np.asarray(values, dtype=float)
     if array.ndim != 1 or not np.isfinite(array).all():
-        raise ValueError(
-            f"{side}: a flat list of finite numbers is expected, got {array.tolist() if array.size < 9 else array.shape}"
-        )
+        came = array.tolist() if array.size < 9 else array.shape
+        raise ValueError(f"{name}: a flat list of finite numbers is expected, got {came}")
     return array

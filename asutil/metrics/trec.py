@@ -1,46 +1,80 @@
-"""The scores of a finished run as the two files that trec_eval and its relatives read.
+"""Scores as the two files that trec_eval and its relatives read.
 
-`python -m asutil.metrics.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and `exported/qrels.txt`.
+`python -m asutil.metrics.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
+`exported/qrels.txt` of a finished run.
 """
 
 import argparse
 from pathlib import Path
+
+import numpy as np
+import pandas as pd
 
 from ..io import disk, rundir
 from . import rankings
 
 
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
-    """Write `run.txt` (question Q0 candidate rank score tag) and `qrels.txt` (question 0 candidate label) of a run's test questions.
+    """Write a run's scores of the test questions to `run.txt` and `qrels.txt` in a folder.
 
-    Each file is written whole or not at all; a finished pair of files is replaced by the next.
     Args:
         run: name or folder of a finished run that has scores; its name, without white space, is the tag.
     Returns: the two paths.
-    Raises: ValueError for a run that is not finished or has no scores, and for what the format cannot hold: an id that is empty or has
-        white space, a candidate that stands twice in a question.
+    Raises: ValueError for a run that is not finished or has no scores, and what `write_trec` raises.
     """
     folder, out = rundir.find(str(run)) or Path(run), Path(out)
     name = rundir.read_record(folder).get("name", folder.name)
-    scores, tag = rundir.read_table(folder, numbers=("label", "score")), "_".join(name.split())
+    scores = rundir.read_table(folder, numbers=("label", "score"))
     out.mkdir(parents=True, exist_ok=True)
-    found = out / "run.txt", out / "qrels.txt"
     try:
-        disk.atomically(
-            found[0], lambda run: disk.atomically(found[1], lambda qrels: rankings.write_trec(scores, run, qrels, tag))
-        )
+        return write_trec(scores, out / "run.txt", out / "qrels.txt", tag="_".join(name.split()))
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
-    return found
+
+
+def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str = "asutil") -> tuple[Path, Path]:
+    """Write scores (question_id, candidate_id, label, score) as a run file and a qrels file.
+
+    run: question Q0 candidate rank score tag;  qrels: question 0 candidate label
+    Scores have as many digits as it takes to read the same 32-bit float back. At one score the rank of a wrong
+    candidate comes first, as in `ranking`; trec_eval reads scores alone and breaks ties by its own rule.
+    Nothing is written unless both texts could be made; each file is replaced as a whole.
+    Raises: ValueError naming the row for an id that is empty or holds white space, or a candidate that a question has
+        twice.
+    """
+    texts = {name: ["" if pd.isna(v) else str(v) for v in scores[name]] for name in ("question_id", "candidate_id")}
+    table = pd.DataFrame(texts)
+    for name, column in table.items():
+        if len(wrong := np.flatnonzero(~column.str.fullmatch(r"\S+"))):
+            reason = f"TREC files part their columns by white space, so {name} {column[wrong[0]]!r} cannot be one"
+            raise ValueError(f"row {wrong[0]}: {reason}")
+    if len(twice := np.flatnonzero(table.duplicated())):
+        question, candidate = table.loc[twice[0]]
+        raise ValueError(f"row {twice[0]}: candidate {candidate!r} stands twice in question {question!r}")
+    table["label"] = rankings.checked_labels(scores["label"]).astype(int)
+    table["score"] = rankings.checked_scores(scores["score"]).astype(np.float32)
+    table["question"] = pd.factorize(table.question_id)[0]
+    ranked = table.sort_values(["question", "score", "label"], ascending=[True, False, True], kind="stable")
+    ranked["rank"] = ranked.groupby("question").cumcount() + 1
+    ranked = ranked.assign(q0="Q0", tag=tag, score=[f"{score:.9g}" for score in ranked.score])
+    files = {
+        run_path: ranked[["question_id", "q0", "candidate_id", "rank", "score", "tag"]],
+        qrels_path: table.assign(zero=0)[["question_id", "zero", "candidate_id", "label"]],
+    }
+    form = {"sep": " ", "header": False, "index": False, "lineterminator": "\n"}
+    lines = {path: columns.to_csv(**form) for path, columns in files.items()}
+    for path, text in lines.items():
+        disk.atomically(Path(path), lambda part, text=text: part.write_text(text, encoding="utf-8"))
+    return Path(run_path), Path(qrels_path)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.metrics.trec", description=f"{__doc__.splitlines()[0]}")
+    parser = argparse.ArgumentParser(prog="python -m asutil.metrics.trec", description=__doc__.splitlines()[0])
     parser.add_argument("run", help="name or folder of a finished run that has scores.parquet")
     parser.add_argument("--out", type=Path, required=True, help="the folder to write run.txt and qrels.txt into")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        print(*export(given.run, given.out))
+        print(*export(arguments.run, arguments.out))
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

@@ -1,4 +1,4 @@
-"""Scores of the verdicts on claims -> predictions, label accuracy, and one value a claim."""
+"""Verdicts on claims: predictions from scores, label accuracy, F1, how often each verdict was taken for each."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,29 +7,75 @@ import numpy as np
 import pandas as pd
 
 from ..data.claims import LABELS, Claim
-from . import rankings
+from .rankings import checked_classes
 
 CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns of a table of scores
 
 
+def verification(labels, predictions) -> dict:
+    """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), the majority's share.
+
+    LA = mean over claims of [label = prediction],  F1_c = 2 |label c and predicted c| / (|label c| + |predicted c|)
+    Paper: joint_inference, appendix B.3, the accuracy alone.
+    Shapes: labels, predictions (N,), classes 0, 1, 2 as in `LABELS`.
+    Example:
+        >>> verification([0, 0, 1, 2], [0, 1, 1, 0])["label_accuracy"]
+        0.5
+    """
+    from sklearn import metrics
+
+    labels, predictions = _classes(labels, predictions, len(LABELS))
+    f1 = metrics.f1_score(labels, predictions, labels=range(len(LABELS)), average=None, zero_division=0)
+    return {
+        "label_accuracy": float(metrics.accuracy_score(labels, predictions)),
+        **{f"f1_{name}": float(value) for name, value in zip(CLASSES, f1)},
+        "majority": float(np.bincount(labels).max() / len(labels)),
+        "claims": len(labels),
+    }
+
+
+def confusion(labels, predictions, names=LABELS) -> pd.DataFrame:
+    """How often each class was predicted as each: rows are the labels, columns the predictions.
+
+    Shapes: labels, predictions (N,) -> (C, C); `names` are those of the classes 0 to C - 1.
+    Raises: ValueError naming the row for a number that is no class, such as the -1 of a blind test set.
+    """
+    from sklearn import metrics
+
+    labels, predictions = _classes(labels, predictions, len(names))
+    counts = metrics.confusion_matrix(labels, predictions, labels=range(len(names)))
+    return pd.DataFrame(counts, pd.Index(names, name="label"), pd.Index(names, name="prediction"))
+
+
+def _classes(labels, predictions, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and predictions, all of them classes from 0 to count - 1."""
+    labels, predictions = checked_classes(labels, predictions)
+    for what, values in {"label": labels, "prediction": predictions}.items():
+        if len(wrong := np.flatnonzero((values < 0) | (values >= count))):
+            raise ValueError(f"row {wrong[0]}: a {what} is a class from 0 to {count - 1}, got {values[wrong[0]]}")
+    return labels.astype(np.int64), predictions.astype(np.int64)
+
+
+# ------------------------------------------------------------------ of a table of scores
+
+
 def predictions(scores: pd.DataFrame) -> np.ndarray:
-    """The class of the highest score of each claim. Shapes: rows of `predict` -> (B,)"""
+    """The class of the highest score of each claim. Shapes: rows of `verifying.predict` -> (B,)"""
     return scores[list(CLASSES)].to_numpy().argmax(1)
 
 
 def measured(scores: pd.DataFrame) -> dict:
-    """Label accuracy, F1 of each verdict and the majority's share, of rows of `predict`."""
-    return rankings.verification(scores["label"], predictions(scores))
+    """`verification` of the rows of `verifying.predict`."""
+    return verification(scores["label"], predictions(scores))
 
 
 def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
     """question_id (the claim's id) and label_accuracy, 1 where the verdict is right, else 0."""
-    return pd.DataFrame(
-        {"question_id": scores.claim_id, "label_accuracy": (scores.label == predictions(scores)).astype(float)}
-    )
+    right = scores.label == predictions(scores)
+    return pd.DataFrame({"question_id": scores.claim_id, "label_accuracy": right.astype(float)})
 
 
 def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:
-    """What it gives to answer every claim with the most frequent label of the training side."""
-    ((most, _),) = Counter(claim.label for claim in train).most_common(1)
-    return rankings.verification([claim.label for claim in claims], [most] * len(claims))
+    """`verification` of the majority-class baseline: every claim gets the most frequent label of the training split."""
+    [(most_frequent, _)] = Counter(claim.label for claim in train).most_common(1)
+    return verification([claim.label for claim in claims], [most_frequent] * len(claims))

@@ -1,4 +1,7 @@
-"""What a trained model is for: ranking, re-ranking, nearest vectors, verifying claims, finding evidence, its own pre-training task."""
+"""What a trained model is for: ranking, re-ranking, search by vectors, verifying claims, finding evidence.
+
+`own_tasks` measures it on its own pre-training task.
+"""
 
 from ..lazy import names_of
 

@@ -1,4 +1,4 @@
-"""Finding evidence in a long context: the evidence that a model names, its nearness to the question, and an answer."""
+"""Finding evidence in a long context: a model's evidence, its similarity to the question, and its answer."""
 
 import numpy as np
 import pandas as pd
@@ -13,13 +13,14 @@ from ..inputs.long_batches import by_length, padded, parts_by_length, stacked
 from ..inputs.template import Template
 from ..metrics import answers
 from ..models.finder import EvidenceFinder
+from ..models.scoring import evaluating
 
-LONGEST_SPAN = 30  # tokens of an answer that is read off its start and end
+LONGEST_SPAN = 30  # tokens of an answer between its start and its end
 LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)
 
 
 def warmup(steps: int | None, share: float | None, total: int) -> int:
-    """Steps of warm-up: as many as are given, or a share of all steps.
+    """Steps of warm-up: a number of steps, or a share of all steps.
 
     Raises: ValueError for both or neither.
     Paper: evidence_contrast, appendix B.1 (a share) and B.2 (steps).
@@ -32,65 +33,62 @@ def warmup(steps: int | None, share: float | None, total: int) -> int:
 # ------------------------------------------------------------------ answers and evidence
 
 
-@torch.no_grad()
 def predict(
     model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096, progress: bool = True
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What a model says of some questions: a line a sentence, and a line a question.
+    """A model's predictions for some questions: one row per sentence, and one row per question.
 
-    Returns: two DataFrames. A line a sentence: question_id, candidate_id ("passage-sentence"), label (1 for evidence), score (the logit of
-        the evidence head) and three similarities with the question: raw (cosine of the vectors as they are), gold and predicted (as the
-        loss compares them, by the question's gold type and by the predicted one). A line a question: question_id, kind, predicted_kind,
-        answer.
+    Returns: two DataFrames. Of sentences: question_id, candidate_id ("passage-sentence"), label (1 for evidence), score
+        (the logit of the evidence head) and three similarities with the question: raw (cosine of the vectors as they
+        are), gold and predicted (as the loss compares them, by the question's gold type and by the predicted one).
+        Of questions: question_id, kind, predicted_kind, answer.
     """
-    training, device = model.training, next(model.parameters()).device
-    model.eval()
-    lines, asked, numbers = {}, {}, np.arange(len(contexts))
-    with tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True) as bar:
+    sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
+    bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
+    with bar, evaluating(model, autocast=False) as device:
         for some in by_length(contexts, numbers, micro_tokens):
             micro = {name: tensor.to(device) for name, tensor in padded(contexts, some).items()}
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-                found = model(micro)
+                outputs = model(micro)
             written = _written(model, micro) if model.generates else None
             for row, number in enumerate(some):
-                lines[number], asked[number] = _said(model, contexts, number, found, row)
+                output = {name: values[row] for name, values in outputs.items()}
+                sentences_of[number], row_of[number] = _predictions(model, contexts, number, output)
                 if written is not None:
-                    asked[number]["answer"] = written[row]
+                    row_of[number]["answer"] = written[row]
             bar.update(len(some))
-    model.train(training)
-    return pd.concat([lines[n] for n in numbers], ignore_index=True), pd.DataFrame([asked[n] for n in numbers])
+    sentences = pd.concat([sentences_of[number] for number in numbers], ignore_index=True)
+    return sentences, pd.DataFrame([row_of[number] for number in numbers])
 
 
-def _said(model, contexts, number: int, found: dict, row: int) -> tuple[pd.DataFrame, dict]:
-    read, question = contexts.read[number], contexts.questions[number]
-    count, kinds = len(read.sentences), contexts.kinds
-    predicted = int(found["kind"][row].argmax())
-    vector, sentences = found["questions"][row], found["sentences"][row, :count]
-    seen_questions, seen = model.projected(vector, sentences)
-    similarity = {"raw": normalize(sentences, dim=-1) @ normalize(vector, dim=-1)}
-    for name, kind in (("gold", read.kind), ("predicted", predicted)):
-        place = model.types[kind] if len(seen_questions) > 1 else 0
-        similarity[name] = normalize(seen[place], dim=-1) @ normalize(seen_questions[place], dim=-1)
-    scores = {"score": found["evidence"][row, :count], **similarity}
-    table = _lines_of(question, read).assign(**{name: values.float().cpu().numpy() for name, values in scores.items()})
-    answer = _answer(model, contexts, read, found, row, kinds[predicted])
-    return table, {
-        "question_id": question.id,
-        "kind": kinds[read.kind],
-        "predicted_kind": kinds[predicted],
-        "answer": answer,
-    }
+def _predictions(model, contexts, number: int, output: dict) -> tuple[pd.DataFrame, dict]:
+    """The rows of one question's sentences, and the question's own row."""
+    read, question, kinds = contexts.read[number], contexts.questions[number], contexts.kinds
+    predicted = int(output["kind"].argmax())
+    vector, sentences = output["questions"], output["sentences"][: len(read.sentences)]
+    projected_questions, projected = model.projected(vector, sentences)
+    scores = {"score": output["evidence"][: len(read.sentences)]}
+    scores["raw"] = normalize(sentences, dim=-1) @ normalize(vector, dim=-1)
+    for name, kind in {"gold": read.kind, "predicted": predicted}.items():
+        projection = model.types[kind] if len(projected_questions) > 1 else 0
+        question_vector = normalize(projected_questions[projection], dim=-1)
+        scores[name] = normalize(projected[projection], dim=-1) @ question_vector
+    table = sentence_rows(question, read)
+    table = table.assign(**{name: values.float().cpu().numpy() for name, values in scores.items()})
+    row = {"question_id": question.id, "kind": kinds[read.kind], "predicted_kind": kinds[predicted]}
+    return table, row | {"answer": _answer(model, contexts, read, output, kinds[predicted])}
 
 
-def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
+def _answer(model, contexts, read, output: dict, kind: str) -> str:
     """The answer of a model without a decoder: its type's, or the likeliest span within one text."""
     if kind in ("yes", "no", "unanswerable") or model.span is None:
         return kind
-    starts, ends = found["span"][row, : len(read.ids)].float().cpu().unbind(-1)
-    length = torch.arange(len(starts))
-    apart = length[None] - length[:, None]
+    starts, ends = output["span"][: len(read.ids)].float().cpu().unbind(-1)
+    positions = torch.arange(len(starts))
+    distance = positions[None] - positions[:, None]
     pieces = torch.from_numpy(read.pieces)
-    allowed = (apart >= 0) & (apart < LONGEST_SPAN) & (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
+    same_text = (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
+    allowed = (distance >= 0) & (distance < LONGEST_SPAN) & same_text
     if not allowed.any():
         return ""
     best = int((starts[:, None] + ends[None]).masked_fill(~allowed, -torch.inf).argmax())
@@ -98,21 +96,25 @@ def _answer(model, contexts, read, found: dict, row: int, kind: str) -> str:
 
 
 def _written(model, micro: dict) -> list[str]:
-    given = {
-        "input_ids": micro["input_ids"],
-        "attention_mask": micro["attention_mask"],
-        "global_attention_mask": micro["is_global"],
-    }
-    room = (
-        getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1) - 1
-    )  # the first token is given
-    ids = model.backbone.generate(**given, max_new_tokens=min(LONGEST_WRITTEN, room), num_beams=1, do_sample=False)
+    """The answers that a model with a decoder writes, greedily."""
+    inputs = {name: micro[name] for name in ("input_ids", "attention_mask")}
+    inputs["global_attention_mask"] = micro["is_global"]
+    positions = getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1)
+    longest = min(LONGEST_WRITTEN, positions - 1)  # the first token is not written
+    ids = model.backbone.generate(**inputs, max_new_tokens=longest, num_beams=1, do_sample=False)
     return [text.strip() for text in model.tokenizer.batch_decode(ids, skip_special_tokens=True)]
 
 
 # ------------------------------------------------------------------ figures
 
 
+HOTPOTQA_NAMES = {
+    "f1": "answer_f1",
+    "em": "answer_em",
+    "sp_f1": "evidence_f1",
+    "sp_em": "evidence_em",
+    "joint_f1": "joint_f1",
+}
 SIMILARITIES = {
     "map_raw": "raw",
     "map_projected": "gold",
@@ -122,11 +124,12 @@ SIMILARITIES = {
 
 
 def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts) -> answers.Measured:
-    """Answer and evidence by the data set's own rules, and how well three similarities and the evidence head rank the evidence.
+    """Answers and evidence by the data set's own rules, and how well similarities and the evidence head rank evidence.
 
-    answer_f1, evidence_f1: of HotpotQA's and QASPER's evaluators, evidence being what the head gives more than even odds; map_raw,
-    map_projected, map_predicted_type: mean average precision of the evidence by `predict`'s similarities (table 1), over the questions that
-    have evidence; type_accuracy: of the question types.
+    answer_f1, evidence_f1: by HotpotQA's and QASPER's evaluators; evidence is what the head gives more than even odds.
+    map_raw, map_projected, map_predicted_type, map_evidence_head: mean average precision of the evidence by `predict`'s
+    similarities (table 1) and by the evidence head, over the questions that have evidence.
+    type_accuracy: of the question types.
     Paper: evidence_contrast, sections 4.1 and 4.2.
     Args:
         sentences, questions: what `predict` gave for these contexts.
@@ -134,9 +137,8 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     chosen = {question.id: set() for question in contexts.questions}
     for name, unit in sentences.loc[sentences.score > 0, ["question_id", "candidate_id"]].itertuples(index=False):
         chosen[name].add(tuple(map(int, unit.split("-"))))
-    means, table = _official(
-        {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}, contexts
-    )
+    predictions = {name: (answer, chosen[name]) for name, answer in zip(questions.question_id, questions.answer)}
+    means, table = _official(predictions, contexts)
     for name, column in SIMILARITIES.items():
         precisions = average_precisions(sentences, column, contexts)
         means |= {name: float(precisions.mean())}
@@ -145,57 +147,48 @@ def measure(sentences: pd.DataFrame, questions: pd.DataFrame, contexts: Contexts
     return answers.Measured(means, {"questions": len(contexts.questions)}, table)
 
 
-def _official(said: dict, contexts: Contexts) -> tuple[dict, pd.DataFrame]:
-    """Means and a table of answers and evidence by the data set's own evaluator; evidence that was cut away is missed.
+def _official(predictions: dict, contexts: Contexts) -> tuple[dict, pd.DataFrame]:
+    """Means and a table of answers and evidence by the data set's own evaluator; evidence that was truncated is missed.
 
     Args:
-        said: question id -> (answer, the places of the sentences that are said to be evidence).
+        predictions: question id -> (answer, the (passage, sentence) pairs of its evidence).
     """
+    references = {question.id: question.answers for question in contexts.questions}
     if set(contexts.kinds) == set(KINDS["qasper"]):
-        golds = {
-            one.id: [(answer.text, answer.kind, answer.evidence) for answer in one.answers]
-            for one in contexts.questions
-        }
-        official = answers.qasper(said, golds)
+        golds = {name: [(one.text, one.kind, one.evidence) for one in several] for name, several in references.items()}
+        official = answers.qasper(predictions, golds)
         return dict(official.means), official.per_question
-    official = answers.hotpotqa(
-        said, {one.id: (one.answers[0].text, one.answers[0].evidence) for one in contexts.questions}
-    )
-    names = {
-        "f1": "answer_f1",
-        "em": "answer_em",
-        "sp_f1": "evidence_f1",
-        "sp_em": "evidence_em",
-        "joint_f1": "joint_f1",
-    }
-    table = official.per_question.rename(columns=names)[["question_id", *names.values()]]
-    return {new: official.means[old] for old, new in names.items()}, table
+    golds = {name: (answer.text, answer.evidence) for name, [answer, *_] in references.items()}
+    official = answers.hotpotqa(predictions, golds)
+    table = official.per_question.rename(columns=HOTPOTQA_NAMES)[["question_id", *HOTPOTQA_NAMES.values()]]
+    return {new: official.means[old] for old, new in HOTPOTQA_NAMES.items()}, table
 
 
 def average_precisions(sentences: pd.DataFrame, column: str, contexts: Contexts) -> pd.Series:
-    """The average precision of every question that has evidence, by its id; evidence that was cut away is never found.
+    """The average precision of every question that has evidence, by its id; truncated evidence is never found.
 
     AP = 1 / |E| sum_{n in E that were read} (evidence ranked down to n) / (rank of n)
     Paper: evidence_contrast, section 4.2 and table 1.
     Deviation: D-91.
     """
     ranked = answers.evidence_map(sentences.question_id, sentences.label, sentences[column]).per_question
-    found = ranked.set_index("question_id").average_precision
-    return _of_all_evidence(found, sentences, contexts)
+    precisions = ranked.set_index("question_id").average_precision
+    return _of_all_evidence(precisions, sentences, contexts)
 
 
-def _of_all_evidence(found: pd.Series, sentences: pd.DataFrame, contexts: Contexts) -> pd.Series:
-    """Average precisions among the sentences that were read, times the share of the evidence that was."""
-    wanted = {question.id: len(question.answers[0].evidence) for question in contexts.questions}
-    wanted = pd.Series({name: count for name, count in wanted.items() if count}, dtype=float)
-    return (found * sentences.groupby("question_id").label.sum() / wanted).reindex(wanted.index).fillna(0.0)
+def _of_all_evidence(precisions: pd.Series, sentences: pd.DataFrame, contexts: Contexts) -> pd.Series:
+    """Average precisions among the sentences that were read, times the share of the evidence that was read."""
+    counts = {question.id: len(question.answers[0].evidence) for question in contexts.questions}
+    counts = pd.Series({name: count for name, count in counts.items() if count}, dtype=float)
+    read = sentences.groupby("question_id").label.sum()
+    return (precisions * read / counts).reindex(counts.index).fillna(0.0)
 
 
-# ------------------------------------------------------------------ lines of chance
+# ------------------------------------------------------------------ untrained baselines
 
 
 def random_precision(count: int, right: int) -> float:
-    """The average precision that a random order is expected to have, of `count` sentences of which `right` are evidence.
+    """The expected average precision of a random order of `count` sentences, of which `right` are evidence.
 
     E[AP] = 1/N (H_N + (R - 1) / (N - 1) (N - H_N)),  H_N = 1 + 1/2 + ... + 1/N
 
@@ -208,105 +201,96 @@ def random_precision(count: int, right: int) -> float:
 
 
 def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) -> dict[str, dict]:
-    """What no training reaches on the same contexts, cut as the model reads them.
+    """Baselines without training on the same contexts, truncated as the model reads them.
 
-    map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence, each read alone by
-    the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences taken as evidence.
+    map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence,
+    each read alone by the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences as evidence.
     Deviation: D-98.
     """
-    sentences = pd.concat(map(_lines_of, contexts.questions, contexts.read), ignore_index=True)
+    sentences = pd.concat(map(sentence_rows, contexts.questions, contexts.read), ignore_index=True)
     sentences["in_order"] = -np.arange(len(sentences), dtype=float)
     sentences["cosine"] = _cosines(model, contexts, micro_tokens)
     counted = sentences.groupby("question_id").label.agg(["size", "sum"])
-    random = pd.Series(
-        {one.Index: random_precision(one.size, one.sum) for one in counted.itertuples() if one.sum}, dtype=float
-    )
-    everything = {
-        one.id: ("", set(map(tuple, read.units.tolist()))) for one, read in zip(contexts.questions, contexts.read)
-    }
+    expected = {name: random_precision(count, right) for name, count, right in counted.itertuples() if right}
+    random = pd.Series(expected, dtype=float)
+    pairs = zip(contexts.questions, contexts.read)
+    all_sentences, _ = _official({q.id: ("", set(map(tuple, read.units.tolist()))) for q, read in pairs}, contexts)
     return {
         "random": {"map": float(_of_all_evidence(random, sentences, contexts).mean())},
         "document_order": {"map": float(average_precisions(sentences, "in_order", contexts).mean())},
         "zero_shot": {"map": float(average_precisions(sentences, "cosine", contexts).mean())},
-        "all_sentences": {"evidence_f1": _official(everything, contexts)[0]["evidence_f1"]},
+        "all_sentences": {"evidence_f1": all_sentences["evidence_f1"]},
     }
 
 
-def _lines_of(question, read) -> pd.DataFrame:
-    """A line a sentence that is read."""
+def sentence_rows(question, read) -> pd.DataFrame:
+    """question_id, candidate_id and label of every sentence of a question that is read."""
     units = [f"{p}-{s}" for p, s in read.units.tolist()]
     return pd.DataFrame({"question_id": question.id, "candidate_id": units, "label": read.evidence.astype(np.int8)})
 
 
-@torch.no_grad()
 def _cosines(model: EvidenceFinder, contexts: Contexts, micro_tokens: int) -> np.ndarray:
-    """Of every sentence that is read with its question, each a text of its own."""
-    texts, owner = [], []
-    for number, read in enumerate(contexts.read):
-        pieces = read.pieces[read.sentences + 1]  # no text's where a sentence is empty
+    """The cosine of every sentence that is read with its question, each embedded as a text of its own."""
+    texts, questions, question_of = [], [], []  # the rows of the questions, and of each text's question
+    for read in contexts.read:
+        pieces = read.pieces[read.sentences + 1]  # 0 where a sentence is empty
+        questions.append(len(texts))
+        question_of += [len(texts)] * (1 + len(pieces))
         texts += [read.ids[read.pieces == 0], *(read.ids[(read.pieces == piece) & (piece > 0)] for piece in pieces)]
-        owner += [number] * (1 + len(pieces))
     vectors = normalize(_means(model, texts, contexts.tokenizer, micro_tokens), dim=-1)
-    firsts = np.flatnonzero(np.diff(owner, prepend=-1))  # of each question: its own text
-    asked = np.repeat(firsts, np.diff([*firsts, len(owner)]))
-    cosines = (vectors * vectors[asked]).sum(-1).cpu().numpy()
-    return np.delete(cosines, firsts)
+    cosines = (vectors * vectors[question_of]).sum(-1).cpu().numpy()
+    return np.delete(cosines, questions)
 
 
 def _means(model: EvidenceFinder, texts: list[np.ndarray], tokenizer, micro_tokens: int) -> torch.Tensor:
     """The mean of the last layer over the tokens of each text, between the special tokens of a text alone."""
     before, after = Template.of(tokenizer, 1).special
-    training, device = model.training, next(model.parameters()).device
     rows = [np.concatenate([before, text, after]).astype(np.int64) for text in texts]
-    found = [None] * len(rows)
-    model.eval()
-    for some in parts_by_length([len(row) for row in rows], np.arange(len(rows)), micro_tokens):
-        width = max(len(rows[n]) for n in some)
-        ids = torch.from_numpy(stacked([rows[n] for n in some], width, tokenizer.pad_token_id)).to(device)
-        inner = [np.r_[np.zeros(len(before)), np.ones(len(texts[n]))] for n in some]
-        counted = torch.from_numpy(stacked(inner, width, 0)).to(device)[..., None]
-        attended = torch.from_numpy(stacked([np.ones(len(rows[n])) for n in some], width, 0)).to(device)
-        hidden = model.encoded(ids, attended).last_hidden_state.float()
-        for n, vector in zip(some, (hidden * counted).sum(1) / counted.sum(1).clamp(min=1)):
-            found[n] = vector
-    model.train(training)
-    return torch.stack(found)
+    vectors = [None] * len(rows)
+    with evaluating(model, autocast=False) as device:
+        for some in parts_by_length([len(row) for row in rows], np.arange(len(rows)), micro_tokens):
+            width = max(len(rows[n]) for n in some)
+            ids = torch.from_numpy(stacked([rows[n] for n in some], width, tokenizer.pad_token_id)).to(device)
+            inner = [np.r_[np.zeros(len(before)), np.ones(len(texts[n]))] for n in some]
+            counted = torch.from_numpy(stacked(inner, width, 0)).to(device)[..., None]
+            attended = torch.from_numpy(stacked([np.ones(len(rows[n])) for n in some], width, 0)).to(device)
+            hidden = model.encoded(ids, attended).last_hidden_state.float()
+            for n, vector in zip(some, (hidden * counted).sum(1) / counted.sum(1).clamp(min=1)):
+                vectors[n] = vector
+    return torch.stack(vectors)
 
 
 def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: int = 0) -> dict:
-    """The normalised vectors of some questions' markers and of a piece of evidence and another sentence of each, chosen by hashes.
+    """Normalised vectors of some questions' markers, and of a piece of evidence and another sentence of each question.
 
+    Questions and sentences are chosen by keyed hashes.
     Paper: evidence_contrast, appendix A and figure 2.
     Args:
         count: at most so many questions of each type.
-    Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each one's question,
-        "kinds": its type}
+    Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each
+        vector's question, "kinds": that question's type}
     """
-    found = {"vectors": [], "roles": [], "questions": [], "kinds": []}
-    training, device = model.training, next(model.parameters()).device
-    model.eval()
-    for place, number in enumerate(_of_each_type(contexts, count, seed)):
-        read, micro = contexts.read[number], padded(contexts, [number])
-        with torch.no_grad():
-            said = model({key: tensor.to(device) for key, tensor in micro.items()})
-        sentences = dict(enumerate(normalize(said["sentences"][0], dim=-1).cpu().numpy()))
-        picked = [int(draws.choose(np.flatnonzero(read.evidence == wanted), 1, seed)[0]) for wanted in (True, False)]
-        found["vectors"] += [
-            normalize(said["questions"][0], dim=-1).cpu().numpy(),
-            *(sentences[number] for number in picked),
-        ]
-        found["roles"] += ["question", "positive", "negative"]
-        found["questions"] += [place] * 3
-        found["kinds"] += [contexts.kinds[read.kind]] * 3
-    model.train(training)
-    return found | {"vectors": np.stack(found["vectors"])}
+    vectors, kinds = [], []
+    with evaluating(model, autocast=False) as device:
+        for number in _of_each_type(contexts, count, seed):
+            read, micro = contexts.read[number], padded(contexts, [number])
+            outputs = model({key: tensor.to(device) for key, tensor in micro.items()})
+            [positive] = draws.choose(np.flatnonzero(read.evidence), 1, seed)
+            [negative] = draws.choose(np.flatnonzero(~read.evidence), 1, seed)
+            sentences = normalize(outputs["sentences"][0], dim=-1)
+            three = [normalize(outputs["questions"][0], dim=-1), sentences[int(positive)], sentences[int(negative)]]
+            vectors += [vector.cpu().numpy() for vector in three]
+            kinds += [contexts.kinds[read.kind]] * 3
+    count = len(vectors) // 3
+    roles, questions = ["question", "positive", "negative"] * count, np.repeat(np.arange(count), 3).tolist()
+    return {"vectors": np.stack(vectors), "roles": roles, "questions": questions, "kinds": kinds}
 
 
 def _of_each_type(contexts: Contexts, count: int, seed: int) -> list[int]:
     """The numbers of some questions that have both evidence and other sentences, type by type."""
     both = [n for n, read in enumerate(contexts.read) if read.evidence.any() and not read.evidence.all()]
-    of_type = {
-        kind: {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind}
-        for kind in range(len(contexts.kinds))
-    }
-    return [known[name] for known in of_type.values() for name in draws.choose(known, count, seed)]
+    chosen = []
+    for kind in range(len(contexts.kinds)):
+        number_of = {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind}
+        chosen += [number_of[name] for name in draws.choose(number_of, count, seed)]
+    return chosen

@@ -1,4 +1,4 @@
-"""Ranking by vectors: each text is embedded once, by itself, and a candidate is as good as its vector is near the question's."""
+"""Ranking by vectors: each text is embedded by itself, and candidates are ranked by nearness to the question."""
 
 import hashlib
 import json
@@ -10,9 +10,8 @@ import pandas as pd
 import torch
 
 from .. import losses
-from ..data.answers import Candidate, Question
 from ..metrics import rankings
-from . import rank as ranking
+from . import rank
 
 SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
 RANK_BY = (*SIMILARITIES, "probability")
@@ -20,12 +19,12 @@ USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  #
 
 
 def usual(encoder) -> str:
-    """The readout by which an encoder ranks where none is chosen: `USUAL` of an `Embedder`'s network, cosine of another encoder."""
+    """The default readout of an encoder: `USUAL` for an `Embedder`'s architecture, cosine for any other encoder."""
     return USUAL.get(getattr(encoder, "settings", {}).get("architecture"), "cosine")
 
 
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:
-    """How near each candidate is to its question, row by row: the higher, the nearer.
+    """How near each candidate is to its question, row by row; nearer is higher.
 
     distance: -|u - v|;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  dot: u.v
     Paper: asbert, sections 3 and 4.4, which rank by closeness and do not define it.
@@ -48,14 +47,14 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
 
 
 class Nearest:
-    """Scores of candidates from their vectors and the question's, in float32, by every readout that the encoder has.
+    """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
-    distance, cosine, dot: `similarity`;  probability: the siamese head's logit z, P(label 1) = 1 / (1 + exp(-z)), which has the same order
-    and no ties of its own.
-    Paper: asbert, sections 3 and 5: what makes the vectors is retained, and the nearest candidate is the answer.
+    distance, cosine, dot: `similarity`
+    probability: the siamese head's logit z; P(label 1) = 1 / (1 + exp(-z)) has the same order, with more ties.
+    Paper: asbert, sections 3 and 5: what makes the vectors is kept, and the nearest candidate is the answer.
     Args:
         encoder: anything with `encode(texts) -> (N, H)` and `identity`.
-        by: the readout that ranks, one of RANK_BY; where left out, that of `usual`.
+        by: the readout that ranks, one of RANK_BY; default: `usual`.
     Raises: ValueError for an unknown readout, or for a probability without a siamese head.
     Deviation: D-27.
     """
@@ -66,59 +65,58 @@ class Nearest:
         if self.by not in RANK_BY:
             raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {self.by!r}")
         if self.by == "probability" and self.head is None:
-            raise ValueError(
-                "rank_by: a probability is given by the siamese network alone; take distance, cosine or dot"
-            )
+            raise ValueError("rank_by: only a siamese network gives a probability; take distance, cosine or dot")
 
     def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
-        """Candidates in order, best first: (its number, its score); equal scores keep the order given."""
+        """(candidate number, score), best first; equal scores keep the order of the candidates."""
         if contexts is not None:
             raise ValueError("this model embeds each text by itself: it takes no contexts")
+        asked = rank.as_question(question, candidates)
         if not candidates:
             return []
-        asked = Question("", question, tuple(Candidate("", text, 0, None, None) for text in candidates))
-        scores = self.score([asked], progress=False)["score"].to_numpy()
-        return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
+        return rank.best_first(self.score([asked], progress=False)["score"].to_numpy())
 
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """Score every candidate of every question; a text is embedded once a window.
+        """Score every candidate of every question; in each window of questions a text is embedded once.
 
         Args:
             questions: any iterable of `Question`s, read once.
-            folder: keep finished windows here, so that a scoring that was stopped goes on (as `rank.Ranker.score`).
-        Returns: DataFrame with question_id, candidate_id, label (int8), score and a column for each readout (float32), in the order given.
+            folder: keep finished windows here, so that a stopped scoring can continue (as in `rank.Ranker.score`).
+        Returns: DataFrame with question_id, candidate_id, label (int8), score and a column for each readout (float32),
+            in the order of the questions.
         """
-        return ranking.windowed(questions, self._window, progress, folder, folder and self._identity())
+        return rank.windowed(questions, self._window, progress, folder, folder and self._identity())
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
-        rows = [(question, candidate) for question in questions for candidate in question.candidates]
-        row_of = {}
-        u, v = (np.array([row_of.setdefault(one.text, len(row_of)) for one in side], np.int64) for side in zip(*rows))
+        pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+        row_of = {}  # text -> its row among the vectors
+        u = np.array([row_of.setdefault(question.text, len(row_of)) for question, _ in pairs], np.int64)
+        v = np.array([row_of.setdefault(candidate.text, len(row_of)) for _, candidate in pairs], np.int64)
         vectors = self.encoder.encode(list(row_of))
-        bar.update(len(rows))
-        table = {"question_id": [q.id for q, _ in rows], "candidate_id": [c.id for _, c in rows]}
-        labels = np.array([c.label for _, c in rows], np.int8)
+        bar.update(len(pairs))
+        table = {"question_id": [q.id for q, _ in pairs], "candidate_id": [c.id for _, c in pairs]}
+        labels = np.array([c.label for _, c in pairs], np.int8)
         scores = self.readouts(vectors[u], vectors[v])
         return pd.DataFrame(table).assign(label=labels, score=scores[self.by], **scores)
 
     @torch.no_grad()
     def readouts(self, questions: np.ndarray, candidates: np.ndarray) -> dict[str, np.ndarray]:
-        """The score of each candidate by every readout, from vectors that were computed once. Shapes: (B, H), (B, H) -> (B,) each"""
+        """The score of each candidate by every readout. Shapes: (B, H), (B, H) -> (B,) each"""
         scores = {by: similarity(questions, candidates, by) for by in SIMILARITIES}
         if self.head is not None:
             device = self.head.linear.weight.device
-            vectors = (torch.from_numpy(side).to(device) for side in (questions, candidates))
-            scores["probability"] = self.head(*vectors).cpu().numpy()
+            u, v = torch.from_numpy(questions).to(device), torch.from_numpy(candidates).to(device)
+            scores["probability"] = self.head(u, v).cpu().numpy()
         return scores
 
     def _identity(self) -> str:
         head = [] if self.head is None else [tensor.tolist() for tensor in self.head.state_dict().values()]
-        device = getattr(self.encoder, "device", "cpu")  # whose arithmetic it is
+        device = getattr(self.encoder, "device", "cpu")  # another device, another rounding
         return hashlib.sha256(json.dumps([self.encoder.identity, str(device), self.by, head]).encode()).hexdigest()
 
 
 def measured(scores: dict[str, pd.DataFrame]) -> dict[str, dict[str, dict]]:
-    """The metrics of each split by each readout, with the name of the readout first.
+    """The metrics of each split by each readout: readout -> split -> metrics.
 
     Args:
         scores: what `Nearest.score` gave for each split.

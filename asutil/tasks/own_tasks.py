@@ -1,4 +1,4 @@
-"""Models on the task that they were pre-trained on: runs of `pretrain`, BERT's next-sentence head, ALBERT's sentence-order head."""
+"""Models on their own pre-training task: runs of `pretrain`, BERT's next-sentence and ALBERT's sentence-order head."""
 
 from pathlib import Path
 
@@ -14,15 +14,15 @@ from ..io import checkpoints, rundir
 from ..models import loading
 from ..sampling import objectives
 from ..sampling import sampler as samplers
-from ..training import loop
+from ..training import validation
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
 
 
 class OwnTask(nn.Module):
-    """A released model under its own sentence-level head, in the form of a `PairEncoder`: class 1 is "follows" or "in order".
+    """A released model under its own sentence-level head, as a `PairEncoder`: class 1 is "follows" or "in order".
 
-    The released heads count the other way round, so their two logits change places.
+    The released heads number the classes the other way round, so their two logits are swapped.
     Paper: sentence_objectives, section 5.3, table 3.
     Shapes: input_ids, attention_mask, token_type_ids (B, T) -> logits (B, 2), None
     Raises: ValueError for weights without such a head.
@@ -32,9 +32,8 @@ class OwnTask(nn.Module):
         super().__init__()
         self.model, fresh = checkpoints.with_head(RELEASED[objective], checkpoints.source(name), name)
         if fresh:
-            raise ValueError(
-                f"{name} has no head for {objective}: a {RELEASED[objective].__name__} with all its weights is expected"
-            )
+            kind = RELEASED[objective].__name__
+            raise ValueError(f"{name} has no head for {objective}: a {kind} with all its weights is expected")
         self.tokenizer = tokenizers.load_tokenizer(name)
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, None]:
@@ -43,36 +42,36 @@ class OwnTask(nn.Module):
         return (outputs["sop_logits"] if "sop_logits" in outputs else outputs["logits"]).flip(-1), None
 
 
-def tasks(models: list[str], asked: str | None = None) -> list[tuple[str, str]]:
-    """(model, objective) of each model: its own where none is asked for.
+def tasks(models: list[str], names: str | None = None) -> list[tuple[str, str]]:
+    """(model, objective) of each model; the default is the model's own objective.
 
     Args:
-        asked: objectives joined by commas: one for each model, or one for all of them.
+        names: objectives joined by commas: one for each model, or one for all of them.
     Raises: ValueError for a number of objectives that does not fit, an unknown one, or one that a run did not learn.
     """
-    given = [name.strip() for name in asked.split(",")] if asked else [None]
-    if len(given) not in (1, len(models)):
-        raise ValueError(f"objectives: one for each of {len(models)} models expected, got {len(given)}: {asked}")
-    return [
-        (model, _objective(model, name))
-        for model, name in zip(models, given * len(models) if len(given) == 1 else given)
-    ]
+    chosen = [name.strip() for name in names.split(",")] if names else [None]
+    if len(chosen) not in (1, len(models)):
+        raise ValueError(f"objectives: one for each of {len(models)} models expected, got {len(chosen)}: {names}")
+    if len(chosen) == 1:
+        chosen *= len(models)
+    return [(model, _objective(model, name)) for model, name in zip(models, chosen)]
 
 
-def _objective(model: str, asked: str | None) -> str:
+def _objective(model: str, name: str | None) -> str:
+    """The objective of a model: `name`, or the run's own. Raises: ValueError for one that the model did not learn."""
     folder = rundir.find(model)
-    known = RELEASED
+    learnt = RELEASED
     if folder is not None:
         own = rundir.read_record(folder)["settings"].get("objective")
-        known = [own, *objectives.UNIONS.get(own, ())]
-        asked = asked or own
-    if asked not in known or asked not in samplers.OBJECTIVES:
-        raise ValueError(f"objectives: {model} can be asked for {', '.join(map(str, known))}; got {asked}")
-    return asked
+        learnt = [own, *objectives.UNIONS.get(own, ())]
+        name = name or own
+    if name not in learnt or name not in samplers.OBJECTIVES:
+        raise ValueError(f"objectives: {', '.join(map(str, learnt))} expected for {model}, got {name}")
+    return name
 
 
 def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
-    """A finished run with the heads that it learnt, or a released BERT (nsp) or ALBERT (sop) with its own.
+    """A finished run with the heads that it learnt, or a released BERT (nsp) or ALBERT (sop) with its own head.
 
     Args:
         mlm: whether the run learnt masked language modelling.
@@ -81,7 +80,7 @@ def load(model: str, objective: str, mlm: bool = True) -> nn.Module:
 
 
 def measured(
-    asked: list[tuple[str, str]],
+    pairs: list[tuple[str, str]],
     settings,
     source: str,
     shared,
@@ -91,19 +90,22 @@ def measured(
     longest=None,
     workers=1,
 ) -> dict:
-    """Every model on its objective, on documents that were held out, read and sampled as the run's own were.
+    """Every model on its objective, on held-out documents, read and sampled like the run's own.
 
     Args:
-        asked: what `tasks` gave.
+        pairs: (model, objective), from `tasks`.
         settings: (model, objective, source) -> what the model was pre-trained with.
-        source: of the documents. shared: folder of the index, one for each tokenizer and form of sentences:
-            that of a run on the same documents is used again.
-        size: examples, fewer where the documents do not give them. longest: tokens of an example; None: what the model was trained with.
-    Returns: "name of the model, objective" -> what `training.validate` gives, and the number of examples.
+        source: of the documents.
+        shared: folder of the indexes, one for each tokenizer and form of sentences; the index of a run on the same
+            documents is reused.
+        size: examples, or as many as the documents give.
+        longest: tokens of an example; None: as in the model's training.
+    Returns: "name of the model, objective" -> what `training.validate` and `shared_words` give, and the number of
+        examples.
     Deviation: D-105.
     """
-    found = {}
-    for name, objective in asked:
+    measures = {}
+    for name, objective in pairs:
         s = settings(name, objective, source)
         model = load(name, objective, s.mlm_weight > 0).to("cuda" if torch.cuda.is_available() else "cpu")
         titles = sources.read_titles(s.exclude_titles)
@@ -115,19 +117,19 @@ def measured(
         options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
         sampler = samplers.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
-        measures = loop.validate(model, sampler, examples, micro_tokens, seed)
-        found[f"{Path(name).name}, {objective}"] = {**measures, **shared_words(sampler, examples), "examples": examples}
-    return found
+        figures = validation.validate(model, sampler, examples, micro_tokens, seed)
+        figures |= shared_words(sampler, examples) | {"examples": examples}
+        measures[f"{Path(name).name}, {objective}"] = figures
+    return measures
 
 
 def shared_words(sampler: samplers.Sampler, size: int) -> dict:
-    """What counting shared words reaches on the first `size` examples: the line that a trained model should pass.
+    """A baseline on the first `size` examples that counts shared words: a trained model should be better.
 
-    score = cosine of the TF-IDF vectors of the first part and of the second one, of mspp of each candidate.
-    A sampled span can be told by its words alone, more or less easily, in every corpus; the inverse document frequencies are those of
-    the examples' own parts.
+    score = cosine of the TF-IDF vectors of the first part and the second one, for mspp of the first part and each
+    candidate Inverse document frequencies are counted over the examples' own parts.
 
-    Returns: auc_tfidf and rank_1_tfidf, as `training.order_metrics` has them; nothing where no part has a word.
+    Returns: auc_tfidf and rank_1_tfidf, as in `training.order_metrics`; nothing where no part has a word.
     """
     labels, firsts, others = [], [], []
     for number in range(size):
@@ -143,5 +145,5 @@ def shared_words(sampler: samplers.Sampler, size: int) -> dict:
         return {}
     scores = vectorizer.transform(firsts).multiply(vectorizer.transform(others)).sum(1)
     labels = np.array(labels)
-    measures = loop.order_metrics(sampler, labels, np.asarray(scores).reshape(labels.shape))
+    measures = validation.order_metrics(sampler, labels, np.asarray(scores).reshape(labels.shape))
     return {f"{name}_tfidf": measures[name] for name in ("auc", "rank_1") if name in measures}

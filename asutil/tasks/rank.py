@@ -1,9 +1,9 @@
-"""Ranking with a trained model: questions in, one score a candidate out. After this no step needs a model."""
+"""Ranking with a trained model: questions in, one score per candidate out. No later step needs a model."""
 
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -25,12 +25,13 @@ log = logging.getLogger(__name__)
 
 
 class Ranker:
-    """Scores of candidates by a pair model, one that reads their contexts too, or a joint one: the difference of two logits, in float32.
+    """Scores of candidates by a pair model, with or without contexts, or by a joint one: the difference of two logits.
 
-    s(q, c) = z_1 - z_0,  P(label 1) = 1 / (1 + exp(-s))
-    The order is that of the probability, without its ties: past a difference of 17 every float32 probability is 1.
+    s(q, c) = z_1 - z_0 in float32,  P(label 1) = 1 / (1 + exp(-s))
+    The order is that of the probability, without its ties: above a difference of 17 every float32 probability is 1.
     A joint model reads the candidates of a question in groups of k, which depend on their texts alone.
-    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate); joint_inference, section 3.2.
+    Paper: contextual_as2, section 3 (the context is the sentence before and the one after a candidate);
+        joint_inference, section 3.2.
     """
 
     def __init__(self, model: PairEncoder, max_tokens: int | None = None):
@@ -50,32 +51,22 @@ class Ranker:
     def rank(
         self, question: str, candidates: list[str], contexts: list[tuple] | None = None
     ) -> list[tuple[int, float]]:
-        """Candidates in order, best first: (its number, its score); equal scores keep the order given.
+        """(candidate number, score), best first; equal scores keep the order of the candidates.
 
         Args:
-            contexts: for a model that was trained with contexts, and for no other: the sentence before and the one after each
-                candidate, None where there is none.
+            contexts: for a model that was trained with contexts, and for no other: (sentence before, sentence after) of
+                each candidate, None where there is no such sentence.
+        Raises: ValueError for contexts that the model does not read, or lacks, or that do not fit the candidates.
         """
         if contexts is not None and self.model.parts == 2:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
         if contexts is None and self.model.parts == 3:
-            raise ValueError(
-                "this model was trained with contexts: contexts=[(sentence before, sentence after), ...] expected, got none"
-            )
-        contexts = [(None, None)] * len(candidates) if contexts is None else contexts
-        if wrong := [context for context in contexts if isinstance(context, str) or len(context) != 2]:
-            raise ValueError(
-                f"contexts: (sentence before, sentence after) of each candidate expected, got {wrong[0]!r}"
-            )
-        if len(contexts) != len(candidates):
-            raise ValueError(
-                f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}"
-            )
+            expected = "contexts=[(sentence before, sentence after), ...]"
+            raise ValueError(f"this model was trained with contexts: {expected} expected, got none")
+        asked = as_question(question, candidates, contexts)
         if not candidates:
             return []
-        texts = [Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)]
-        scores = self.score(_Ordered([Question("", question, tuple(texts))]), progress=False)["score"].to_numpy()
-        return [(int(n), float(scores[n])) for n in np.argsort(-scores, kind="stable")]
+        return best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy())
 
     def score(
         self,
@@ -84,47 +75,48 @@ class Ranker:
         progress: bool = True,
         folder: str | Path | None = None,
     ) -> pd.DataFrame:
-        """Score every candidate of every question, window by window: what is in memory does not grow with the questions.
+        """Score every candidate of every question, window by window: memory does not grow with the questions.
 
         Args:
-            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any iterable, read once.
-                The last two are read by models with contexts alone.
-            max_tokens: of all parts together, cut as in training; the ranker's own where left out.
-            folder: keep the scores of every finished window here: a scoring that was stopped goes on where it was. A window is found
-                again by the texts, ids and labels of its questions and by all that its scores follow from, the weights included.
-                Delete the folder once the table is written.
-        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order given.
+            questions: of `Question(id, text, candidates)` with `Candidate(id, text, label, before, after)`; any
+                iterable, read once. Only models with contexts read `before` and `after`.
+            max_tokens: of all parts together, cut as in training; default: the ranker's own.
+            folder: keep the scores of every finished window here, so that a stopped scoring can continue. A window is
+                identified by the texts, ids and labels of its questions and by all that its scores follow from, the
+                weights included. Delete the folder once the table is written.
+        Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
         """
         max_tokens = max_tokens or self.max_tokens
         check_length(self.model, max_tokens)
-        scored_by, context = folder and self._identity(max_tokens), self.model.parts == 3
+        identity = folder and self._identity(max_tokens)
+        context = self.model.parts == 3
         return windowed(
-            questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, scored_by, context
+            questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, identity, context
         )
 
     def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
         pairs = self.inputs_of(questions)
-        asked = [pairs.question_ids[owner] for owner in pairs.owners]
-        table = {"question_id": asked, "candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
+        question_ids = [pairs.question_ids[owner] for owner in pairs.owners]
+        table = {
+            "question_id": question_ids,
+            "candidate_id": pairs.candidate_ids,
+            "label": pairs.labels.astype(np.int8),
+        }
         scores = self._scores(pairs, max_tokens, bar)
         return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
 
     @torch.no_grad()
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
         device, training = self._device, self.model.training
-        micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
+        gpu = device.type == "cuda"
         members, scores = pairs.members(np.arange(len(pairs))), torch.empty(len(pairs.labels), device=device)
+        # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
+        inputs = pairs.join(members, max_tokens), members, pairs.template.pad, TOKENS_ON_GPU if gpu else TOKENS_ON_CPU
         self.model.eval()
-        with torch.autocast(
-            device.type, torch.bfloat16, enabled=device.type == "cuda"
-        ):  # the body's; heads are float32 by themselves
-            # Ordered by length, so the rows come in another order: their numbers go along in the place of the labels.
-            for batch in batches.micro_batches(
-                pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
-            ):
-                places = (batch["labels"].flatten() >= 0).nonzero()[
-                    :, 0
-                ]  # of full slots; found here, a GPU would have to be waited for
+        with torch.autocast(device.type, torch.bfloat16, enabled=gpu):  # of the backbone; heads stay in float32
+            for batch in batches.micro_batches(*inputs):
+                # Places of full slots, looked up on the CPU: on a GPU this would wait for the model.
+                places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]
                 batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
                 rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)
                 logits, _ = self.model(batch)
@@ -138,90 +130,124 @@ class Ranker:
         return next(self.model.parameters()).device
 
     def _identity(self, max_tokens: int) -> str:
-        """What scores follow from beside the questions: weights, architecture, tokenizer, length, and the device's arithmetic."""
+        """A hash of what scores follow from besides the questions: weights, architecture, tokenizer, length, device."""
         config = self.model.backbone.config.to_dict()
-        config = {
-            name: value for name, value in config.items() if name not in ("_name_or_path", "transformers_version")
-        }
+        unrelated = ("_name_or_path", "transformers_version")
+        config = {name: value for name, value in config.items() if name not in unrelated}
         settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
         return checkpoints.fingerprint_of_weights(
             settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
         )
 
 
+# ------------------------------------------------------------------ one question
+
+
+def as_question(question: str, candidates: list[str], contexts: list[tuple] | None = None) -> Question:
+    """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
+    if isinstance(candidates, str):
+        raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
+    contexts = [(None, None)] * len(candidates) if contexts is None else contexts
+    for context in contexts:
+        if isinstance(context, str) or len(context) != 2:
+            raise ValueError(f"contexts: (sentence before, sentence after) of each candidate expected, got {context!r}")
+    if len(contexts) != len(candidates):
+        raise ValueError(f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}")
+    return Question("", question, tuple(Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)))
+
+
+def best_first(scores: np.ndarray) -> list[tuple[int, float]]:
+    """(candidate number, score), best first; equal scores keep the order of the candidates.
+
+    Example:
+        >>> best_first(np.array([0.5, 2.0, 0.5]))
+        [(1, 2.0), (0, 0.5), (2, 0.5)]
+    """
+    return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")]
+
+
+# ------------------------------------------------------------------ many questions, window by window
+
+
+class Ordered(list):
+    """Questions whose contexts are known, even if no candidate has any."""
+
+    ordered = True
+
+
 def windowed(
-    questions: Iterable, score, progress=True, folder=None, scored_by: str | None = None, context=False
+    questions: Iterable,
+    score: Callable[[list, tqdm], pd.DataFrame],
+    progress: bool = True,
+    folder: str | Path | None = None,
+    identity: str | None = None,
+    context: bool = False,
 ) -> pd.DataFrame:
-    """The scores of all questions, window by window; those that `folder` already holds are read.
+    """The scores of all questions, window by window; windows that `folder` already has are read.
 
     Args:
         score: (questions of a window, progress bar) -> DataFrame.
-        scored_by: what else the scores follow from, as a hash; context: the sentences around the candidates too.
+        identity: a hash of what else the scores follow from. context: they follow from the candidates' contexts, too.
     """
     tables = []
-    with tqdm(total=_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
-        for number, window in enumerate(_windows(questions)):
-            kept = folder and Path(folder) / f"window-{number:05d}-{_identity(scored_by, window, context)}"
-            if kept and (held := _kept(kept)) is not None:
-                tables.append(held)
-                bar.update(len(held))
-                continue
-            tables.append(score(window, bar))
-            if kept:
-                _keep(kept, tables[-1])
+    with tqdm(total=_count_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
+        for number, window in enumerate(windows_of(questions)):
+            path = folder and Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, context)}"
+            scores = _read_window(path) if path else None
+            if scores is None:
+                scores = score(window, bar)
+                if path:
+                    _write_window(path, scores)
+            else:
+                bar.update(len(scores))
+            tables.append(scores)
     if not tables:
         raise ValueError("expected questions with candidates to score, got none")
     return pd.concat(tables, ignore_index=True)
 
 
-def _keep(window: Path, scores: pd.DataFrame) -> None:
-    window.parent.mkdir(parents=True, exist_ok=True)
-    table = disk.atomically(window.with_suffix(".parquet"), lambda path: scores.to_parquet(path, index=False))
-    disk.write_json(window.with_suffix(".json"), {"sha256": hub.sha256(table)})
+def windows_of(questions: Iterable, candidates: int | None = None) -> Iterator[list]:
+    """Questions in windows of some `candidates`: enough to order by length, few enough for memory."""
+    kind = Ordered if getattr(questions, "ordered", False) else list
+    window, size = kind(), 0
+    for question in questions:
+        window.append(question)
+        size += len(question.candidates)
+        if size >= (candidates or WINDOW):
+            yield window
+            window, size = kind(), 0
+    if size:
+        yield window
 
 
-def _kept(window: Path) -> pd.DataFrame | None:
-    """The scores of a window that was finished; None where it was not, or where they are no longer what they were."""
-    table, known = window.with_suffix(".parquet"), window.with_suffix(".json")
-    if not known.is_file():
-        return None
-    try:
-        return pd.read_parquet(disk.check(table, disk.read_json(known)["sha256"]))
-    except ValueError as error:
-        log.warning("scored again: %s", error)
-        return None
-
-
-class _Ordered(list):
-    """Questions whose contexts are known, also where not one of their candidates has any."""
-
-    ordered = True
-
-
-def _identity(scored_by: str, window: list, context: bool) -> str:
+def _window_hash(identity: str | None, window: list, context: bool) -> str:
     rows = [
         [q.id, q.text, [[c.id, c.text, int(c.label), *[c.before, c.after] * context] for c in q.candidates]]
         for q in window
     ]
-    return hashlib.sha256(json.dumps([scored_by, rows]).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps([identity, rows]).encode()).hexdigest()[:16]
 
 
-def _pairs(questions: Iterable) -> int | None:
-    """How many pairs there are, where that is known without reading all of them."""
+def _count_pairs(questions: Iterable) -> int | None:
+    """The number of pairs, where it is known without reading all questions."""
     if isinstance(questions, list | tuple):
         return sum(len(question.candidates) for question in questions)
     return len(questions.rows()) if hasattr(questions, "rows") else None
 
 
-def _windows(questions: Iterable, candidates: int | None = None) -> Iterator[list]:
-    """Questions by windows of some `candidates`: enough to order by length, few enough for memory."""
-    new = _Ordered if getattr(questions, "ordered", False) else list
-    window, held = new(), 0
-    for question in questions:
-        window.append(question)
-        held += len(question.candidates)
-        if held >= (candidates or WINDOW):
-            yield window
-            window, held = new(), 0
-    if held:
-        yield window
+def _write_window(path: Path, scores: pd.DataFrame) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    table = disk.atomically(path.with_suffix(".parquet"), lambda part: scores.to_parquet(part, index=False))
+    disk.write_json(path.with_suffix(".json"), {"sha256": hub.sha256(table)})
+
+
+def _read_window(path: Path) -> pd.DataFrame | None:
+    """The scores of a finished window; None where it is not finished or its files were damaged."""
+    if not path.with_suffix(".json").is_file():
+        return None
+    try:
+        sha256 = disk.read_json(path.with_suffix(".json"))["sha256"]
+        return pd.read_parquet(disk.check(path.with_suffix(".parquet"), sha256))
+    except ValueError as error:
+        log.warning("scored again: %s", error)
+        return None

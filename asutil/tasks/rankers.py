@@ -1,43 +1,68 @@
-"""A fine-tuned model by its name, ready to rank."""
+"""Rankers by name: fine-tuned models, cross-encoders of others, BM25."""
 
 from pathlib import Path
 
 import torch
+from transformers import AutoConfig
 
+from ..data import baselines
 from ..io import checkpoints, rundir
 from ..models import embedder, heads, loading
-from . import nearest
-from .rank import Ranker
+from . import cross_encoder, nearest, rank
+
+
+class Bm25:
+    """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over the candidates to rank."""
+
+    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
+        """(candidate number, score), best first; equal scores keep the order of the candidates."""
+        if contexts is not None:
+            raise ValueError("BM25 compares the words of question and candidate: it takes no contexts")
+        rank.as_question(question, candidates)
+        return rank.best_first(baselines.bm25([question], candidates, [len(candidates)]))
 
 
 def load_ranker(name: str | Path, device: str | None = None):
-    """A fine-tuned model, ready to rank: a finished run's name or folder, a model folder, or a hub id.
+    """A model, ready to rank.
+
+    `model.rank(question, candidates, contexts=None)` gives [(candidate number, score)], best first.
 
     Args:
-        device: "cpu" or "cuda"; a GPU where there is one, if left out.
-    Returns: a `rank.Ranker`; of a model that embeds each text by itself a `nearest.Nearest`.
-    Raises: ValueError for a model that never learned to rank (its pair head would be random).
+        name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved
+            here, or of any cross-encoder of transformers with one or two logits, such as
+            cross-encoder/ms-marco-MiniLM-L6-v2.
+        device: "cpu" or "cuda"; default: a GPU where there is one.
+    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself; a
+        `cross_encoder.CrossEncoder` for a model of others; a `Bm25`.
+    Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head
+        would be random), for a decoder-only one, and for pickled or damaged weights.
     """
+    if name == "bm25":
+        return Bm25()
+    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     path = checkpoints.source(name)
     if embedder.saved_settings(path):
         return nearest.Nearest(embedder.load(name, device))
     if Path(path).name == "model" and not Path(path).is_dir():
-        raise ValueError(
-            f"{Path(path).parent.name} holds an untrained encoder as it was given: it keeps no model of its own"
-        )
+        raise ValueError(f"{Path(path).parent.name} kept no model: its encoder was used untrained, as it was given")
+    config = checkpoints.from_pretrained(AutoConfig, path, name)
+    if not (Path(path) / checkpoints.HEAD).is_file():
+        cross_encoder.require_encoder(name, config)
+    if any(architecture.endswith(cross_encoder.HEAD) for architecture in config.architectures or ()):
+        return cross_encoder.load(name, path, device)
+    return _fine_tuned(name, Path(path).parent, device)
+
+
+def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
+    """The ranker of a model that was saved here, in a finished run or a folder."""
     model = loading.load(name)
-    if model.HEADS[0] in model.fresh:
-        raise ValueError(
-            f"{name} has no {model.HEADS[0]} head: fine-tune it first (notebooks/finetune.ipynb -p model {name})"
-        )
-    folder = Path(path).parent
-    record = rundir.read_record(folder) if (folder / "record.json").is_file() else {}
-    settings = record.get("settings", {})
+    head = model.HEADS[0]
+    fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
+    if head in model.fresh:
+        raise ValueError(f"{name} has no {head} head: {fine_tune}")
+    record = rundir.read_record(run) if (run / "record.json").is_file() else {}
     if record.get("notebook") == "pretrain":
-        raise ValueError(
-            f"{name} learnt its pre-training task, not to rank: fine-tune it first (notebooks/finetune.ipynb -p model {name})"
-        )
-    if model.HEADS[0] in ("ie_1", "ae_1", *heads.POOLED):
+        raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
+    if head in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
-    model.to(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    return Ranker(model.eval(), settings.get("max_tokens"))
+    return rank.Ranker(model.to(device).eval(), record.get("settings", {}).get("max_tokens"))

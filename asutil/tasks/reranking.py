@@ -1,6 +1,7 @@
-"""The k best candidates of a first ranking, ranked again by a joint model: which they are, and the two rankings put together.
+"""Re-ranking: a joint model ranks the k best candidates of a first ranking again.
 
-All but the joint model's own scores is a function of two tables of scores (question_id, candidate_id, label, score).
+The functions here choose those candidates and merge the two rankings, given tables of scores (question_id,
+candidate_id, label, score).
 """
 
 import hashlib
@@ -31,44 +32,43 @@ NAMES = {
 
 
 def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[dict, dict]:
-    """The records of both stages, checked: they must have ranked the same questions, the second one with a joint model.
+    """The records of both stages, which must have ranked the same questions, the second one with a joint model.
 
     Args:
         budget: the lower one of the two runs' budgets.
-    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another budget.
+    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another
+        budget.
     """
     first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
     if (architecture := joint["settings"].get("architecture")) != "joint":
         raise ValueError(f"joint_run: a run with architecture joint expected, {joint['name']} has {architecture}")
-    again = _asked(joint)
-    for name, value in _asked(first).items():
-        if value != again[name]:
-            raise ValueError(
-                f"both runs must have ranked the same questions: {name} is {value} in {first['name']}, {again[name]} in {joint['name']}"
-            )
+    other = _identity_of_questions(joint)
+    for name, value in _identity_of_questions(first).items():
+        if value != other[name]:
+            came = f"{name} is {value} in {first['name']}, {other[name]} in {joint['name']}"
+            raise ValueError(f"both runs must have ranked the same questions: {came}")
     lower = min(first["budget"], joint["budget"], key=BUDGETS.index)
     if budget != lower:
-        raise ValueError(
-            f"budget: {lower} expected, the lower one of {first['budget']} and {joint['budget']} (-p budget {lower}); got {budget}"
-        )
+        both = f"{first['budget']} and {joint['budget']}"
+        raise ValueError(f"budget: {lower} expected, the lower one of {both} (-p budget {lower}); got {budget}")
     return first, joint
 
 
-def _asked(record: dict) -> dict:
+def _identity_of_questions(record: dict) -> dict:
     """What decides which questions a run ranks, and what they say."""
     return {name: record["settings"].get(name) for name in SAME} | {"fingerprint": record["inputs"].get("dataset")}
 
 
 def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
-    """The first stage's scores of the test candidates, which must be those that the joint run was tested on.
+    """The first stage's scores of the test candidates, which the joint run must have ranked, too.
 
     Raises: ValueError for a run without scores, or with other questions, candidates or labels.
     """
-    tables = []
-    for folder in map(Path, (first_run, joint_run)):
-        tables.append(_checked(rundir.read_table(folder), f"{folder.name}/scores.parquet"))
-    _same(*tables, Path(first_run).name, Path(joint_run).name)
-    return tables[0]
+    first_run, joint_run = Path(first_run), Path(joint_run)
+    first = _checked(rundir.read_table(first_run), f"{first_run.name}/scores.parquet")
+    joint = _checked(rundir.read_table(joint_run), f"{joint_run.name}/scores.parquet")
+    _require_same_rows(first, joint, first_run.name, joint_run.name)
+    return first
 
 
 def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = None) -> answers.Split:
@@ -76,40 +76,41 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
 
     Args:
         record: of the run. scores: its table.
-        dataset: where the questions are, for a file or folder of one's own; None: what the record names.
-    Raises: ValueError where the data are not those that the run was made from.
+        dataset: where the questions are, for a user's own file or folder; None: what the record names.
+    Raises: ValueError where the run was made from other data.
     """
     settings, expected = record["settings"], record["inputs"]["dataset"]
     if dataset is None and settings["dataset"].startswith("own:"):
         raise ValueError(f"dataset: a record keeps no path, name the file or folder of {settings['dataset']} again")
     dataset = dataset or settings["dataset"]
     if (came := answers.fingerprint_of_answers(dataset)) != expected:
-        raise ValueError(
-            f"dataset: {dataset} is not what {record['name']} was made from: fingerprint {expected} expected, got {came}"
-        )
+        reason = f"fingerprint {expected} expected, got {came}"
+        raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: {reason}")
     split = answers.load_answers(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
-    _same(scores, split.frame(), record["name"], dataset)
+    _require_same_rows(scores, split.frame(), record["name"], dataset)
     return split
 
 
-def _same(one: pd.DataFrame, other: pd.DataFrame, name: str, other_name: str) -> None:
-    both = one[ROW].merge(other[ROW], on=ROW, how="outer", indicator="where")
-    alone = both[both["where"] != "both"]
+def _require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, other_name: str) -> None:
+    """Refuse tables of other candidates or labels. Raises: ValueError naming the first row that one table lacks."""
+    merged = table[ROW].merge(other[ROW], on=ROW, how="outer", indicator="where")
+    alone = merged[merged["where"] != "both"]
     if len(alone):
-        row, where = alone.iloc[0], name if alone["where"].iloc[0] == "left_only" else other_name
+        row = alone.iloc[0]
+        where = name if row["where"] == "left_only" else other_name
         raise ValueError(
-            f"{name} and {other_name} must have the same candidates and labels: {row.candidate_id!r} of question {row.question_id!r} "
-            f"with label {row.label} is in {where} alone ({len(alone)} such rows)"
+            f"{name} and {other_name} must have the same candidates and labels: {row.candidate_id!r} of question "
+            f"{row.question_id!r} with label {row.label} is in {where} alone ({len(alone)} such rows)"
         )
 
 
 def _checked(scores: pd.DataFrame, name: str) -> pd.DataFrame:
-    values, twice = scores["score"].to_numpy(), np.flatnonzero(scores.duplicated(ROW[:2]))
-    if len(twice):
+    """The scores themselves. Raises: ValueError naming the row of a repeated candidate, or of a NaN or infinity."""
+    if len(twice := np.flatnonzero(scores.duplicated(["question_id", "candidate_id"]))):
         row = scores.iloc[twice[0]]
-        raise ValueError(
-            f"{name}, row {twice[0]}: candidate {row.candidate_id!r} stands twice in question {row.question_id!r}"
-        )
+        reason = f"candidate {row.candidate_id!r} stands twice in question {row.question_id!r}"
+        raise ValueError(f"{name}, row {twice[0]}: {reason}")
+    values = scores["score"].to_numpy()
     if len(wrong := np.flatnonzero(~np.isfinite(values))):
         raise ValueError(f"{name}, row {wrong[0]}: a score is a finite number, got {values[wrong[0]]}")
     return scores
@@ -125,33 +126,31 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
         seed: of the order of candidates with one score.
     Returns: question_id, candidate_id, label, first_score, first_rank (1 to k), best first.
     Example:
-        >>> scores = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": [0, 1, 0], "score": [0.1, 0.7, 0.4]})
-        >>> top_k(scores, 2)[["candidate_id", "first_rank"]].values.tolist()
+        >>> scores = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": [0, 1, 0]})
+        >>> top_k(scores.assign(score=[0.1, 0.7, 0.4]), 2)[["candidate_id", "first_rank"]].values.tolist()
         [['b', 1], ['c', 2]]
     """
     if k < 1:
         raise ValueError(f"k is at least 1 candidate, got {k}")
-    # Which of two equal candidates is kept may follow neither label (the metrics' rule would) nor row order, where right ones stand
-    # first in some data sets. The number of the row is in the ids, so that they cannot be compared either; their keyed hash can.
-    tables = _checked(scores, "first stage").assign(
-        question=pd.factorize(scores.question_id)[0], draw=_draws(scores, seed)
-    )
-    ranked = tables.sort_values(["question", "score", "draw"], ascending=[True, False, True])
+    # Among equal scores the choice must follow neither the label, as the metrics' rule does, nor the order of rows or
+    # ids: in some data sets right candidates come first. A keyed hash of the ids follows none of them.
+    questions = pd.factorize(scores.question_id)[0]
+    table = _checked(scores, "first stage").assign(question=questions, draw=_draws(scores, seed))
+    ranked = table.sort_values(["question", "score", "draw"], ascending=[True, False, True])
     ranked = ranked.assign(first_rank=ranked.groupby("question").cumcount() + 1)
-    kept = ranked[ranked.first_rank <= k].rename(columns={"score": "first_score"})
-    return kept[[*ROW, "first_score", "first_rank"]].reset_index(drop=True)
+    best = ranked[ranked.first_rank <= k].rename(columns={"score": "first_score"})
+    return best[[*ROW, "first_score", "first_rank"]].reset_index(drop=True)
 
 
 def _draws(scores: pd.DataFrame, seed: int) -> list[bytes]:
-    names, key = zip(scores.question_id, scores.candidate_id), f"re-ranking {seed}".encode()
-    return [
-        hashlib.blake2b(f"{question}\0{candidate}".encode(), digest_size=8, key=key).digest()
-        for question, candidate in names
-    ]
+    """A keyed hash of each row's ids."""
+    key = f"re-ranking {seed}".encode()
+    texts = (f"{question}\0{candidate}" for question, candidate in zip(scores.question_id, scores.candidate_id))
+    return [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts]
 
 
 def border_ties(scores: pd.DataFrame, k: int) -> list[str]:
-    """Questions whose candidates k and k + 1 have one score in the first stage: a hash decides there what is ranked again.
+    """Questions whose candidates k and k + 1 have one score in the first stage, so that a hash chooses between them.
 
     Example:
         >>> border_ties(pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "score": [0.7, 0.4, 0.4]}), 2)
@@ -164,29 +163,30 @@ def border_ties(scores: pd.DataFrame, k: int) -> list[str]:
 
 
 def only(split: Iterable[Question], chosen: pd.DataFrame) -> Iterator[Question]:
-    """The questions with their chosen candidates alone, one at a time, as a ranker takes them.
+    """The questions with only their chosen candidates, one at a time, as a ranker takes them.
 
     The sentences before and after a candidate stay those of its document, chosen or not.
     Raises: ValueError for a chosen candidate that the questions do not have.
     """
-    kept = chosen.groupby("question_id").candidate_id.agg(set).to_dict()
+    ids_of = chosen.groupby("question_id").candidate_id.agg(set).to_dict()
     for question in split:
-        if names := kept.pop(question.id, None):
-            candidates = tuple(candidate for candidate in question.candidates if candidate.id in names)
-            if len(candidates) != len(names):
-                lacking = min(names - {candidate.id for candidate in candidates})
-                raise ValueError(f"question {question.id!r} has no candidate {lacking!r}")
+        if ids := ids_of.pop(question.id, None):
+            candidates = tuple(candidate for candidate in question.candidates if candidate.id in ids)
+            if len(candidates) != len(ids):
+                missing = min(ids - {candidate.id for candidate in candidates})
+                raise ValueError(f"question {question.id!r} has no candidate {missing!r}")
             yield replace(question, candidates=candidates)
-    if kept:
-        raise ValueError(f"{len(kept)} chosen questions are not among those given, first {min(kept)!r}")
+    if ids_of:
+        raise ValueError(f"{len(ids_of)} chosen questions are not among those given, first {min(ids_of)!r}")
 
 
 def joined(chosen: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
-    """Both stages side by side: question_id, candidate_id, label, score (of the second), first_score, first_rank; rows as chosen.
+    """Both stages in one table: question_id, candidate_id, label, score (of the second stage), first_score, first_rank.
 
+    The rows are those of `chosen`, in its order.
     Raises: ValueError where a chosen candidate has no score, or one that was not chosen has.
     """
-    _same(chosen, _checked(scored, "second stage"), "the k best", "the second stage")
+    _require_same_rows(chosen, _checked(scored, "second stage"), "the k best", "the second stage")
     return chosen.merge(scored, on=ROW)[[*ROW, "score", "first_score", "first_rank"]]
 
 
@@ -194,16 +194,18 @@ def joined(chosen: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
 
 
 def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
-    """Whole lists after re-ranking: the re-ranked candidates on top in the second stage's order, the others below in the first's.
+    """Whole lists after re-ranking: the re-ranked candidates by the second stage, then the others by the first.
 
-    Scores of two models have no common scale, and shifting one of them would round some to ties. So a score is minus a place, counted
-    from 1 down the list: whole numbers, exact in float32, equal exactly where the stage that decides gave equal scores.
+    Scores of two models have no common scale, and shifting one of them would round some to ties. So a score is minus a
+    place, counted from 1 down the list: a whole number, exact in float32. Candidates of one stage with equal scores
+    share a place.
     Args:
-        second: the second stage's scores of some of the rows of `first`. A question that it lacks keeps its order.
+        second: the second stage's scores of some rows of `first`. A question without any keeps its order.
     Returns: the rows of `first`, in its order, with new scores.
     Raises: ValueError for a row of `second` that `first` lacks or has with another label.
     Example:
-        >>> first = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": [0, 1, 0], "score": [0.9, 0.7, 0.4]})
+        >>> first = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": [0, 1, 0]})
+        >>> first["score"] = [0.9, 0.7, 0.4]
         >>> spliced(first, first[:2].assign(score=[-3.0, 5.0])).score.tolist()
         [-2.0, -1.0, -3.0]
     """
@@ -211,19 +213,19 @@ def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
     both = first.merge(second[[*ROW, "score"]], on=ROW, how="left", suffixes=("", "_again"))
     again = both.score_again.notna()
     if again.sum() != len(second):
-        _same(second, first.merge(second[ROW], on=ROW), "second stage", "first stage")
-    kept = both.score_again.where(again, both.score)
-    place = kept.groupby([both.question_id, again]).rank(method="dense", ascending=False)
-    above = place.where(again).groupby(both.question_id).transform("max").fillna(0)  # places of the re-ranked ones
+        _require_same_rows(second, first.merge(second[ROW], on=ROW), "second stage", "first stage")
+    deciding = both.score_again.where(again, both.score)
+    place = deciding.groupby([both.question_id, again]).rank(method="dense", ascending=False)
+    above = place.where(again).groupby(both.question_id).transform("max").fillna(0)  # places of re-ranked candidates
     return first.assign(score=-place.where(again, place + above).to_numpy(np.float32))
 
 
 def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dict[str, rankings.Ranking]:
-    """P@1, MAP and MRR before and after, on whole lists and on the k alone, and what no order of the k can pass.
+    """P@1, MAP and MRR before and after, on whole lists and on the k alone, and the ceiling: the best order of the k.
 
-    On the k alone a question whose k candidates are all wrong counts as zero; `empty_questions` says how many these are, and the
-    ceiling's P@1 is one less their share. P@1 is the same in both ways of counting, MRR on whole lists is no lower. MAP is another: the
-    right candidates below the k are left out, which is mostly to its gain, and to its loss where none is among the k.
+    On the k alone a question whose k candidates are all wrong counts as zero; `empty_questions` is their number. P@1 is
+    the same in both ways of counting, MRR on whole lists is no lower. MAP differs: on the k alone, right candidates
+    below the k are left out, which mostly raises it, and lowers it where none of the k is right.
     Paper: joint_inference, tables 2 and 7.
     Deviation: D-45, table 7 apparently scores the k alone.
     Args:
@@ -239,8 +241,8 @@ def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dic
     }
 
 
-def table(found: dict[str, rankings.Ranking]) -> pd.DataFrame:
-    """What `measured` gives, one line each under its full name, the metrics times 100."""
-    lines = pd.DataFrame({words: found[name].record() for name, words in NAMES.items()}).T
-    shown = lines[["p@1", "map", "mrr"]].mul(100).round(2)
-    return shown.join(lines[["questions", "tied_questions", "empty_questions"]].astype(int))
+def table(measures: dict[str, rankings.Ranking]) -> pd.DataFrame:
+    """What `measured` gives, one row each under its full name, the metrics times 100."""
+    rows = pd.DataFrame({words: measures[name].record() for name, words in NAMES.items()}).T
+    metrics = rows[["p@1", "map", "mrr"]].mul(100).round(2)
+    return metrics.join(rows[["questions", "tied_questions", "empty_questions"]].astype(int))

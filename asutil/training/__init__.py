@@ -1,14 +1,5 @@
-"""The training loop: checkpoints that resume exactly, and several processes that train one model together."""
+"""Training: the loop with checkpoints that resume exactly, several processes that train one model, validation."""
 
 from ..lazy import names_of
 
-__getattr__ = names_of(
-    __name__,
-    {
-        "loop": (
-            "order_metrics",
-            "train",
-            "validate",
-        ),
-    },
-)
+__getattr__ = names_of(__name__, {"loop": ("train",), "validation": ("order_metrics", "validate")})

@@ -1,28 +1,30 @@
-"""A Trainer whose loader gives whole optimiser batches, and whose checkpoints are complete or absent: safetensors and JSON, no pickle."""
+"""The steps of a training: gradients of whole optimiser batches, AdamW, the log, early stopping, checkpoints."""
 
+import contextlib
 import hashlib
 import json
 import logging
 import math
-import shutil
+import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from accelerate.utils import broadcast_object_list
-from safetensors.torch import load_file, load_model, save_file, save_model
-from torch import distributed
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
+from safetensors.torch import load_model, save_model
+from torch import distributed, nn
+from torch.nn.utils import clip_grad_norm_, parameters_to_vector, vector_to_parameters
 from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
-from transformers import PrinterCallback, Trainer, TrainerCallback
+from tqdm.auto import tqdm
 
 from .. import losses
-from ..io import disk, hub
-from . import processes
+from ..io import disk
+from . import checkpoints, processes
+from .options import Options
 
-MARKER = "complete.json"
-LOGGED = ("loss", "learning_rate", "grad_norm", "tokens", "seconds")
+CLIP = 1.0  # the largest norm of all gradients together
+NOT_DECAYED = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
 log = logging.getLogger(__name__)
 
 
@@ -34,357 +36,306 @@ def micro_loss(
     objective_weight: float = 1.0,
     detection_weight: float = 50.0,
 ):
-    """One micro-batch's share of the loss of its optimiser batch, and its parts: (L, [L_mlm, L_pair]), of ELECTRA [L_mlm, L_pair, L_td]."""
+    """One micro-batch's share of the loss of its optimiser batch, and the parts of that share.
+
+    Returns: L, [L_mlm, L_pair]; for ELECTRA L, [L_mlm, L_pair, L_td].
+    """
     pair, mlm, *detection = logits
     objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
-    masked = (
-        losses.mlm(mlm, micro["masked_targets"], batch["masked"]) if mlm is not None else torch.zeros_like(objective)
-    )
-    parts = [masked, objective, *(losses.replaced_token(*found, batch["tokens"]) for found in detection)]
+    masked = torch.zeros_like(objective)
+    if mlm is not None:
+        masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"])
+    parts = [masked, objective, *(losses.replaced_token(*arguments, batch["tokens"]) for arguments in detection)]
     loss = sum(weight * part for weight, part in zip((mlm_weight, objective_weight, detection_weight), parts))
     return loss, torch.stack(parts).detach()
 
 
 def step_seed(seed: int, step: int, micro: int = 0) -> int:
     """The seed of the dropout of a step's micro-batch, and of what ELECTRA's generator puts in."""
-    named = f"{seed} {step}" + (f" {micro}" if micro else "")
-    return int.from_bytes(hashlib.blake2b(named.encode(), digest_size=7).digest())
+    key = f"{seed} {step}" + (f" {micro}" if micro else "")
+    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=7).digest())
 
 
-class StepTrainer(Trainer):
-    """Trainer whose loader gives whole optimiser batches, and whose checkpoints are complete or absent."""
+def learning_rate(step: int, steps: int, peak_lr: float, warmup_steps: int) -> float:
+    """Linear warm-up to `peak_lr`, then linear decay to 0.
 
-    def __init__(self, model, arguments, batches, folder, settings, evaluation, stopping):
-        arguments._n_gpu = min(
-            arguments.n_gpu, 1
-        )  # DataParallel would cut our batches by row; many GPUs have a process each
-        super().__init__(
-            model, arguments, train_dataset=batches, callbacks=[_Schedule(evaluation[1] if evaluation[0] else 0)]
+    Example:
+        >>> [learning_rate(step, 6, 1.0, 2) for step in range(6)]
+        [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
+    """
+    if step < warmup_steps:
+        return peak_lr * (step / warmup_steps)
+    return peak_lr * ((steps - step) / max(1, steps - warmup_steps))
+
+
+def adamw(model: nn.Module, peak_lr: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW (.9, .999, 1e-8) with weight decay on all parameters but biases and norms."""
+    norms = [name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)]
+    decayed, others = [], []
+    for name, parameter in model.named_parameters():
+        if parameter.requires_grad:
+            exempt = NOT_DECAYED.search(name.lower()) or name.rpartition(".")[0] in norms
+            (others if exempt else decayed).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=peak_lr, betas=(0.9, 0.999), eps=1e-8, fused=True)
+
+
+def unchanged(batch: dict) -> dict:
+    """What a loader does with an optimiser batch: nothing."""
+    return batch
+
+
+class StepTrainer:
+    """The steps of a training, from the newest checkpoint on.
+
+    An item of the loader is a whole optimiser batch, a function of the step alone, and dropout is seeded by the step.
+    So a checkpoint needs no random state, and a run that was stopped ends in the same weights, byte for byte.
+    """
+
+    def __init__(self, model: nn.Module, batches, folder: Path, options: Options):
+        self.process = processes.state()
+        self.device = self.process.device
+        self.model, self.batches, self.folder, self.options = model.to(self.device), batches, folder, options
+        self.steps, self.metric = len(batches), f"eval_{options.best_metric}"
+        self.weights = options.loss_weights(model)
+        names = ("peak_lr", "warmup_steps", "weight_decay", "seed")
+        self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
+        self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
+        self.optimizer = adamw(model, options.peak_lr, options.weight_decay)
+        self.step = self.resumed_at = self.tokens = 0
+        self.seconds = self.waiting = 0.0  # of earlier processes; without data
+        self.rows, self.board, self.smaller = [], None, False
+        self.sums = torch.zeros(len(self.weights) + 1, device=self.device)  # loss's parts and steps since the last log
+        self.started = time.monotonic()
+        if processes.count() > 1:
+            for tensor in (*model.parameters(), *model.buffers()):
+                distributed.broadcast(tensor.data, 0)
+
+    def run(self) -> None:
+        """Train to the last step, or until early stopping."""
+        gpu, options = self.device.type == "cuda", self.options
+        loader = DataLoader(
+            self.batches,
+            batch_size=None,
+            sampler=range(self.step, self.steps),
+            collate_fn=unchanged,
+            num_workers=2 if gpu else 0,
+            pin_memory=gpu,
         )
-        self.remove_callback(PrinterCallback)
-        self.folder, self.settings, self.dev = folder, settings, evaluation[0]
-        self.metric, self.patience = f"eval_{stopping[0]}", stopping[1]
-        self.step, self.tokens, self.seconds, self.waiting, self.rows, self.cut = 0, 0, 0.0, 0.0, [], False
-        self.parts = [name.removesuffix("_weight") for name in settings if name.endswith("_weight")]
-        self.sums = torch.zeros(
-            len(self.parts) + 1, device=self.args.device
-        )  # of the loss's parts and steps since the last log
-        self.started, self.board = time.monotonic(), None
+        hidden = not (options.progress and processes.first())
+        with tqdm(total=self.steps, initial=self.step, unit=" steps", disable=hidden, dynamic_ncols=True) as bar:
+            for batch in self._timed(loader):
+                grad_norm, rate = self._take_step(batch)
+                bar.update()
+                last = self.step == self.steps
+                if last or self.step % options.log_every == 0:
+                    self._log_losses(grad_norm, rate)
+                    bar.set_postfix(loss=f"{self.rows[-1]['loss']:.4f}")
+                evaluates = options.evaluate and (last or self.step % (options.evaluate_every or self.steps) == 0)
+                if evaluates:
+                    self._evaluate()
+                ended = self.ended()
+                if ended or self.step % options.save_every == 0:
+                    self._save()
+                if ended:
+                    return
 
-    # -------------------------------------------------------------- the step
-
-    def get_train_dataloader(self):
-        workers = self.args.dataloader_num_workers
-        return DataLoader(
-            self.train_dataset, 1, collate_fn=_first, num_workers=workers, pin_memory=self.args.device.type == "cuda"
-        )
-
-    def get_batch_samples(self, *given):
-        asked = time.monotonic()
-        found = super().get_batch_samples(*given)
-        if self.state.global_step > self.step:  # the first is the start of the workers
+    def _timed(self, loader) -> Iterator[dict]:
+        """The loader's batches; counts the time waiting for them, but for the first one, which starts the workers."""
+        batches = iter(loader)
+        yield next(batches)
+        while True:
+            asked = time.monotonic()
+            batch = next(batches, None)
             self.waiting += time.monotonic() - asked
-        return found
+            if batch is None:
+                return
+            yield batch
+
+    # -------------------------------------------------------------- a step
+
+    def _take_step(self, batch: dict) -> tuple[torch.Tensor, float]:
+        """Update the weights by one optimiser batch. Returns: norm of the unclipped gradients, learning rate."""
+        self.model.train()
+        if self.smaller:
+            batch = self.batches[self.step]  # the loader's workers still make larger micro-batches
+        parts = self._gradients_in_memory(batch)
+        if processes.count() > 1:
+            self._add_gradients()
+        grad_norm = clip_grad_norm_(self.model.parameters(), CLIP)
+        rate = learning_rate(self.step, self.steps, self.options.peak_lr, self.options.warmup_steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        self.optimizer.step()
+        self.model.zero_grad()
+        self.step += 1
+        self.tokens += batch["tokens"]
+        self.sums += torch.cat([parts, parts.new_full([1], float(processes.first()))])
+        return grad_norm, rate
+
+    def _gradients_in_memory(self, batch: dict) -> torch.Tensor:
+        """`gradients`, with smaller micro-batches where they do not fit into memory."""
+        while True:
+            with contextlib.suppress(torch.OutOfMemoryError):
+                return self.gradients(batch)
+            batch = self._halved(batch)  # outside of the handler, whose traceback would hold the activations
+
+    def gradients(self, batch: dict) -> torch.Tensor:
+        """Add the gradients of this process' micro-batches.
+
+        Returns: the parts of their loss, each a share of the whole batch's.
+        """
+        parts = self.sums.new_zeros(len(self.weights))
+        for number in processes.assigned(batch["micro"], processes.count())[self.process.process_index]:
+            torch.manual_seed(step_seed(self.options.seed, self.step, number))
+            micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
+            loss_of = getattr(self.model, "micro_loss", micro_loss)
+            loss, micro_parts = loss_of(self.model(micro), micro, batch, *self.weights.values())
+            loss.backward()
+            parts = parts + micro_parts
+        return parts
 
     def _moved(self, value):
         if isinstance(value, dict):
             return {name: self._moved(part) for name, part in value.items()}
-        return value.to(self.args.device, non_blocking=True) if torch.is_tensor(value) else value
-
-    def training_step(self, model, inputs, num_items_in_batch=None):
-        self.model.train()
-        if self.cut:
-            inputs = self.train_dataset[self.state.global_step]  # the loader's workers still make larger micro-batches
-        found = self._fitting(inputs)
-        if found is None:  # outside of the handler, whose traceback would hold the activations
-            self._halve(inputs)
-            return self.training_step(model, inputs)
-        total, parts = found
-        if self.args.world_size > 1:
-            self._add_gradients()
-        self.tokens += inputs["tokens"]
-        self.sums += torch.cat([parts, parts.new_full([1], float(self.is_world_process_zero()))])
-        return total
-
-    def _fitting(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor] | None:
-        """The gradients' loss and parts, or None where a micro-batch does not fit into memory."""
-        try:
-            return self._gradients(batch)
-        except torch.OutOfMemoryError:
-            return None
-
-    def _gradients(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor]:
-        """Those of this process' micro-batches; the loss and its parts, each a share of the whole batch's.
-
-        Not through DistributedDataParallel's own forward: losses use heads outside of it, and a micro-batch may lack a head altogether.
-        """
-        weights = [self.settings[f"{part}_weight"] for part in self.parts]
-        total, parts = torch.zeros((), device=self.args.device), self.sums.new_zeros(len(self.parts))
-        for number in processes.assigned(batch["micro"], self.args.world_size)[self.args.process_index]:
-            # Seeded by the step, dropout needs no saved generator: a checkpoint has no random state to lose or to unpickle.
-            torch.manual_seed(step_seed(self.args.seed, self.state.global_step, number))
-            micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
-            loss, part = getattr(self.model, "micro_loss", micro_loss)(self.model(micro), micro, batch, *weights)
-            self.accelerator.backward(loss)
-            total, parts = total + loss.detach(), parts + part
-        return total, parts
+        return value.to(self.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def _add_gradients(self) -> None:
-        """The sum over all processes; what has no gradient in any of them is left without, as one process would leave it."""
+        """Sum gradients over all processes; a parameter without a gradient in any of them stays without one."""
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        has = torch.tensor(
-            [parameter.grad is not None for parameter in parameters], dtype=torch.uint8, device=self.args.device
-        )
-        distributed.all_reduce(has, distributed.ReduceOp.MAX)
-        found = [parameter for parameter, known in zip(parameters, has.tolist()) if known]
-        for parameter in found:
+        flags = [parameter.grad is not None for parameter in parameters]
+        has_gradient = torch.tensor(flags, dtype=torch.uint8, device=self.device)
+        distributed.all_reduce(has_gradient, distributed.ReduceOp.MAX)
+        parameters = [parameter for parameter, has in zip(parameters, has_gradient.tolist()) if has]
+        for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        gradients = [parameter.grad for parameter in found]
-        summed = parameters_to_vector(gradients)
-        distributed.all_reduce(summed)
-        vector_to_parameters(summed, gradients)
+        gradients = [parameter.grad for parameter in parameters]
+        total = parameters_to_vector(gradients)
+        distributed.all_reduce(total)
+        vector_to_parameters(total, gradients)
 
-    def _halve(self, batch: dict) -> None:
-        """Half as large micro-batches from here on; the step is begun again, and its examples stay the same."""
+    def _halved(self, batch: dict) -> dict:
+        """The same examples in micro-batches half as large, as in all steps from here on."""
         self.model.zero_grad()
         torch.cuda.empty_cache()
-        largest, self.cut = max(map(processes.size, batch["micro"])), True
-        before = tokens = getattr(self.train_dataset, "micro_tokens", largest)
-        found = largest
-        while self.args.world_size == 1 and tokens > 1 and found == largest:
-            tokens = self.train_dataset.micro_tokens = tokens // 2
-            found = max(map(processes.size, self.train_dataset[self.state.global_step]["micro"]))
-        if found == largest:
+        size_before = size = max(map(processes.size, batch["micro"]))
+        tokens_before = tokens = getattr(self.batches, "micro_tokens", size)
+        while processes.count() == 1 and tokens > 1 and size == size_before:
+            tokens = self.batches.micro_tokens = tokens // 2
+            batch = self.batches[self.step]
+            size = max(map(processes.size, batch["micro"]))
+        if size == size_before:
             raise torch.OutOfMemoryError(
-                f"micro-batches of {before} tokens do not fit into memory: give a smaller micro_tokens"
+                f"micro-batches of {tokens_before} tokens do not fit into memory: give a smaller micro_tokens"
             )
-        log.warning("out of memory with micro-batches of %d tokens: going on with %d", before, tokens)
+        log.warning("out of memory with micro-batches of %d tokens: going on with %d", tokens_before, tokens)
+        self.smaller = True
+        return batch
 
-    # -------------------------------------------------------------- what is logged
+    # -------------------------------------------------------------- the log
 
-    def log(self, logs: dict, *rest) -> None:
-        if "loss" in logs:
-            *sums, steps = self._all_sums()
-            self.sums.zero_()
-            logs |= {f"{part}_loss": summed / steps for part, summed in zip(self.parts, sums)}
-            logs["loss"] = sum(self.settings[f"{part}_weight"] * logs[f"{part}_loss"] for part in self.parts)
-            logs |= {"tokens": self.tokens, "seconds": round(self._seconds(), 2)}
-            if not math.isfinite(logs["loss"]):
-                raise FloatingPointError(
-                    f"step {self.state.global_step}: the loss is {logs['loss']}, expected a finite number"
-                )
-        known = (*LOGGED, *(f"{part}_loss" for part in self.parts))
-        row = {name: value for name, value in logs.items() if name in known or name.startswith("eval_")}
-        if row:
-            super().log(logs, *rest)
-            self._write({"step": self.state.global_step, **row})
+    def _log_losses(self, grad_norm: torch.Tensor, rate: float) -> None:
+        *totals, steps = self._all_sums()
+        self.sums.zero_()
+        means = {part: total / steps for part, total in zip(self.weights, totals)}
+        loss = sum(weight * means[part] for part, weight in self.weights.items())
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"step {self.step}: the loss is {loss}, expected a finite number")
+        row = {"loss": loss, "grad_norm": grad_norm.item(), "learning_rate": rate}
+        row |= {f"{part}_loss": mean for part, mean in means.items()}
+        self._write(row | {"tokens": self.tokens, "seconds": round(self._seconds(), 2)})
 
     def _all_sums(self) -> list[float]:
-        """Of the loss's parts and the steps since the last log, over all processes."""
-        summed = self.sums.clone()
-        if self.args.world_size > 1:
-            distributed.all_reduce(summed)
-        return summed.tolist()
+        """The loss's parts and the steps since the last log, over all processes."""
+        total = self.sums.clone()
+        if processes.count() > 1:
+            distributed.all_reduce(total)
+        return total.tolist()
 
-    def _write(self, row: dict) -> None:
+    def _write(self, values: dict) -> None:
+        """A row of the log, in memory, in `log.jsonl` and in `tensorboard/`."""
+        row = {"step": self.step} | values
         self.rows.append(row)
-        if self.is_world_process_zero():
-            with disk.naming(self.folder / "log.jsonl"):
-                self._append(row)
-
-    def _append(self, row: dict) -> None:
-        with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row) + "\n")
-        self.board = self.board or SummaryWriter(self.folder / "tensorboard", purge_step=self.step + 1)
-        for name, value in row.items():
-            self.board.add_scalar(name, value, row["step"])
-        self.board.flush()
+        if not processes.first():
+            return
+        with disk.naming(self.folder / "log.jsonl"):
+            with (self.folder / "log.jsonl").open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps(row) + "\n")
+            self.board = self.board or SummaryWriter(self.folder / "tensorboard", purge_step=self.resumed_at + 1)
+            for name, value in row.items():
+                self.board.add_scalar(name, value, self.step)
+            self.board.flush()
 
     def _seconds(self) -> float:
         return self.seconds + time.monotonic() - self.started
 
     # -------------------------------------------------------------- evaluation and early stopping: functions of the log
 
-    def evaluate(self, *_, **__) -> dict:
+    def _evaluate(self) -> None:
         self.model.eval()
-        found = [self.dev(self.model) if self.is_world_process_zero() else None]
-        if self.args.world_size > 1:  # one measures, so that all stop at the same step
-            broadcast_object_list(found)
-        metrics = {f"eval_{name}": float(value) for name, value in found[0].items()}
-        if self.patience is not None and self.metric not in metrics:
-            raise ValueError(
-                f"evaluate should give {self.metric[5:]}, to stop by; it gave {', '.join(m[5:] for m in metrics)}"
-            )
-        self.log(dict(metrics))
-        self.control = self.callback_handler.on_evaluate(self.args, self.state, self.control, metrics)
-        if self.patience is not None and self.best() is self.rows[-1] and self.is_world_process_zero():
+        metrics = [self.options.evaluate(self.model) if processes.first() else None]
+        if processes.count() > 1:  # one process measures, so that all stop at the same step
+            distributed.broadcast_object_list(metrics)
+        row = {f"eval_{name}": float(value) for name, value in metrics[0].items()}
+        if self.options.patience is not None and self.metric not in row:
+            came = ", ".join(metrics[0])
+            raise ValueError(f"evaluate should give {self.options.best_metric}, to stop by; it gave {came}")
+        self._write(row)
+        if self.options.patience is not None and self.best() is self.rows[-1] and processes.first():
             with disk.whole_folder(self.folder / "checkpoints" / "best") as part:
                 save_model(self.model, str(part / "model.safetensors"))
-                disk.write_json(part / MARKER, disk.hashes(part))
-        if self.ended():
-            self.control.should_training_stop = self.control.should_save = True
-        return metrics
+                disk.write_json(part / checkpoints.MARKER, disk.hashes(part))
 
     def best(self) -> dict | None:
         """The log's row with the best metric, the first of equals."""
         return max((row for row in self.rows if self.metric in row), key=lambda row: row[self.metric], default=None)
 
     def ended(self) -> bool:
-        """Whether nothing is left to do: the last step is done, or `patience` evaluations brought nothing better."""
-        if max(self.step, self.state.global_step) == self.settings["steps"]:
+        """Whether the last step is done, or `patience` evaluations brought nothing better."""
+        if self.step == self.steps:
             return True
-        evaluated = [row["step"] for row in self.rows if self.metric in row]
-        return (
-            self.patience is not None
-            and bool(evaluated)
-            and sum(step > self.best()["step"] for step in evaluated) >= self.patience
-        )
+        best = self.best()
+        if self.options.patience is None or best is None:
+            return False
+        later = [row for row in self.rows if self.metric in row and row["step"] > best["step"]]
+        return len(later) >= self.options.patience
 
     def finish(self) -> dict:
-        best = self.best() if self.patience is not None else None
-        self.accelerator.wait_for_everyone()
+        """What `train` returns; with patience the model gets its best weights back."""
+        best = self.best() if self.options.patience is not None else None
+        self.process.wait_for_everyone()
         if best is not None:
-            self._load_from_checkpoint(_whole(self.folder / "checkpoints" / "best"))
-        self.accelerator.unwrap_model(self.model, keep_fp32_wrapper=False)  # forward without autocast again
+            load_model(self.model, checkpoints.whole(self.folder / "checkpoints" / "best") / "model.safetensors")
+            best = {"step": best["step"], self.options.best_metric: best[self.metric]}
         if self.board:
             with disk.naming(self.folder / "tensorboard"):
                 self.board.close()
-        best = best and {"step": best["step"], self.metric[5:]: best[self.metric]}
-        steps, seconds, waiting = (
-            max(self.step, self.state.global_step),
-            round(self._seconds(), 2),
-            round(self.waiting, 3),
-        )
-        return {
-            "steps": steps,
-            "tokens": self.tokens,
-            "seconds": seconds,
-            "waiting": waiting,
-            "best": best,
-            "log": self.rows,
-        }
+        times = {"seconds": round(self._seconds(), 2), "waiting": round(self.waiting, 3)}
+        return {"steps": self.step, "tokens": self.tokens, **times, "best": best, "log": self.rows}
 
-    # -------------------------------------------------------------- checkpoints: safetensors and JSON, never a pickle
+    # -------------------------------------------------------------- checkpoints
 
-    def _save_checkpoint(self, *_) -> None:
-        checkpoints, summed = self.folder / "checkpoints", self._all_sums()
-        if not self.args.should_save:
-            return
-        with disk.whole_folder(checkpoints / f"checkpoint-{self.state.global_step}") as part:
-            save_model(self.model, str(part / "model.safetensors"))
-            state = self.optimizer.state_dict()["state"]
-            tensors = {
-                f"{n}.{name}": value.contiguous() for n, values in state.items() for name, value in values.items()
-            }
-            save_file(tensors, part / "optimizer.safetensors")
-            self.state.save_to_json(str(part / "trainer_state.json"))
-            progress = {
-                "step": self.state.global_step,
-                "tokens": self.tokens,
-                "seconds": self._seconds(),
-                "rows": self.rows,
-            }
-            progress |= {"settings": self.settings, "sums": summed, "scheduler": self.lr_scheduler.state_dict()}
-            (part / "progress.json").write_text(json.dumps(progress), encoding="utf-8")
-            disk.write_json(part / MARKER, disk.hashes(part))
-        for old in _checkpoints(checkpoints)[2:]:
-            shutil.rmtree(old, ignore_errors=True)
+    def _save(self) -> None:
+        progress = {"step": self.step, "tokens": self.tokens, "seconds": self._seconds(), "rows": self.rows}
+        progress |= {"settings": self.settings, "sums": self._all_sums()}
+        if processes.first():
+            checkpoints.save(self.folder / "checkpoints", self.model, self.optimizer, progress)
 
-    def continue_from(self, checkpoint: Path | None) -> None:
-        """Take up a checkpoint's log and counters and, where training has ended, its weights; otherwise Trainer loads those."""
+    def resume(self, checkpoint: Path | None) -> None:
+        """Continue from a checkpoint: its weights, optimiser, counters and log.
+
+        Raises: ValueError, with both, for a checkpoint of other settings.
+        """
         if checkpoint is not None:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if progress["settings"] != self.settings:
                 raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
-            self.step, self.tokens, self.seconds, self.rows = (
-                progress[key] for key in ("step", "tokens", "seconds", "rows")
-            )
-            if self.is_world_process_zero():
+            self.step = self.resumed_at = progress["step"]
+            self.tokens, self.seconds, self.rows = progress["tokens"], progress["seconds"], progress["rows"]
+            if processes.first():
                 self.sums.copy_(torch.tensor(progress["sums"]))
-            self._load_from_checkpoint(checkpoint)
-        if not self.is_world_process_zero():
-            return
-        lines = "".join(json.dumps(row) + "\n" for row in self.rows)
-        disk.atomically(self.folder / "log.jsonl", lambda path: path.write_text(lines, encoding="utf-8"))
-
-    def _load_from_checkpoint(self, checkpoint, model=None) -> None:
-        load_model(self.model, Path(checkpoint) / "model.safetensors")
-
-    def _load_optimizer_and_scheduler(self, checkpoint) -> None:
-        if checkpoint is None:
-            return
-        scheduler = json.loads((Path(checkpoint) / "progress.json").read_text(encoding="utf-8"))["scheduler"]
-        self.lr_scheduler.load_state_dict(scheduler)
-        state = self.optimizer.state_dict()  # its groups are this run's own: only the rate moves
-        for group, rate in zip(state["param_groups"], scheduler["_last_lr"]):
-            group["lr"] = rate
-        for key, tensor in load_file(Path(checkpoint) / "optimizer.safetensors").items():
-            number, name = key.split(".")
-            state["state"].setdefault(int(number), {})[name] = tensor.clone()  # the file's own memory otherwise
-        self.optimizer.load_state_dict(state)
-
-    def _load_rng_state(self, checkpoint) -> None:
-        pass  # every step seeds itself
-
-
-class _Schedule(TrainerCallback):
-    """Evaluation every so many steps; evaluation, log and checkpoint after the last one."""
-
-    def __init__(self, evaluate_every: int | None):
-        self.every = evaluate_every
-
-    def on_step_end(self, args, state, control, **_):
-        last = state.global_step == state.max_steps
-        if self.every != 0 and (last or (self.every and state.global_step % self.every == 0)):
-            control.should_evaluate = True
-        if last:
-            control.should_log = control.should_save = True
-
-
-def newest_checkpoint(folder: Path) -> Path | None:
-    """The newest complete checkpoint. What a killed run left unfinished is removed.
-
-    Raises: ValueError for a pickle among the checkpoints, which are left as they are.
-    """
-    if pickled := sorted(
-        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.suffix in hub.PICKLES
-    ):
-        raise ValueError(
-            f"{folder} holds {', '.join(pickled)}: a pickle can run any code when it is opened, so it is refused. No checkpoint of ours "
-            "has one: every step seeds itself, and optimiser states are safetensors. Take the checkpoint of another program away; weights "
-            'whose author you trust are converted once: python -c "from transformers import AutoModelForMaskedLM as M; '
-            "M.from_pretrained('<folder>', use_safetensors=False).save_pretrained('converted')\", and given as model=converted"
-        )
-    disk.sweep(folder)
-    for checkpoint in _checkpoints(folder):
-        damage = found_damaged(checkpoint)
-        if damage is None:
-            return checkpoint
-        log.warning("%s is unfinished or damaged, and removed: %s", checkpoint, damage)
-        shutil.rmtree(checkpoint)
-    return None
-
-
-def found_damaged(checkpoint: Path) -> str | None:
-    """Why a checkpoint is not what was saved, with both hashes of a file that changed; None for one that is whole."""
-    try:
-        listed = disk.read_json(checkpoint / MARKER)
-        for name in sorted(listed.keys() | {path.name for path in checkpoint.iterdir() if path.name != MARKER}):
-            disk.check(checkpoint / name, listed.get(name))
-    except (OSError, ValueError) as error:
-        return str(error)
-    return None
-
-
-def _whole(checkpoint: Path) -> Path:
-    if damage := found_damaged(checkpoint):
-        raise ValueError(f"{damage}; delete {checkpoint.parent} to train anew")
-    return checkpoint
-
-
-def _checkpoints(folder: Path) -> list[Path]:
-    return sorted(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]), reverse=True)
-
-
-def _first(items: list) -> dict:
-    return items[0]
+            checkpoints.load(checkpoint, self.model, self.optimizer)
+        if processes.first():
+            (self.folder / "checkpoints").mkdir(parents=True, exist_ok=True)
+            lines = "".join(json.dumps(row) + "\n" for row in self.rows)
+            disk.atomically(self.folder / "log.jsonl", lambda part: part.write_text(lines, encoding="utf-8"))

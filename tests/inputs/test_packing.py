@@ -271,7 +271,7 @@ def test_batches_of_both_layouts_hold_the_same(corpus):
 
 def test_workers_give_exactly_the_same_batches(corpus):
     batches = made(corpus, "packed")
-    loader = torch.utils.data.DataLoader(batches, 1, collate_fn=trainer._first, num_workers=2)
+    loader = torch.utils.data.DataLoader(batches, batch_size=None, collate_fn=trainer.unchanged, num_workers=2)
     for step, batch in enumerate(loader):
         expected = batches[step]
         assert len(batch["micro"]) == len(expected["micro"])

@@ -135,7 +135,7 @@ def test_normalised_by_hand(text, expected):
         ("the red big house", "A big house!", False, (0.8, 2 / 3, 1.0), None),
         ("big house", "the red big house", False, (0.8, 1.0, 2 / 3), None),
         ("same", "Same.", True, (1.0, 1.0, 1.0), None),
-        ("word word word", "word", False, (0.5, 1 / 3, 1.0), None),  # a word is shared as often as the rarer side has it
+        ("word word word", "word", False, (0.5, 1 / 3, 1.0), None),  # a word is shared as often as the text that has it less often
         ("word x word", "word word", False, (0.8, 2 / 3, 1.0), None),
         ("b a", "a b", True, (1.0, 1.0, 1.0), None),  # the article is gone
         ("two one", "one two", False, (1.0, 1.0, 1.0), None),  # the order matters to EM alone
@@ -169,7 +169,7 @@ def test_equals_torchmetrics():
     words = ["the", "Red", "red,", "house", "a", "U.S.", "yes", "no", "1990s", "an"]
     drawn = [" ".join(rng.choice(words, size=rng.integers(1, 6))) for _ in range(100)]
     agree = [
-        t for t in drawn if answers.normalised(t) not in {"", *answers.WHOLE}
+        t for t in drawn if answers.normalised(t) not in {"", *answers.INDIVISIBLE}
     ]  # it takes two empty answers as F1 1, and has no such rule
     golds = rng.permutation(agree)
     metric = text.SQuAD()
@@ -311,7 +311,7 @@ SAID = {
     "none": ("unanswerable", ["p1"]),
     "tie": ("Green!", ["p2"]),  # both 1: the first is the type
     "float": ("42", ["p1"]),
-    "empty": ("", ["p1"]),  # no words on either side: 0
+    "empty": ("", ["p1"]),  # no words in either text: 0
     "never asked": ("x", []),
 }
 
@@ -431,8 +431,8 @@ def test_errors_say_what_came(call, message):
 def test_a_row_a_question_goes_into_the_bootstrap():
     golds = {f"q{i}": (f"word{i}", {(0, i)}) for i in range(40)}
     ours, theirs = ({q: (a, f) if int(q[1:]) % step else ("x", set()) for q, (a, f) in golds.items()} for step in (10, 2))
-    sides = [answers.hotpotqa(side, golds).per_question.set_index("question_id").joint_f1 for side in (ours, theirs)]
-    found = significance.paired_bootstrap(*sides, draws=500)
+    values = [answers.hotpotqa(system, golds).per_question.set_index("question_id").joint_f1 for system in (ours, theirs)]
+    found = significance.paired_bootstrap(*values, draws=500)
     assert found.difference == pytest.approx(36 / 40 - 20 / 40) and found.sign == 1
 
 

@@ -40,7 +40,7 @@ def test_student_t_without_variance():
 @pytest.mark.parametrize(
     ("ours", "baseline", "said"),
     [
-        ([1], [1, 2], "two seeds or more a side, got 1 of ours"),
+        ([1], [1, 2], "two seeds or more of each system, got 1 of ours"),
         ([1, 2], [], "got 0 of baseline"),
         ([1, float("nan")], [1, 2], r"ours: a flat list of finite numbers is expected, got \[1.0, nan\]"),
         ([1, 2], [[1, 2]], "baseline: a flat list"),
@@ -121,7 +121,7 @@ def test_bootstrap_limits():
         ([], [], 10, "at least one"),
         ([1, float("inf")], [1, 2], 10, "finite"),
         ([1], [1], 0, "draws is 1 or more"),
-        (pd.Series([1], index=["a"]), pd.Series([1], index=["b"]), 10, "not the same questions"),
+        (pd.Series([1], index=["a"]), pd.Series([1], index=["b"]), 10, "do not have the same questions"),
     ],
 )
 def test_bootstrap_refuses(ours, baseline, draws, said):

@@ -480,7 +480,7 @@ def test_scores_equal_a_loop_over_single_pairs(ranker, monkeypatch):
 
 
 def test_windows_hold_every_question_once():
-    windows = list(rank._windows(iter(questions()), 7))
+    windows = list(rank.windows_of(iter(questions()), 7))
     assert [[question.id for question in window] for window in windows] == [["q0", "q1", "q2"], ["q3", "q4"]]
 
 

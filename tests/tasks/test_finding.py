@@ -239,7 +239,7 @@ def test_padding_costs_nothing_in_the_evidence_loss(seed):
 
 def ranked_best(contexts, column="score"):
     """Sentences and answers as of a model that knows all evidence that it has read."""
-    lines = pd.concat([finding._lines_of(*one) for one in zip(contexts.questions, contexts.read)], ignore_index=True)
+    lines = pd.concat([finding.sentence_rows(*one) for one in zip(contexts.questions, contexts.read)], ignore_index=True)
     for name in finding.SIMILARITIES.values():
         lines[name] = 2.0 * lines.label - 1
     said = {"question_id": [one.id for one in contexts.questions], "kind": "yes", "predicted_kind": "yes", "answer": "yes"}
@@ -417,8 +417,9 @@ def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
         for end in range(start, min(start + finding.LONGEST_SPAN, len(one.ids))):
             if one.pieces[start] == one.pieces[end] > 0 and float(starts[start] + ends[end]) > best:
                 best, chosen = float(starts[start] + ends[end]), (start, end)
-    assert finding._answer(model, contexts, one, found, 0, "span") == one.text(*chosen, contexts.encode)
-    assert finding._answer(model, contexts, one, found, 0, "yes") == "yes"
+    output = {name: values[0] for name, values in found.items()}
+    assert finding._answer(model, contexts, one, output, "span") == one.text(*chosen, contexts.encode)
+    assert finding._answer(model, contexts, one, output, "yes") == "yes"
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny_longformer", "tiny_led"])

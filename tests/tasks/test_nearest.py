@@ -82,7 +82,7 @@ def siamese(tokenizer):
 def test_a_siamese_network_ranks_by_distance_and_its_probability_is_an_option(siamese):
     made = asked([[1, 0, 0], [1, 1, 0, 0]])
     rows = [(q, c) for q in made for c in q.candidates]
-    u, v = (torch.from_numpy(siamese.encode([one.text for one in side])) for side in zip(*rows))
+    u, v = (torch.from_numpy(siamese.encode([one.text for one in texts])) for texts in zip(*rows))
     scores = nearest.Nearest(siamese).score(made, progress=False)["score"].to_numpy()
     assert scores == pytest.approx(-np.linalg.norm(u - v, axis=1), rel=1e-4)
     with torch.no_grad():
@@ -110,7 +110,7 @@ def test_metrics_of_every_readout_are_those_of_a_ranking_by_hand():
     table = pd.DataFrame({"question_id": ["a", "a"], "candidate_id": ["a-0", "a-1"], "label": [1, 0]})
     table = table.assign(distance=[-0.5, -2.0], cosine=[0.9, 0.9], dot=[0.4, 1.5], score=[-0.5, -2.0])
     found = nearest.measured({"dev": table, "test": table.assign(dot=[2.0, 1.5])})
-    assert {by: [sides[side]["map"] for side in ("dev", "test")] for by, sides in found.items()} == {
+    assert {by: [splits[split]["map"] for split in ("dev", "test")] for by, splits in found.items()} == {
         "distance": [1.0, 1.0],
         "cosine": [0.5, 0.5],  # of equal scores the wrong candidate ranks first
         "dot": [0.5, 1.0],
@@ -119,7 +119,7 @@ def test_metrics_of_every_readout_are_those_of_a_ranking_by_hand():
 
 
 def test_what_ranks_nothing_is_refused(siamese, tokenizer):
-    with pytest.raises(ValueError, match="a probability is given by the siamese network alone"):
+    with pytest.raises(ValueError, match="only a siamese network gives a probability"):
         nearest.Nearest(Given(), "probability")
     with pytest.raises(ValueError, match="rank_by: one of distance, cosine, dot, probability expected, got 'norm'"):
         nearest.Nearest(siamese, "norm")

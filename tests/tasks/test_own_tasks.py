@@ -81,10 +81,10 @@ def test_a_run_is_asked_what_it_learnt_and_a_released_model_what_is_said(tmp_pat
 @pytest.mark.parametrize(
     ("objective", "asked", "message"),
     [
-        ("ssp", "psd", r"objectives: .* can be asked for ssp; got psd"),
-        ("mlm", None, r"can be asked for mlm; got mlm"),
-        (None, None, r"objectives: a/bert can be asked for nsp, sop; got None"),
-        (None, "ssp", r"objectives: a/bert can be asked for nsp, sop; got ssp"),
+        ("ssp", "psd", r"objectives: ssp expected for .*, got psd"),
+        ("mlm", None, r"mlm expected for .*, got mlm"),
+        (None, None, r"objectives: nsp, sop expected for a/bert, got None"),
+        (None, "ssp", r"objectives: nsp, sop expected for a/bert, got ssp"),
         (None, "nsp,sop", r"objectives: one for each of 1 models expected, got 2: nsp,sop"),
     ],
 )

@@ -96,7 +96,7 @@ def test_a_text_that_repeats_is_tokenised_once_a_window(ranker, monkeypatch):
     monkeypatch.setattr(input_pairs, "tokenized", lambda backend, texts: given.append(texts) or tokenized(backend, texts))
     asked = list(questions(20))
     ranker.score(asked, progress=False)
-    windows = list(rank._windows(asked))
+    windows = list(rank.windows_of(asked))
     assert len(given) == len(windows) > 3
     for texts, window in zip(given, windows):
         everything = [text for q in window for text in (q.text, *(c.text for c in q.candidates))]
@@ -184,7 +184,7 @@ def test_changed_questions_are_scored_again(ranker, scored, tmp_path, change):
     changed = [asked[0], CHANGES[change](asked[1]), *asked[2:]]
     scored.clear()
     found = ranker.score(changed, progress=False, folder=tmp_path)
-    window = next(window for window in rank._windows(changed) if changed[1] in window)
+    window = next(window for window in rank.windows_of(changed) if changed[1] in window)
     assert sum(scored) >= sum(len(question.candidates) for question in window)
     pd.testing.assert_frame_equal(found, ranker.score(changed, progress=False), rtol=0, atol=1e-6)
 

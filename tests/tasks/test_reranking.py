@@ -274,9 +274,9 @@ def finished(folder, name, scores=None, **settings):
 def two(tmp_path):
     """The user's own questions in three files, and two finished runs that ranked them."""
     (tmp_path / "mine").mkdir()
-    for side in answers.SPLITS:
-        lines = [f"{side} {q}?\tthe <b>{side}</b> candidate {i} of {q}\t{int(i == q % 8)}" for q in range(20) for i in range(8)]
-        (tmp_path / "mine" / f"{side}.tsv").write_text("\n".join(["question\tanswer\tlabel", *lines]) + "\n")
+    for split in answers.SPLITS:
+        lines = [f"{split} {q}?\tthe <b>{split}</b> candidate {i} of {q}\t{int(i == q % 8)}" for q in range(20) for i in range(8)]
+        (tmp_path / "mine" / f"{split}.tsv").write_text("\n".join(["question\tanswer\tlabel", *lines]) + "\n")
     frame, draw = answers.load_answers(tmp_path / "mine")["test"].frame(), np.random.default_rng(0)
     scores = frame.assign(score=(frame.label + draw.normal(0, 1, len(frame))).astype(np.float32))
     folder = tmp_path / "runs"

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from asutil.tasks import vector_search
 from asutil.tasks import vectors as v
 
 
@@ -155,8 +156,8 @@ def test_blocks_and_groups_of_questions_change_nothing(monkeypatch):
         expected = found.search(questions, 7, by)
         assert all(equal(found.search(questions, 7, by, block), expected) for block in (13, 999, 5000))
         one_by_one = [found.search(question[None], 7, by) for question in questions]
-        assert equal([np.concatenate(side) for side in zip(*one_by_one)], expected)
-        monkeypatch.setattr(v, "CELLS", 3000)
+        assert equal([np.concatenate(column) for column in zip(*one_by_one)], expected)
+        monkeypatch.setattr(vector_search, "CELLS", 3000)
         assert equal(found.search(questions, 7, by, 999), expected)
         monkeypatch.undo()
 
@@ -270,6 +271,7 @@ def test_a_stopped_embedding_goes_on_at_its_unfinished_block(tmp_path, stops_at)
 KILLED = """
 import os, signal, sys
 from types import SimpleNamespace
+from asutil.tasks import embedding
 from asutil.tasks import vectors as v
 
 encoder = SimpleNamespace(encode=lambda texts: [[len(text), ord(text[-1])] for text in texts], dimensions=2, identity="killed")
@@ -278,7 +280,8 @@ def dying(function, call):
     calls = iter(range(1, 100))
     return lambda *given, **named: os.kill(os.getpid(), signal.SIGKILL) if next(calls) == call else function(*given, **named)
 
-for n, (owner, name, call) in enumerate([(encoder, "encode", 3), (v, "_put", 6), (v, "_write_info", 3), (v.hub, "sha256", 2)]):
+moments = [(encoder, "encode", 3), (embedding, "_write_at", 6), (embedding, "_write_info", 3), (embedding.hub, "sha256", 2)]
+for n, (owner, name, call) in enumerate(moments):
     child = os.fork()
     if child == 0:
         setattr(owner, name, dying(getattr(owner, name), call))
@@ -522,7 +525,7 @@ def command(monkeypatch, capsys):
     encoders["another"].identity = "another"
     for name in ("siamese", "triplet"):
         encoders[name].settings = {"architecture": name}
-    monkeypatch.setattr(v, "_loaded", lambda kind, name: encoders[name])
+    monkeypatch.setattr(v, "load_encoder", lambda kind, name: encoders[name])
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["vectors", *map(str, arguments)])

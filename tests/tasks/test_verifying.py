@@ -416,15 +416,15 @@ def test_measures_by_hand():
 
 def test_sides_are_counted():
     beyond = {"evidence beyond the first 5": {"claims": 0, "evidence": 3}}
-    sides = {"train": Claims(made_up(9), beyond), "dev": made_up(5, 1), "test": made_up(7, 2, blind=True)}
-    table = verifying.counted(sides)
+    splits = {"train": Claims(made_up(9), beyond), "dev": made_up(5, 1), "test": made_up(7, 2, blind=True)}
+    table = verifying.counted(splits)
     assert table.loc["test", "label not known"] == 7 and table.loc["train", list(LABELS)].sum() == 9
-    pieces = sum(len(claim.evidence) for claim in sides["train"])
+    pieces = sum(len(claim.evidence) for claim in splits["train"])
     assert table.loc["train", ["evidence, read", "evidence, kept"]].tolist() == [pieces + 3, pieces]
     assert table.loc["train", "dropped"] == "evidence beyond the first 5" and table.loc["dev", "dropped"] == ""
-    assert verifying.measurable(sides) == ["dev"]
-    assert verifying.measurable(sides | {"test": made_up(7)}) == ["dev", "test"]
-    assert verifying.measurable(sides | {"test": Claims()}) == ["dev"]
+    assert verifying.measurable(splits) == ["dev"]
+    assert verifying.measurable(splits | {"test": made_up(7)}) == ["dev", "test"]
+    assert verifying.measurable(splits | {"test": Claims()}) == ["dev"]
 
 
 def test_the_confusion_matrix_is_drawn():
@@ -458,14 +458,14 @@ def test_claims_are_shown_escaped():
 
 def write_data(folder, blind=False, test=True):
     folder.mkdir()
-    sides = {"train": learnable(30, 0), "dev": learnable(12, 1)} | ({"test": learnable(9, 2)} if test else {})
-    for side, found in sides.items():
+    splits = {"train": learnable(30, 0), "dev": learnable(12, 1)} | ({"test": learnable(9, 2)} if test else {})
+    for split, found in splits.items():
         rows = []
         for claim in found:
-            label = {} if blind and side == "test" else {"label": LABELS[claim.label]}
+            label = {} if blind and split == "test" else {"label": LABELS[claim.label]}
             pieces = [[piece.title, piece.sentence, piece.text, 0.5] for piece in claim.evidence]
             rows.append(json.dumps({"id": int(claim.id), "claim": claim.text, **label, "evidence": pieces}))
-        (folder / f"{side}.jsonl").write_text("\n".join(rows) + "\n")
+        (folder / f"{split}.jsonl").write_text("\n".join(rows) + "\n")
     return folder
 
 
@@ -632,6 +632,6 @@ def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
 
 @pytest.mark.mirror
 def test_the_majority_of_climate_fever(mirror):
-    sides = claims.load_claims("climate_fever")
-    assert verifying.measurable(sides) == ["dev"]
-    assert verdicts.majority(sides["train"], sides["dev"])["label_accuracy"] == 107 / 200
+    splits = claims.load_claims("climate_fever")
+    assert verifying.measurable(splits) == ["dev"]
+    assert verdicts.majority(splits["train"], splits["dev"])["label_accuracy"] == 107 / 200

@@ -35,8 +35,8 @@ def write(file, count, seed):
 def data(tmp_path_factory):
     """The data set in files of the user's own, and a small model of pairs with its tokenizer."""
     folder = tmp_path_factory.mktemp("data")
-    for seed, (side, count) in enumerate({"train": 100, "dev": 9, "test": 60}.items()):
-        write(folder / f"{side}.tsv", count, seed)
+    for seed, (split, count) in enumerate({"train": 100, "dev": 9, "test": 60}.items()):
+        write(folder / f"{split}.tsv", count, seed)
     tokenizer = tokenizers.train_tokenizer([f"where is {name}? {name} is old. it is here. it is there." for name in NAMES] * 2, 300)
     size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 514}
     config = RobertaConfig(vocab_size=300, type_vocab_size=1, pad_token_id=1, initializer_range=0.05, **size)

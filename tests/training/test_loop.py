@@ -19,6 +19,7 @@ from transformers import RobertaConfig
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
 from asutil.models import electra, loading
+from asutil.training import checkpoints as saved
 from asutil.training import trainer
 
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -323,7 +324,7 @@ def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, 
         (newest / "optimizer.safetensors").unlink()
     else:
         (newest / "complete.json").write_text('{"model.safe')
-    assert trainer.newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-16"
+    assert saved.newest_checkpoint(tmp_path / "checkpoints").name == "checkpoint-16"
     assert not newest.exists()
     assert "checkpoint-18 is unfinished or damaged" in caplog.text
     assert weights(run(tmp_path)[0]) == whole[1]
@@ -332,7 +333,7 @@ def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, 
 def test_leftovers_of_a_killed_run_are_removed(tmp_path):
     for name in (".checkpoint-99.part", ".best.former", "best"):
         (tmp_path / name).mkdir()
-    assert trainer.newest_checkpoint(tmp_path) is None
+    assert saved.newest_checkpoint(tmp_path) is None
     assert [path.name for path in tmp_path.iterdir()] == ["best"]
 
 

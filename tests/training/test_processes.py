@@ -17,8 +17,8 @@ from safetensors.numpy import load_file
 from aslab import processes as lab_processes
 from asutil import training
 from asutil.io import disk
+from asutil.training import checkpoints
 from asutil.training import processes as ranks
-from asutil.training import trainer
 
 from .test_loop import USUAL, Batches, new_model, rows
 
@@ -37,15 +37,15 @@ WORKER = """
     model = new_model(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).double()
 
     class Seen(loop.StepTrainer):
-        def _gradients(self, batch):
-            step = self.state.global_step
+        def gradients(self, batch):
+            step = self.step
             if stop and step == stop:
                 os.kill(os.getpid(), 9)
-            mine = processes.assigned(batch["micro"], self.args.world_size)[self.args.process_index]
+            mine = processes.assigned(batch["micro"], processes.count())[self.process.process_index]
             names = [hashlib.sha256(row.numpy().tobytes()).hexdigest()[:12] for n in mine for row in batch["micro"][n]["input_ids"]]
             with seen.open("a") as stream:
                 stream.write(json.dumps([step, names]) + "\\n")
-            return super()._gradients(batch)
+            return super().gradients(batch)
 
     loop.StepTrainer = Seen
     evaluate = lambda model: {"map": float(next(model.parameters()).sum())}
@@ -109,7 +109,7 @@ def test_two_processes_end_in_the_weights_of_one(alone, tmp_path):
 def test_killed_on_two_processes_a_run_goes_on_on_one(alone, tmp_path):
     folder = tmp_path / "killed"
     assert start(folder, 2, stop=27).returncode != 0 and not (folder / "final.safetensors").exists()
-    assert trainer.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
+    assert checkpoints.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
     found = start(folder, 1)
     assert found.returncode == 0, found.stderr
     assert apart(final(alone), final(folder)) < 1e-9

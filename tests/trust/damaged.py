@@ -14,7 +14,7 @@ from asutil.corpus import tokenizers
 from asutil.io import checkpoints, disk, rundir
 from asutil.models import loading
 from asutil.tasks import vectors
-from asutil.training import trainer
+from asutil.training import checkpoints as saved
 from tests.trust import must, saves
 
 BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
@@ -66,7 +66,7 @@ def _all_of(folder: Path):
     (newest,) = (folder / "checkpoint" / "run" / "checkpoints").glob("checkpoint-*")
 
     def whole() -> None:
-        if damage := trainer.found_damaged(newest):
+        if damage := saved.damage_of(newest):
             raise ValueError(damage)
 
     yield "checkpoint", whole, sorted(newest.iterdir())

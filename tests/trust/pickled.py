@@ -129,19 +129,19 @@ def _weights(trap: Trap, model: Path, tokenizer) -> None:
 
 def _checkpoints(trap: Trap) -> None:
     from asutil.io import disk
-    from asutil.training import trainer
+    from asutil.training import checkpoints as saved
 
     for name in ("rng_state.pth", "optimizer.pt", "scheduler.pt", "training_args.bin", "pytorch_model.bin"):
-        checkpoints = trap.folder / f"checkpoints_{name}"
-        whole = checkpoints / "checkpoint-2"
+        folder = trap.folder / f"checkpoints_{name}"
+        whole = folder / "checkpoint-2"
         whole.mkdir(parents=True)
         (whole / name).write_bytes(trap.bytes)
-        disk.write_json(whole / trainer.MARKER, disk.hashes(whole))  # it says that it is whole
+        disk.write_json(whole / saved.MARKER, disk.hashes(whole))  # it says that it is whole
         said = f"checkpoint-2/{name}: a pickle can run any code when it is opened, so it is refused", 'python -c "'
-        trap.refuses(f"{name} in a checkpoint", lambda place=checkpoints: trainer.newest_checkpoint(place), *said)
-        (whole / name).rename(checkpoints / name)
-        trap.refuses(f"{name} beside checkpoints", lambda place=checkpoints: trainer.newest_checkpoint(place), "so it is refused")
-        must((checkpoints / name).is_file() and whole.is_dir(), f"{name}: what is refused should be left as it is")
+        trap.refuses(f"{name} in a checkpoint", lambda place=folder: saved.newest_checkpoint(place), *said)
+        (whole / name).rename(folder / name)
+        trap.refuses(f"{name} beside checkpoints", lambda place=folder: saved.newest_checkpoint(place), "so it is refused")
+        must((folder / name).is_file() and whole.is_dir(), f"{name}: what is refused should be left as it is")
 
 
 def _encoders(trap: Trap, model: Path, tokenizer) -> None:

@@ -82,7 +82,7 @@ def check_loaders(index, seed: int) -> int:
         own = {found for found, (of, _) in zip(expected, asked) if of == name}
         must(len(own) > 1, f"{name}: all {len(made)} steps have one batch")
     for workers in tqdm(WORKERS, "workers that make batches", unit="", dynamic_ncols=True):
-        loader = DataLoader(Made(together), 1, collate_fn=trainer._first, num_workers=workers)
+        loader = DataLoader(Made(together), batch_size=None, collate_fn=trainer.unchanged, num_workers=workers)
         for found, one, (name, step) in zip(map(digest, loader), expected, asked, strict=True):
             must(found == one, f"{name}: another batch of step {step} from {workers} workers")
     return len(kinds)
@@ -228,7 +228,7 @@ def train(rank: int, processes: int, port: int, index: Path, steps: int, seed: i
         taken, own = [], folder / objective
         own.mkdir(parents=True, exist_ok=True)
         model, read = new_model(opened.tokenizer, objective), new_batches(opened, objective, steps, seed)
-        with mock.patch.object(trainer.StepTrainer, "_gradients", _watched(taken)):
+        with mock.patch.object(trainer.StepTrainer, "gradients", _watched(taken)):
             training.train(model, read, own, seed=seed, **USUAL)
         (own / f"taken-{rank}.json").write_text(json.dumps(taken), encoding="utf-8")
         if rank == 0:
@@ -237,7 +237,7 @@ def train(rank: int, processes: int, port: int, index: Path, steps: int, seed: i
 
 def _watched(taken: list):
     """StepTrainer's way to gradients, noting number and hash of every micro-batch that the model is given."""
-    plain = trainer.StepTrainer._gradients
+    plain = trainer.StepTrainer.gradients
 
     def gradients(self, batch):
         given, forward = [], self.model.forward

@@ -21,7 +21,7 @@ from asutil.corpus import tokenizers
 from asutil.data.answers import Candidate, Question
 from asutil.models import loading
 from asutil.tasks import rank
-from asutil.training import trainer
+from asutil.training import checkpoints as saved
 from tests.trust import kills, must
 
 WORDS = "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper lantern bridge orbit forest".split()
@@ -280,7 +280,7 @@ def others(held: Held) -> int:
             refused += 1
         else:
             must(False, f"a checkpoint of {name} {USUAL.get(name)} was gone on with at {value}")
-    must(trainer.newest_checkpoint(folder / "checkpoints") is not None, "the checkpoint of the first settings is gone")
+    must(saved.newest_checkpoint(folder / "checkpoints") is not None, "the checkpoint of the first settings is gone")
     mine = held.folder / "mine.txt"
     names = {runs.identity("pretrain", {"corpus": str(mine), **given})["name"] for given in _changes(mine)}
     must(len(names) == 6, f"6 runs expected of 6 changes of parameters or data, got {len(names)}")

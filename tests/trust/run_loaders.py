@@ -18,7 +18,7 @@ from asutil.io import checkpoints, disk, rundir
 from asutil.metrics import trec
 from asutil.models import loading
 from asutil.tasks import rankers, reranking, vectors
-from asutil.training import trainer
+from asutil.training import checkpoints as saved
 
 from . import damage, loaders, must
 from .loaders import Loader, same, written
@@ -121,7 +121,7 @@ def parameters(path: Path) -> None:
 
 
 def checkpoint(path: Path) -> None:
-    must(isinstance(trainer.found_damaged(path.parent), str), "a checkpoint without weights is whole")
+    must(isinstance(saved.damage_of(path.parent), str), "a checkpoint without weights is whole")
 
 
 def ranker(path: Path) -> None:
@@ -184,7 +184,7 @@ LOADERS = [
     Loader("report.training_curves", "log.jsonl", LOG, curves, "line {}"),
     Loader("matrix.last_error", "notebook.ipynb", NOTEBOOK, last_error),
     Loader("launch.given_parameters", "parameters.yml", {"dataset": "wikiqa", "epochs": 2, "peak_lr": 1e-5}, parameters),
-    Loader("trainer.found_damaged", f"checkpoint-1/{trainer.MARKER}", disk.sealed({"model.safetensors": "0" * 64}), checkpoint),
+    Loader("saved.damage_of", f"checkpoint-1/{saved.MARKER}", disk.sealed({"model.safetensors": "0" * 64}), checkpoint),
     *(
         Loader("encoders.load_ranker", f"model/{name}", None, ranker, named="model", prepared="model")
         for name in ("config.json", "model.safetensors", "head.safetensors", "tokenizer.json", "tokenizer_config.json")

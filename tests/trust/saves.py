@@ -12,7 +12,7 @@ from asutil.corpus import tokenizers
 from asutil.io import disk, rundir
 from asutil.models import loading
 from asutil.tasks import vectors
-from asutil.training import trainer
+from asutil.training import checkpoints as saved
 from tests.trust.loaders import DOCUMENTS
 
 STEPS = 6
@@ -80,7 +80,7 @@ def checkpoints(tokenizer) -> Save:
             return
 
     def newest(folder: Path) -> int:
-        found = trainer.newest_checkpoint(folder / "run" / "checkpoints")
+        found = saved.newest_checkpoint(folder / "run" / "checkpoints")
         return int(found.name.split("-")[1]) if found else 0
 
     return Save("checkpoint", before, run, newest, FORMER, NEW)

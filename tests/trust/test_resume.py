@@ -48,7 +48,7 @@ def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch)
 def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
     assert resume.scoring(of(held, tmp_path), 1, random.Random(3)) == 1
     (tmp_path / "again").mkdir()
-    monkeypatch.setattr(rank, "_kept", lambda window: None)
+    monkeypatch.setattr(rank, "_read_window", lambda path: None)
     with pytest.raises(Broken, match="windows scored for 60 and"):
         resume.scoring(of(held, tmp_path / "again"), 2, random.Random(4))
 

@@ -1,0 +1,61 @@
+"""How a model is trained: the keywords of `training.train`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How a model is trained.
+
+    Args:
+        warmup_steps: steps in which the learning rate rises from 0 to `peak_lr`; it falls to 0 over the others.
+        seed: of dropout, and of the samples of ELECTRA's generator.
+        save_every, log_every: steps between two checkpoints, and between two rows of the log.
+        mlm_weight, objective_weight, detection_weight: weights of the loss's parts.
+        precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
+        compile: whether to compile the backbone for packed micro-batches; default: on a GPU.
+        evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
+        patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
+        progress: whether a bar is shown.
+    Raises: ValueError for an unknown precision, and for patience without `evaluate`.
+    """
+
+    peak_lr: float
+    warmup_steps: int
+    weight_decay: float
+    seed: int
+    save_every: int
+    log_every: int
+    mlm_weight: float = 1.0
+    objective_weight: float = 1.0
+    detection_weight: float = 50.0
+    precision: str = "auto"
+    compile: bool | None = None
+    evaluate: Callable[[nn.Module], dict] | None = None
+    evaluate_every: int | None = None
+    patience: int | None = None
+    best_metric: str = "map"
+    progress: bool = True
+
+    def __post_init__(self):
+        if self.precision not in ("auto", "fp32", "bf16"):
+            raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {self.precision!r}')
+        if self.patience is not None and self.evaluate is None:
+            raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
+
+    @property
+    def bf16(self) -> bool:
+        if self.precision == "auto":
+            return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
+        return self.precision == "bf16"
+
+    def loss_weights(self, model) -> dict[str, float]:
+        """The weight of each part of a model's loss."""
+        usual = {"mlm": self.mlm_weight, "objective": self.objective_weight}
+        if hasattr(model, "detection"):
+            usual["detection"] = self.detection_weight
+        return getattr(model, "loss_weights", usual)
