@@ -84,7 +84,7 @@ def collapsed(record: dict) -> bool:
 
 
 def at_chance(lines: pd.DataFrame, metric: str) -> str:
-    """A reason where the 95 % interval over questions of some records includes the best baseline of `CHANCE`; else ""."""
+    """A reason where the 95 % interval over questions of some records is not above the best baseline of `CHANCE`; else ""."""
     if lines.dataset.iloc[0] == NOTEBOOKS["pretrain"]:
         return _at_chance_on_its_own_task(lines)
     levels = [chance(line, metric) for line in lines.itertuples()]
