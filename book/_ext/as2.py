@@ -1,7 +1,7 @@
 """The book's own Sphinx extension: notebooks and runs in, pages out, no request to another host.
 
-It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, removes what
-would load scripts from elsewhere, and registers the directives of the other modules here.
+It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time,
+removes what would load scripts from elsewhere, and registers the directives of the other modules here.
 """
 
 import json

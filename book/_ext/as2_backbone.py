@@ -1,4 +1,6 @@
-"""Directives of the page on the embedded backbone: its record, its command and its loss, from the files in its folder."""
+"""Directives of the page on the embedded backbone: its record, its command and its loss, from the files in its
+folder.
+"""
 
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed

@@ -1,4 +1,6 @@
-"""Directives that show the committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and growth as plots."""
+"""Directives that show the committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and
+growth as plots.
+"""
 
 import json
 from html import escape
@@ -119,7 +121,9 @@ SETTINGS = {"together": "all questions in batches", "alone": "one question at a 
 
 
 class Latency(Shown):
-    """The time of a joint model and a pair model for the same candidates, drawn with the paper's formula; a figure a machine."""
+    """The time of a joint model and a pair model for the same candidates, drawn with the paper's formula; a
+    figure a machine.
+    """
 
     kind = "benchmarks"
     required_arguments = 0
@@ -142,7 +146,9 @@ def latency(result: dict) -> str:
 
 
 def latency_plot(result: dict):
-    """Milliseconds a question by the number of candidates, as a matplotlib Figure: a line a way to read them, dashed by the formula."""
+    """Milliseconds a question by the number of candidates, as a matplotlib Figure: a line a way to read them,
+    dashed by the formula.
+    """
     import seaborn
     from matplotlib.figure import Figure
 
@@ -204,7 +210,9 @@ AXES = {  # of benchmarks/growth.py: what grows, its label, and what is drawn ov
 
 
 class Growth(Shown):
-    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a figure a machine."""
+    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a
+    figure a machine.
+    """
 
     kind = "benchmarks"
     required_arguments = 0

@@ -1,4 +1,6 @@
-"""Directives of the page on how the project is built: folders and their imports, drawn and listed from the sources with `ast`."""
+"""Directives of the page on how the project is built: folders and their imports, drawn and listed from the sources
+with `ast`.
+"""
 
 import ast
 import itertools
@@ -7,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import as2_svg
-from as2_code import inline
+from as2_code import PARAGRAPH, inline
 from as2_pages import BOOK, ROOT, SOURCES, Shown, boxed, module_files
 from as2_svg import HALO, WIDTH
 from docutils import nodes
@@ -24,7 +26,9 @@ SOURCES["sources"] = lambda _: [*module_files(""), *sorted((BOOK / "_ext").rglob
 
 
 def folder_of(path: Path) -> str:
-    """The box of a file: its folder below `asutil`, `aslab` or `book/_ext`; the file itself where it lies on top of `asutil`."""
+    """The box of a file: its folder below `asutil`, `aslab` or `book/_ext`; the file itself where it lies on top
+    of `asutil`.
+    """
     name = path.relative_to(ROOT)
     on_top = name.parent == Path("asutil") and name.stem != "__init__"
     return (name.with_suffix("") if on_top else name.parent).as_posix()
@@ -105,7 +109,9 @@ def band_of(name: str) -> str:
 
 
 def rows(edges: dict[str, set[str]]) -> dict[str, int]:
-    """Folder -> its row from the top: above all that it imports, as near as possible to what imports it, each package by itself."""
+    """Folder -> its row from the top: above all that it imports, as near as possible to what imports it, each
+    package by itself.
+    """
     level, bands = {}, list(BANDS)
 
     def height(name: str) -> int:
@@ -189,7 +195,9 @@ def _band(name: str, title: str, row: dict[str, int]) -> str:
 
 
 def _link(place: Place, target: Place, middle: dict[Place, float], links) -> str:
-    """A curve from one row to the next, with a head where it reaches a folder; straight through a row that it passes."""
+    """A curve from one row to the next, with a head where it reaches a folder; straight through a row that it
+    passes.
+    """
     out = sorted((middle[end], end) for start, end in links if start == place)
     into = sorted((middle[start], start) for start, end in links if end == target)
     x = middle[place] + _port(out.index((middle[target], target)), len(out), place)
@@ -213,12 +221,12 @@ def _port(number: int, count: int, place: Place) -> float:
 # ------------------------------------------------------------------ directives
 
 
-def first_line(folder: str) -> str:
-    """What lives in a folder, by the first line of the docstring of its package; of the extension, by that of `as2.py`."""
+def summary(folder: str) -> str:
+    """The first paragraph of the docstring of a folder's package; for the extension, of `as2.py`."""
     path = ROOT / folder
     files = (path.with_suffix(".py"), path / "__init__.py", path / "as2.py")
     docstring = ast.get_docstring(ast.parse(next(file for file in files if file.is_file()).read_text("utf-8")))
-    return docstring.split("\n")[0]
+    return docstring.partition(PARAGRAPH)[0]
 
 
 class Folders(Shown):
@@ -239,7 +247,7 @@ class Folders(Shown):
         for name in sorted(edges, key=row.get):
             below = ", ".join(sorted(edges[name], key=row.get)) or "nothing of the project"
             head = markup.cell(markup.Html(f"<code>{name}</code>"), "th", scope="row")
-            body.append(markup.line([head, markup.Html(inline(first_line(name))), below]))
+            body.append(markup.line([head, markup.Html(inline(summary(name))), below]))
         table = boxed(markup.table("The folders from top to bottom.", ["Folder", "What lives there", "Imports"], body))
         html = as2_svg.figure(drawing(edges), caption)
         html += f"<details><summary>The folders as a table</summary>{table}</details>"
@@ -247,7 +255,9 @@ class Folders(Shown):
 
 
 class Source(SphinxRole):
-    """A file or folder of the project, with a link to its part of the page on the package; a path that does not exist is an error."""
+    """A file or folder of the project, with a link to its part of the page on the package; a path that does not
+    exist is an error.
+    """
 
     def run(self):
         path = ROOT / self.text

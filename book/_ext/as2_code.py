@@ -15,7 +15,9 @@ PACKAGES = ("asutil", "aslab")
 
 
 def find_definition(name: str):
-    """File, node, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is imported."""
+    """File, node, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is
+    imported.
+    """
     package, *inner = name.split(".")
     path = ROOT / package
     while inner and path.is_dir():
@@ -66,7 +68,9 @@ class Excerpt(SphinxDirective):
 
 
 class Api(Shown):
-    """Every module with its public functions and classes, from the sources alone; the modules in the arguments come first."""
+    """Every module with its public functions and classes, from the sources alone; the modules in the arguments
+    come first.
+    """
 
     kind = "modules"
     required_arguments = 0
@@ -101,7 +105,9 @@ def inline(text: str) -> str:
 
 
 def public(node) -> str:
-    """A public definition: its signature, its first line, and the rest of its docstring folded away; "" for a private one."""
+    """A public definition: its signature, its first line, and the rest of its docstring folded away; "" for a
+    private one.
+    """
     text = ast.get_docstring(node)
     if node.name.startswith("_") or not text:
         return ""

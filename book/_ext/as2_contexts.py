@@ -1,4 +1,6 @@
-"""Directives of contextual inputs: the three kinds of context drawn on a real document, and how often two of them are the same."""
+"""Directives of contextual inputs: the three kinds of context drawn on a real document, and how often two of them are
+the same.
+"""
 
 from html import escape
 
@@ -46,7 +48,9 @@ def sentences_of(module: str, qualname: str) -> list[list[str]]:
 
 
 def figure(name: str, paragraphs: list[list[str]]) -> str:
-    """Three panels in which each sentence of a, b and c carries its letter; a letter, a line and a colour say the same."""
+    """Three panels in which each sentence of a, b and c carries its letter; a letter, a line and a colour say the
+    same.
+    """
     home = next((i for i, sentences in enumerate(paragraphs) if i and len(sentences) >= 5), None)
     if home is None:
         raise ValueError("no paragraph after the first has five sentences")
@@ -59,7 +63,9 @@ def figure(name: str, paragraphs: list[list[str]]) -> str:
 
 
 def panel(kind: str, words: str, paragraphs: list[list[str]], home: int) -> str:
-    """The document with the first sentence of paragraph `home` as a, its fourth as b, and the context of one objective."""
+    """The document with the first sentence of paragraph `home` as a, its fourth as b, and the context of one
+    objective.
+    """
     starts = np.cumsum([0, *map(len, paragraphs)])
     first = int(starts[home])
     a, b = (objectives.one(np.array([number]), np.array([number + 1]), 3) for number in (first, first + 3))

@@ -1,4 +1,6 @@
-"""Directives of the page on costs: those of the papers' settings, those that the papers print, and those that were measured here."""
+"""Directives of the page on costs: those of the papers' settings, those that the papers print, and those that were
+measured here.
+"""
 
 from typing import NamedTuple
 
@@ -15,7 +17,9 @@ SOURCES["costs"] = lambda _: sorted(path for files in FILES for path in ROOT.glo
 
 
 class Stated(NamedTuple):
-    """A cost as a paper prints it; our notebook for the same step, and the GPU-hours a run that follow from the printed figures."""
+    """A cost as a paper prints it; our notebook for the same step, and the GPU-hours a run that follow from the
+    printed figures.
+    """
 
     paper: str
     what: str

@@ -1,4 +1,6 @@
-"""Directives of evidence in a long context: the loss drawn, how near questions come to their evidence, and which sentences are nearest."""
+"""Directives of evidence in a long context: the loss drawn, how near questions come to their evidence, and which
+sentences are nearest.
+"""
 
 from html import escape
 
@@ -99,7 +101,9 @@ def subspace(name: str, top: float, height: float, own: bool) -> str:
 
 
 class Near(Shown):
-    """Mean average precision of questions and their evidence before and after training, by every similarity: of the rows named."""
+    """Mean average precision of questions and their evidence before and after training, by every similarity: of
+    the rows named.
+    """
 
     required_arguments = 3
     optional_arguments = 97
@@ -109,7 +113,9 @@ class Near(Shown):
 
 
 def near_table(data: dict, runs, dataset: str, rows) -> str:
-    """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by the evidence head."""
+    """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by
+    the evidence head.
+    """
     body = []
     for row in rows:
         one_of(row, data["rows"], data["slug"], "row")
@@ -129,7 +135,9 @@ def near_table(data: dict, runs, dataset: str, rows) -> str:
 
 
 def best(runs, row: str, dataset: str):
-    """The records of a row on a data set: of the largest budget, the committed ones first; None where there are none."""
+    """The records of a row on a data set: of the largest budget, the committed ones first; None where there are
+    none.
+    """
     lines = runs[(runs.row == row) & (runs.dataset == dataset)]
     if not len(lines):
         return None
@@ -217,7 +225,9 @@ class Nearest(Shown):
 
 
 def nearest(data: dict, runs, before: str, after: str, limit: int = 3) -> str:
-    """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where they are at hand."""
+    """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where
+    they are at hand.
+    """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][row]["name"] for row in (before, after)]
     for pair in pairs:
@@ -244,7 +254,9 @@ def lists(line) -> dict[str, list]:
 
 
 def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
-    """question id -> its text, and the text of every sentence by number; empty where the data set is not on this machine."""
+    """question id -> its text, and the text of every sentence by number; empty where the data set is not on this
+    machine.
+    """
     if dataset in long_questions.HUB and hub.mirror(long_questions.HUB[dataset]) is None:
         return {}
     splits = long_questions.load_evidence(dataset)

@@ -1,4 +1,6 @@
-"""Directives that draw from results: training curves, intervals, ranks that moved, and questions as two models rank them."""
+"""Directives that draw from results: training curves, intervals, ranks that moved, and questions as two models rank
+them.
+"""
 
 import io
 import re
@@ -38,7 +40,9 @@ def drawn(figure, caption: str) -> str:
 
 
 class Curves(Shown):
-    """Losses and validation metrics of this machine's laptop runs, of all rows or of those named: one figure a stage."""
+    """Losses and validation metrics of this machine's laptop runs, of all rows or of those named: one figure a
+    stage.
+    """
 
     optional_arguments = 99
 

@@ -1,4 +1,6 @@
-"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts one by one."""
+"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts
+one by one.
+"""
 
 import textwrap
 from html import escape
@@ -32,7 +34,9 @@ ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768
 
 
 class JointInput(SphinxDirective):
-    """One question of the embedded data with its candidates, in the slots and groups that the package puts them into."""
+    """One question of the embedded data with its candidates, in the slots and groups that the package puts them
+    into.
+    """
 
     def run(self):
         for name in ("inputs/groups.py", "inputs/pairs.py", "corpus/docstrings.py"):
@@ -44,7 +48,9 @@ class JointInput(SphinxDirective):
 
 
 def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
-    """The first test question of the embedded data that needs two inputs, with right and wrong candidates: nobody picks."""
+    """The first test question of the embedded data that needs two inputs, with right and wrong candidates: nobody
+    picks.
+    """
     for question in docstrings.questions(packages):
         labels = [int(number in question.positive) for number in range(len(question.sentences))]
         if docstrings.side(question.function) == "test" and k < len(labels) < 2 * k and 0 < sum(labels) < len(labels):
@@ -74,7 +80,9 @@ def words_as_tokens(texts: list[str]):
 
 
 def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> str:
-    """A panel an input, a box a slot: its text, its positions and its role; a word, a mark and a colour say the same."""
+    """A panel an input, a box a slot: its text, its positions and its role; a word, a mark and a colour say the
+    same.
+    """
     texts = [candidate.text for candidate in question.candidates]
     groups = Groups(words_as_tokens([question.text, *texts]), [question], k)
     members = groups.members(np.arange(len(groups)))
@@ -114,7 +122,9 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
 
 
 class JointParameters(SphinxDirective):
-    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper prints."""
+    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper
+    prints.
+    """
 
     def run(self):
         self.env.note_dependency(str(ROOT / "experiments" / "joint_inference.yml"))
@@ -169,7 +179,9 @@ class Verdicts(Shown):
 
 
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
-    """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed of each local one."""
+    """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed
+    of each local one.
+    """
     names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in claims.LABELS}
     body, folded = [], ""
     for (dataset, budget, source, row), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):

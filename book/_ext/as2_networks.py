@@ -66,7 +66,9 @@ def towers(vectors: dict[str, str], shared: str) -> tuple[str, list[float]]:
 
 
 class TripletKinds(SphinxDirective):
-    """The loss of a triplet over the distance of its wrong candidate, with the ranges where it is hard, semi-hard and easy."""
+    """The loss of a triplet over the distance of its wrong candidate, with the ranges where it is hard, semi-hard
+    and easy.
+    """
 
     def run(self):
         caption = (

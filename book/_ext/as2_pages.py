@@ -53,7 +53,8 @@ def forget(app, env, docname):
 
 
 class Shown(SphinxDirective):
-    """A directive whose HTML is a function of the files of one kind, for all papers or for the one in its first argument.
+    """A directive whose HTML is a function of the files of one kind, for all papers or for the one in its first
+    argument.
 
     The HTML is marked with the directive and its arguments, so that a test can compute its numbers again.
     """

@@ -1,4 +1,6 @@
-"""Shapes of the figures that are drawn as inline SVG: boxes, words and arrows, a panel for them, and the figure around the panels."""
+"""Shapes of the figures that are drawn as inline SVG: boxes, words and arrows, a panel for them, and the figure
+around the panels.
+"""
 
 from html import escape
 

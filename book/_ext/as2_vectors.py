@@ -1,4 +1,6 @@
-"""Directives of models that embed each text by itself: counts, readouts, orderings, ranked lists, vectors before and after training."""
+"""Directives of models that embed each text by itself: counts, readouts, orderings, ranked lists, vectors before and
+after training.
+"""
 
 import csv
 import io
@@ -63,7 +65,9 @@ class Counts(Shown):
 
 
 def count_table(printed: dict, protocol: str) -> str:
-    """A line a split; for a data set that was released as a .tsv and is on this machine also the counts of a reader with quoting."""
+    """A line a split; for a data set that was released as a .tsv and is on this machine also the counts of a
+    reader with quoting.
+    """
     body = []
     for dataset, splits in printed.items():
         head = [markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(splits)))]
@@ -101,9 +105,11 @@ def quoted(dataset: str, protocol: str, split: str) -> str:
 
 
 def read_with_quotes(lines) -> tuple[int, int]:
-    """Questions with a right candidate, and their candidates, of tab-separated lines (question first, label last) read with quoting.
+    """Questions with a right candidate, and their candidates, of tab-separated lines (question first, label last)
+    read with quoting.
 
-    Empty lines are skipped; a row may have any number of columns, because a quotation mark can swallow the tabs after it.
+    Empty lines are skipped; a row may have any number of columns, because a quotation mark can swallow the tabs after
+    it.
     """
     rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if row]
     answered = {row[0] for row in rows if row[-1] == "1"}
@@ -121,7 +127,9 @@ class Readouts(Shown):
 
 
 def readout_table(data: dict, runs) -> str:
-    """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows appear once they have run."""
+    """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows
+    appear once they have run.
+    """
     tables = []
     printed = dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"])
     for dataset in (name for name in printed if name not in papers.SIDES):
@@ -184,7 +192,9 @@ def ordering_table(data: dict, runs, draws: int = 10_000) -> str:
 
 
 def compared(data: dict, runs, claim: dict, draws: int) -> tuple[Html, str, str]:
-    """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on it."""
+    """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on
+    it.
+    """
     dataset, metric = claim["dataset"], claim["metric"]
     cells = [data["rows"][claim[key]]["published"][dataset][metric] for key in ("row_a", "row_b")]
     (first, _), (second, _) = (comparisons.printed_points(cell, data["unit"]) for cell in cells)
@@ -208,7 +218,9 @@ class Asked(Shown):
 
 
 def asked(data: dict, runs, before: str, after: str) -> str:
-    """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where they are at hand."""
+    """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where
+    they are at hand.
+    """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][row]["name"] for row in (before, after)]
     for pair in pairs:
@@ -226,7 +238,9 @@ def asked(data: dict, runs, before: str, after: str) -> str:
 
 
 def ranked(line, question_id: str) -> list:
-    """The best candidates of a question by one run, from its folder or from its committed record; [] where it does not have it."""
+    """The best candidates of a question by one run, from its folder or from its committed record; [] where it
+    does not have it.
+    """
     if line.folder is not None:
         return changes.best_of(rundir.read_table(line.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
@@ -237,7 +251,9 @@ def ranked(line, question_id: str) -> list:
 
 
 class Components(Shown):
-    """Questions with their candidates in two dimensions, by a row on a data set: a committed run first, of the largest budget."""
+    """Questions with their candidates in two dimensions, by a row on a data set: a committed run first, of the
+    largest budget.
+    """
 
     required_arguments = 3
 
@@ -250,7 +266,9 @@ class Components(Shown):
 
 
 def drawable(runs, row: str, dataset: str):
-    """The best record with coordinates: a committed one, of the largest budget, of the first seed; None where there is none."""
+    """The best record with coordinates: a committed one, of the largest budget, of the first seed; None where
+    there is none.
+    """
     own = runs[(runs.row == row) & (runs.dataset == dataset)]
     lines = [line for line in own.itertuples() if line.record.get("pca")]
     best_first = lambda line: (line.source == COMMITTED, BUDGETS.index(line.budget), -line.seed)

@@ -81,7 +81,7 @@ def test_the_drawing_has_a_box_a_folder_and_an_arrowhead_an_import(page):
 def test_every_named_file_exists():
     for path in re.findall(r"\{as2-src\}`([^`]+)`", PAGE):
         assert (ROOT / path).exists(), path
-    for path in re.findall(r"`((?:asutil|aslab|book|tests|data_cards|notebooks|experiments)/[\w./]*)`", CONTRIBUTING):
+    for path in re.findall(r"`((?:asutil|aslab|book|tests|data_cards|notebooks|experiments)/[\w./]*)`", CONTRIBUTING + PAGE):
         assert (ROOT / path).exists(), path
     for path in re.findall(r"\]\(([\w/]+\.md)\)", PAGE):
         assert (ROOT / "book" / path).is_file(), path

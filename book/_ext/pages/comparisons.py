@@ -1,4 +1,6 @@
-"""One row against another: by the printed figures, over seeds, over questions, and the smallest gain that a test set can show."""
+"""One row against another: by the printed figures, over seeds, over questions, and the smallest gain that a test set
+can show.
+"""
 
 from typing import NamedTuple
 
@@ -19,7 +21,8 @@ LOST = 20  # `limits` has a column in which a better system loses one question i
 class Outcome(NamedTuple):
     """A claim on one metric, tested with our runs.
 
-    `where` is the pair of rows, `questions` the test over test questions, `pooled` that over dev and test, `reason` why there is none.
+    `where` is the pair of rows, `questions` the test over test questions, `pooled` that over dev and test, `reason`
+    why there is none.
     """
 
     claim: dict
@@ -34,7 +37,8 @@ class Outcome(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rows on one data set, from one source at one budget: the seeds that both have, and all records of that data set there.
+    """Two rows on one data set, from one source at one budget: the seeds that both have, and all records of that data
+    set there.
 
     The one run of an untrained encoder counts for every seed: it has no spread.
     """
@@ -101,7 +105,8 @@ def printed_points(published, unit: str) -> tuple[float, float] | None:
 
 
 def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | None:
-    """Student's t of a published cell against its baseline row, from printed means, standard deviations and number of runs.
+    """Student's t of a published cell against its baseline row, from printed means, standard deviations and number of
+    runs.
 
     Paper: sentence_objectives, table 1.
     Returns: values from 0 to 1; None where a row has no baseline, or the paper prints no deviation or number of runs.
@@ -123,7 +128,8 @@ def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Compar
 def over_questions(
     pair: Pair, row: str, other: str, metric: str, draws: int = 10_000, of=per_question
 ) -> Comparison | None:
-    """Paired bootstrap of two rows; a question's value is its mean over the seeds that both rows have. None for other metrics.
+    """Paired bootstrap of two rows; a question's value is its mean over the seeds that both rows have. None for other
+    metrics.
 
     A question without evidence has no average precision, so it is not drawn where that is compared.
 
@@ -144,7 +150,9 @@ def over_questions(
 
 
 def direction(claim: dict, pair: Comparison | None) -> str:
-    """`shows` if the whole interval has the claimed sign, `opposite` if it has the other sign, else `unclear`; `not run`."""
+    """`shows` if the whole interval has the claimed sign, `opposite` if it has the other sign, else `unclear`;
+    `not run`.
+    """
     if pair is None:
         return "not run"
     return {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
@@ -175,7 +183,8 @@ def rows_of_claim(data: dict, claim: dict) -> str:
 def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
     """Both tests for each claim of which we have runs.
 
-    Columns: name, budget, seeds (how many), over_seeds and over_questions (Comparisons or None), reason (why nothing can be tested).
+    Columns: name, budget, seeds (how many), over_seeds and over_questions (Comparisons or None), reason (why nothing
+    can be tested).
     """
     rows = []
     for claim in papers.claims(data):
@@ -206,9 +215,9 @@ def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
 def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
     """What a test set can show: one line a data set and baseline row, in points.
 
-    Columns: dataset, baseline, questions; mean and std of the baseline as printed; low and high, the binomial 95 % interval of its P@1
-    over questions; gain and gain_lost, the smallest gains that a paired bootstrap sees when no question is lost and when one in 20 is;
-    largest and best, the largest gain that the paper prints and its row.
+    Columns: dataset, baseline, questions; mean and std of the baseline as printed; low and high, the binomial 95 %
+    interval of its P@1 over questions; gain and gain_lost, the smallest gains that a paired bootstrap sees when no
+    question is lost and when one in 20 is; largest and best, the largest gain that the paper prints and its row.
     """
     rows = []
     for (dataset, baseline), tests in printed_tests(data, metric).groupby(["dataset", "baseline"], sort=False):

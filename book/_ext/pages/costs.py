@@ -1,4 +1,5 @@
-"""The cost of the papers' rows before anything is run: steps, tokens, operations, hours and disk, from `experiments/` and `budgets.yml`.
+"""The cost of the papers' rows before anything is run: steps, tokens, operations, hours and disk, from `experiments/`
+and `budgets.yml`.
 
 Tokens are an upper bound, as in the papers' own counts: every example has its greatest length, and every epoch is done.
 """
@@ -27,7 +28,9 @@ BYTES = 4  # a number
 
 @dataclass(frozen=True)
 class Backbone:
-    """An encoder's sizes. `parameters`: all; `head`: those that only a masked token meets; `window`: tokens that a token attends to."""
+    """An encoder's sizes. `parameters`: all; `head`: those that only a masked token meets; `window`: tokens that
+    a token attends to.
+    """
 
     layers: int
     hidden: int
@@ -76,7 +79,8 @@ BACKBONES = {  # by how a model's name starts
 
 
 def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
-    """Operations of training on one token: two for each product, three times over for the forward and the backward pass.
+    """Operations of training on one token: two for each product, three times over for the forward and the backward
+    pass.
 
     6 (N + m N_head) + 12 L H min(T, window), and the same for ELECTRA's generator
 
@@ -96,7 +100,9 @@ def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
 
 
 def planned(paper: str, budget: str = "paper", folder=None) -> list:
-    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. No data or model is needed."""
+    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. No data or model
+    is needed.
+    """
     jobs = plan.jobs(paper, budget, folder_for=planned_folder, folder=folder)
     searches = {}
     for job in jobs:
@@ -112,7 +118,8 @@ def planned_folder(notebook: str, parameters: dict) -> Path:
 
 
 def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
-    """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk and model (bytes).
+    """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk
+    and model (bytes).
 
     Args:
         budget: one whose models are in `BACKBONES`.
@@ -153,7 +160,9 @@ def disk(backbone: Backbone, patient: bool) -> int:
 
 
 def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
-    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by operations)."""
+    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by
+    operations).
+    """
     lines = table(paper, budget)
     by = lines.groupby("notebook", sort=False)
     summed = by[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
@@ -181,7 +190,9 @@ def budgets() -> pd.DataFrame:
 
 
 def reached(result: dict) -> float:
-    """Operations a second of a committed `benchmarks/training_step.py`: its tokens a second times what each of them takes."""
+    """Operations a second of a committed `benchmarks/training_step.py`: its tokens a second times what each of
+    them takes.
+    """
     model = result["model"]
     layers, hidden = model["layers"], model["hidden"]
     backbone = Backbone(layers, hidden, 4 * hidden, 0, head=hidden**2 + hidden * model["vocabulary"])
@@ -191,7 +202,8 @@ def reached(result: dict) -> float:
 def trained(folder: str | Path = "results") -> pd.DataFrame:
     """Committed runs that trained, one line a kind and budget, with the median of their figures.
 
-    Columns: notebook, kind, dataset, budget, longest (input, in tokens), tokens (an example), speed (tokens a second), hours (of a whole
+    Columns: notebook, kind, dataset, budget, longest (input, in tokens), tokens (an example), speed (tokens a
+    second), hours (of a whole
         run), runs (how many).
     """
     measured = {}

@@ -1,4 +1,6 @@
-"""Comparisons as HTML tables: claims, the two tests of our runs, printed gains with their t tests, limits of test sets."""
+"""Comparisons as HTML tables: claims, the two tests of our runs, printed gains with their t tests, limits of test
+sets.
+"""
 
 from html import escape
 
@@ -14,9 +16,11 @@ from pages.comparisons import LOST, Outcome, rows_and_runs, rows_of_claim
 
 
 def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """The paper's claims: row A minus row B, the printed difference and ours, paired by question, with its 95 % interval.
+    """The paper's claims: row A minus row B, the printed difference and ours, paired by question, with its 95 %
+    interval.
 
-    The last column counts the questions of dev and test together, where dev chose nothing. It is left out where no claim has it.
+    The last column counts the questions of dev and test together, where dev chose nothing. It is left out where no
+    claim has it.
     Deviation: D-116, D-117, D-118.
     """
     data, runs = rows_and_runs(paper, runs, folder)
@@ -69,7 +73,9 @@ def _published(data: dict, row: str, claim: dict) -> float | None:
 
 
 def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """The claims that the laptop budget tests on its own questions: committed runs, and under them the runs of this machine."""
+    """The claims that the laptop budget tests on its own questions: committed runs, and under them the runs of
+    this machine.
+    """
     data, runs = rows_and_runs(paper, runs, folder)
     body = []
     for claim in papers.claims_asked(data, "laptop"):

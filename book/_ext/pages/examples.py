@@ -1,7 +1,8 @@
-"""Two models on the same questions: which were rescued and which lost, both ranked lists side by side, and where ranks moved.
+"""Two models on the same questions: which were rescued and which lost, both ranked lists side by side, and where
+ranks moved.
 
-Everything here is a function of scores; text is joined where the data set is on this machine. A ranking's lines have the classes
-`as2-right` and `as2-wrong`, its table `as2-ranking`.
+Everything here is a function of scores; text is joined where the data set is on this machine. A ranking's lines have
+the classes `as2-right` and `as2-wrong`, its table `as2-ranking`.
 """
 
 import shlex
@@ -27,7 +28,8 @@ NOTHING = '<p class="as2-note">Examples: not run, there is no data set on which 
 
 
 def side_by_side(question: str, lists: dict[str, list], texts: dict[str, str] | None = None) -> str:
-    """The best candidates of one question by two models as HTML, list beside list; right ones ✓, wrong ones ✗, texts escaped.
+    """The best candidates of one question by two models as HTML, list beside list; right ones ✓, wrong ones ✗, texts
+    escaped.
 
     Args:
         lists: name of a model -> its candidates as `best_of` gives them.
@@ -51,7 +53,8 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
 
 
 def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
-    """The best pair of two rows on each data set: the largest budget, there most seeds, this machine's runs among equals.
+    """The best pair of two rows on each data set: the largest budget, there most seeds, this machine's runs among
+    equals.
 
     Columns of a paper's tables that are one split of a data set are left out: test questions are shown.
     """
@@ -69,7 +72,9 @@ def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[
 
 
 def moves_of_rows(paper: str, before: str, after: str, runs: pd.DataFrame | None = None, folder=None) -> list[tuple]:
-    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, over all seeds."""
+    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, over all
+    seeds.
+    """
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     shown, pairs = [], best_pairs(data, runs, before, after)
     names = [data["rows"][row]["name"] for row in (before, after)]
@@ -95,10 +100,11 @@ def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, i
 def examples_table(
     paper: str, before: str, after: str, runs: pd.DataFrame | None = None, limit: int = 2, folder=None
 ) -> str:
-    """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a part a data set.
+    """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a
+    part a data set.
 
-    A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they hold. Where the
-    data set is not on this machine, ids and the command that makes the ranking again replace the texts.
+    A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
+    hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.
     """
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     pairs = best_pairs(data, runs, before, after)
@@ -139,7 +145,9 @@ def _lists(both, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[
 
 
 def _committed_lists(both, baseline: str, fate: pd.Series) -> dict[str, tuple[list, list]]:
-    """The lists of the questions that both records hold; a record also holds its baseline's lists of its own questions."""
+    """The lists of the questions that both records hold; a record also holds its baseline's lists of its own
+    questions.
+    """
     first, last = ({entry["question_id"]: entry for entry in line.record.get("chosen", ())} for line in both)
     before = {
         name: entry["baseline"]["candidates"]
@@ -160,7 +168,8 @@ def _chosen(fate: pd.Series, among, limit: int) -> list[str]:
 
 
 def at_hand(record: dict, dataset: str, question_ids) -> dict:
-    """Test questions of a record's data set by id, where their text is on this machine; else none. The hub is not asked.
+    """Test questions of a record's data set by id, where their text is on this machine; else none. The hub is not
+    asked.
 
     The text of pydocs follows from versions of packages: with other versions than the record's there is none.
     """
@@ -181,7 +190,9 @@ def _test_questions(dataset: str, protocol: str, fingerprint: str) -> answers.Sp
 
 
 def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
-    """Text of a question and its candidates; its id alone where this machine's data differ from what the runs ranked."""
+    """Text of a question and its candidates; its id alone where this machine's data differ from what the runs
+    ranked.
+    """
     candidates = {candidate.id: candidate for candidate in question.candidates} if question else {}
     entries = [(entry[0], entry[1]) for ranked in lists for entry in ranked]
     same = all(id_ in candidates and candidates[id_].label == label for id_, label in entries)

@@ -11,7 +11,8 @@ APART = 0.3  # lines between two tests of one difference
 
 
 def gains_plot(paper: str, folder=None):
-    """The published gains in P@1 with their intervals over seeds, a panel a data set; dashed: the smallest gain seen over questions.
+    """The published gains in P@1 with their intervals over seeds, a panel a data set; dashed: the smallest gain seen
+    over questions.
 
     Returns: None for a paper whose rows name no baseline.
     """
@@ -26,7 +27,9 @@ def gains_plot(paper: str, folder=None):
 
 
 def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
-    """Our differences with their intervals over seeds and over questions, for each claim that can be tested; None without any."""
+    """Our differences with their intervals over seeds and over questions, for each claim that can be tested; None
+    without any.
+    """
     tests = own_tests(*rows_and_runs(paper, runs, folder))
     tests = tests[tests.reason == ""]
     each = [tests.assign(test=name, pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]

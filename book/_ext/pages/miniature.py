@@ -1,4 +1,6 @@
-"""Tables of budget laptop, a miniature of each paper whose questions are our own, and of the demonstration of `make book`."""
+"""Tables of budget laptop, a miniature of each paper whose questions are our own, and of the demonstration of `make
+book`.
+"""
 
 from typing import NamedTuple
 
@@ -14,7 +16,9 @@ from pages.verdicts import question_count
 
 
 class Shown(NamedTuple):
-    """What a laptop table shows: its data set and metrics, the metric of its column of differences ("" for none), its own words."""
+    """What a laptop table shows: its data set and metrics, the metric of its column of differences ("" for none),
+    its own words.
+    """
 
     dataset: str
     metrics: list[str]
@@ -36,13 +40,16 @@ def laptop_table(
     folder=None,
     table: str | None = None,
 ) -> str:
-    """Budget laptop as HTML: our own data and the embedded corpus, models below untrained baselines. Not the paper's numbers.
+    """Budget laptop as HTML: our own data and the embedded corpus, models below untrained baselines. Not the paper's
+    numbers.
 
-    The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about evidence) is that to the
-    row's baseline, paired by question, with its 95 % bootstrap interval. A paper without laptop budget shows all its rows as not run.
+    The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about
+    evidence) is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper without
+    laptop budget shows all its rows as not run.
 
     Args:
-        table: shows only the rows of this table of the paper: one about pre-training tasks or about evidence with its own figures, one
+        table: shows only the rows of this table of the paper: one about pre-training tasks or about evidence with its
+        own figures, one
             about claims with label accuracy on the budget's own claims.
     """
     data, runs = rows_and_runs(paper, runs, folder)
@@ -117,10 +124,11 @@ def _made_on(lines: pd.DataFrame) -> str:
 
 
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
-    """What `make book` made on this machine as HTML: each row's own task, its ranking, and what it gains. No committed record is shown.
+    """What `make book` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
+    committed record is shown.
 
-    MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with its 95 % bootstrap
-    interval.
+    MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with
+    its 95 % bootstrap interval.
 
     Returns: "" where no row of the demonstration has been fine-tuned on this machine.
     """

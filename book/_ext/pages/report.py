@@ -1,4 +1,6 @@
-"""The papers' tables beside ours, from records to HTML: cells, untrained baselines, lines. No number here is typed by hand."""
+"""The papers' tables beside ours, from records to HTML: cells, untrained baselines, lines. No number here is typed by
+hand.
+"""
 
 from html import escape
 from pathlib import Path
@@ -28,7 +30,9 @@ UNTRAINED = {
 def sources(
     paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None
 ) -> list[Path]:
-    """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this machine."""
+    """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this
+    machine.
+    """
     rows = (Path(folder) if folder else rundir.root() / "experiments") / f"{paper}.yml"
     runs = records(paper, results, runs_dir, folder)
     local = [path / "record.json" for path in runs.loc[runs.source == HERE, "folder"]]
@@ -47,11 +51,12 @@ def logs(runs: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
 def results_table(
     paper: str, table_id: str, runs: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
 ) -> str:
-    """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with budget and verdict.
+    """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with
+    budget and verdict.
 
     A row whose `published` names the data set without figures (`{}`) has no printed line, only ours.
-    Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is printed, ours by
-    a t over seeds and a bootstrap over questions, against runs of the same budget.
+    Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is
+    printed, ours by a t over seeds and a bootstrap over questions, against runs of the same budget.
 
     Args:
         runs: the paper's records; read by default. Runs of budget laptop are left out of this table.
@@ -101,7 +106,9 @@ def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links
 
 
 def _metrics(table: dict, cells: list[dict]) -> list[str]:
-    """The metrics of a table that are printed for one of these rows; all where a figure is lost, or where none is printed."""
+    """The metrics of a table that are printed for one of these rows; all where a figure is lost, or where none is
+    printed.
+    """
     if any(None in printed.values() for printed in cells):
         return table["metrics"]
     return [metric for metric in table["metrics"] if any(metric in printed for printed in cells)] or table["metrics"]
@@ -148,12 +155,14 @@ def _verdict_cell(metrics, words: list[tuple[str, str]]) -> Html:
 
 
 def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, as_printed=False) -> Html:
-    """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same budget.
+    """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same
+    budget.
 
     Budget laptop has no marks: its tables have a column of differences.
 
     Args:
-        lines: the records of one row on one data set, of one source and budget. runs: all records, the baseline's among them.
+        lines: the records of one row on one data set, of one source and budget. runs: all records, the baseline's
+        among them.
     """
     own = lines.iloc[0]
     baseline = data["rows"][own.row].get("baseline")
@@ -191,7 +200,8 @@ def printed_cell(data: dict, row: str, dataset: str, metric: str) -> Html:
 
 
 def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
-    """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each backbone.
+    """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each
+    backbone.
 
     A record of `find_evidence` has each model before its own training as baseline, so it gives none here.
 

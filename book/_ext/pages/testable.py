@@ -19,7 +19,9 @@ LEVEL = 1.96  # standard errors above one half from which on an AUC is more than
 
 
 def declared(data: dict, row: str, dataset: str) -> str:
-    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; "" where it gives none."""
+    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; ""
+    where it gives none.
+    """
     for budget, reason in data["rows"][row].get("not_testable", {}).items():
         entry = data["budgets"].get(budget, {"datasets": ()})
         name, _ = SIDES.get(dataset, (dataset, ""))
@@ -84,7 +86,9 @@ def collapsed(record: dict) -> bool:
 
 
 def at_chance(lines: pd.DataFrame, metric: str) -> str:
-    """A reason where the 95 % interval over questions of some records is not above the best baseline of `CHANCE`; else ""."""
+    """A reason where the 95 % interval over questions of some records is not above the best baseline of `CHANCE`;
+    else "".
+    """
     if lines.dataset.iloc[0] == NOTEBOOKS["pretrain"]:
         return _at_chance_on_its_own_task(lines)
     levels = [chance(line, metric) for line in lines.itertuples()]
@@ -99,12 +103,16 @@ def at_chance(lines: pd.DataFrame, metric: str) -> str:
 
 @cache
 def _above(values: tuple[float, ...], level: float) -> bool:
-    """Whether the 95 % interval of the mean over the questions lies above a level; every cell and claim of a page needs it again."""
+    """Whether the 95 % interval of the mean over the questions lies above a level; every cell and claim of a page
+    needs it again.
+    """
     return significance.paired_bootstrap(values, [level] * len(values)).sign > 0
 
 
 def chance(line, metric: str) -> float | None:
-    """The best figure of the baselines of `CHANCE` in a record; None where it has none, or where they are of other questions."""
+    """The best figure of the baselines of `CHANCE` in a record; None where it has none, or where they are of
+    other questions.
+    """
     if side(line) != reported(line):
         return None
     baselines = line.record.get("baselines") or {}

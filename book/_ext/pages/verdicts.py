@@ -123,10 +123,12 @@ def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
 
 
 def verdict_table(runs: dict[str, pd.DataFrame] | None = None, links=None, folder=None) -> str:
-    """All five papers as HTML: how many lines (a row on one data set) have which verdict, by the committed results alone.
+    """All five papers as HTML: how many lines (a row on one data set) have which verdict, by the committed results
+    alone.
 
     Args:
-        runs: paper -> its records; read by default. links: paper -> address of its page, by default `papers/<paper>.html`.
+        runs: paper -> its records; read by default. links: paper -> address of its page, by default
+        `papers/<paper>.html`.
     """
     body, words = [], VERDICTS[:-1]
     for paper in papers.papers():
