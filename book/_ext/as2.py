@@ -1,8 +1,7 @@
-"""The book's own Sphinx extension: notebooks and runs in, pages out, nothing asked of another host.
+"""The book's own Sphinx extension: notebooks and runs in, pages out, no request to another host.
 
-It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time, takes out what
-would load scripts from elsewhere, and gives the pages their directives (`as2_backbone`, `as2_code`, `as2_results`, `as2_figures`,
-`as2_contexts`, `as2_joint`, `as2_vectors`, `as2_evidence`, `as2_benchmarks`, `as2_costs`, `as2_trust`).
+It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time,
+removes what would load scripts from elsewhere, and registers the directives of the other modules here.
 """
 
 import json
@@ -11,12 +10,14 @@ from pathlib import Path
 
 import as2_backbone
 import as2_benchmarks
+import as2_built
 import as2_code
 import as2_contexts
 import as2_costs
 import as2_evidence
 import as2_figures
 import as2_joint
+import as2_networks
 import as2_results
 import as2_trust
 import as2_vectors
@@ -25,6 +26,11 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 from asutil.io.rundir import read_record
+
+MODULES = (
+    *(as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_evidence, as2_figures),
+    *(as2_joint, as2_networks, as2_results, as2_trust, as2_vectors),
+)
 
 # ------------------------------------------------------------------ copies
 
@@ -47,7 +53,7 @@ def sync() -> None:
 
 
 def finished(notebook: Path) -> bool:
-    """Whether a run has a record that can be read; what reads a damaged one for a table names it."""
+    """Whether a run has a record that can be read; a table that needs a damaged one names it."""
     try:
         return bool(read_record(notebook.parent))
     except ValueError:
@@ -55,7 +61,7 @@ def finished(notebook: Path) -> bool:
 
 
 def run_page(path: Path) -> bytes:
-    """An executed notebook whose title is its run's name, without any path of the machine it ran on."""
+    """An executed notebook titled with its run's name, without any path of the machine that ran it."""
     notebook = json.loads(path.read_text("utf-8"))
     notebook["metadata"].pop("papermill", None)
     notebook["cells"] = [
@@ -69,8 +75,8 @@ def run_page(path: Path) -> bytes:
             cell["source"] = "\n".join([f"# {path.parent.name}", "", title.lstrip("# "), *rest])
             break
     text = json.dumps(notebook, indent=1)
-    for place, name in ((sys.prefix, "<environment>"), (str(ROOT), "<project>"), (str(Path.home()), "~")):
-        text = text.replace(json.dumps(place)[1:-1], name)
+    for folder, name in ((sys.prefix, "<environment>"), (str(ROOT), "<project>"), (str(Path.home()), "~")):
+        text = text.replace(json.dumps(folder).strip('"'), name)
     return text.encode()
 
 
@@ -90,14 +96,10 @@ def visit_displaymath(self, node):
 
 
 def drop_thebe(app, config):
-    """jupyter-book always loads sphinx-thebe, which names a script on another host on every page."""
+    """jupyter-book always loads sphinx-thebe, which puts a script of another host on every page."""
+    of_thebe = lambda listener: getattr(listener.handler, "__module__", "").startswith("sphinx_thebe")
     for event, listeners in app.events.listeners.items():
-        kept = [
-            listener
-            for listener in listeners
-            if not getattr(listener.handler, "__module__", "").startswith("sphinx_thebe")
-        ]
-        app.events.listeners[event] = kept
+        app.events.listeners[event] = [listener for listener in listeners if not of_thebe(listener)]
     app.registry.css_files = [entry for entry in app.registry.css_files if entry[0] != "sphinx-thebe.css"]
 
 
@@ -108,18 +110,9 @@ def setup(app):
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    pages = (
-        as2_backbone,
-        as2_code,
-        as2_results,
-        as2_figures,
-        as2_contexts,
-        as2_joint,
-        as2_vectors,
-        as2_evidence,
-        as2_benchmarks,
-    )
-    for module in (*pages, as2_costs, as2_trust):
+    for module in MODULES:
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
+    for name, role in as2_built.ROLES.items():
+        app.add_role(f"as2-{name}", role)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

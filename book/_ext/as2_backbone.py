@@ -1,4 +1,6 @@
-"""Directives of the page on the embedded backbone: how it was made and what it is, from the record in its folder."""
+"""Directives of the page on the embedded backbone: its record, its command and its loss, from the files in its
+folder.
+"""
 
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed
@@ -15,19 +17,21 @@ def record() -> dict:
 
 
 class Backbone(Shown):
-    """Its record as a table."""
+    """The record as a table."""
 
     kind = "backbone"
     required_arguments = 0
 
     def show(self):
-        made, size = record(), (hub.EMBEDDED_FOLDER / "model.safetensors").stat().st_size / 1e6
+        made = record()
         settings, figures = made["settings"], made["figures"]
+        megabytes = (hub.EMBEDDED_FOLDER / "model.safetensors").stat().st_size / 1e6
         hours = figures["training_seconds"] / 3600
+        masked = settings["mlm_share"] or 0.15
         lines = {
-            "Size": f"{figures['parameters']:,} parameters with heads for training; {size:.1f} MB in half precision",
+            "Size": f"{figures['parameters']:,} parameters with heads for training; {megabytes:.1f} MB in half precision",
             "Text": f"pydocs: {figures['corpus']['documents']:,} documents, {figures['corpus']['tokens']:,} tokens",
-            "Read": f"{figures['tokens']:,} tokens in {settings['steps']:,} steps, {settings['mlm_share'] or 0.15:.0%} of them masked",
+            "Read": f"{figures['tokens']:,} tokens in {settings['steps']:,} steps, {masked:.0%} of them masked",
             "Loss on held-out documents": f"{made['metrics']['validation']['mlm_loss']:.2f} nats a masked token",
             "Time": f"{hours:.1f} hours of one core, shared with other work, precision {settings['precision']}",
             "Fingerprint of the text": made["inputs"]["corpus"],
@@ -40,20 +44,21 @@ class Backbone(Shown):
 
 
 class BackboneCommand(Shown):
-    """The command that makes it again."""
+    """The commands that make the backbone again."""
 
     kind = "backbone"
     required_arguments = 0
     recorded = True
 
     def show(self):
-        given = " ".join(f"-p {name} {value}" for name, value in record()["given"].items())
-        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.models.embedded {record()['name']}"
+        made = record()
+        given = " ".join(f"-p {name} {value}" for name, value in made["given"].items())
+        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.models.embedded {made['name']}"
         return [nodes.literal_block(text, text, language="bash")]
 
 
 class BackboneLoss(Shown):
-    """Its training loss by step."""
+    """The training loss by step."""
 
     kind = "backbone"
     required_arguments = 0

@@ -1,4 +1,6 @@
-"""Directives that show committed figures of `benchmarks/`: of each its ratio, goal, spread and machine, and latencies as a plot."""
+"""Directives that show the committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and
+growth as plots.
+"""
 
 import json
 from html import escape
@@ -9,7 +11,21 @@ from as2_pages import ROOT, SOURCES, Shown, boxed, note
 
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["benchmarks"] = lambda _: sorted(FOLDER.glob("*.json"))
-OVERVIEW = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
+OVERVIEW = (
+    "name",
+    "ratio",
+    "goal",
+    "spread",
+    "machine",
+    "commit",
+    "created",
+)  # keys of a record that the overview shows
+
+
+def committed(*names: str) -> dict[str, dict]:
+    """Name -> record of the committed benchmarks; of all, or of those named."""
+    paths = {path.stem: path for path in SOURCES["benchmarks"]("")}
+    return {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if not names or name in names}
 
 
 class Benchmarks(Shown):
@@ -20,17 +36,16 @@ class Benchmarks(Shown):
     optional_arguments = 99
 
     def show(self, *names):
-        found = {path.stem: json.loads(path.read_text("utf-8")) for path in SOURCES["benchmarks"]("")}
-        return overview(names, found) + "".join(details(found[name]) for name in names if name in found)
+        results = committed(*names)
+        return overview(names, results) + "".join(details(results[name]) for name in names if name in results)
 
 
-def overview(names, found: dict[str, dict]) -> str:
-    heads = "".join(
-        f"<th>{text}</th>" for text in ("Benchmark", "Times the peer", "Least to most", "Goal", "", "Measured on")
-    )
-    body = "".join(line(name, found.get(name)) for name in names)
+def overview(names, results: dict[str, dict]) -> str:
+    titles = ("Benchmark", "Times the peer", "Least to most", "Goal", "", "Measured on")
+    heads = "".join(f"<th>{text}</th>" for text in titles)
+    body = "".join(line(name, results.get(name)) for name in names)
     caption = (
-        "<caption>The median over the rounds of one run. Where a script compares several things, the lowest.</caption>"
+        "<caption>The median over the rounds of one run; the lowest where a script compares several things.</caption>"
     )
     return boxed(f'<table class="as2-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>')
 
@@ -40,17 +55,17 @@ def line(name: str, result: dict | None) -> str:
     if result is None:
         return f'<tr>{head}<td></td><td></td><td></td><td class="as2-verdict as2-not-run">not run</td><td></td></tr>'
     reached = result["ratio"] >= result["goal"]
-    verdict = f'<td class="as2-verdict as2-{"matches" if reached else "differs"}">{"reached" if reached else "not reached"}</td>'
+    kind, word = ("matches", "reached") if reached else ("differs", "not reached")
+    verdict = f'<td class="as2-verdict as2-{kind}">{word}</td>'
     between = f"{number(result['spread']['least'])} to {number(result['spread']['most'])}"
-    figures = "".join(
-        f'<td class="as2-number">{text}</td>' for text in (number(result["ratio"]), between, number(result["goal"]))
-    )
+    texts = (number(result["ratio"]), between, number(result["goal"]))
+    figures = "".join(f'<td class="as2-number">{text}</td>' for text in texts)
     return f"<tr>{head}{figures}{verdict}<td>{escape(machine(result['machine']))}</td></tr>"
 
 
-def machine(known: dict) -> str:
-    device = known["gpu"] or f"{known['cores']} cores of {known['processor']}"
-    return f"{device}, {known['system']}, Python {known['python']}"
+def machine(measured_on: dict) -> str:
+    device = measured_on["gpu"] or f"{measured_on['cores']} cores of {measured_on['processor']}"
+    return f"{device}, {measured_on['system']}, Python {measured_on['python']}"
 
 
 def details(result: dict) -> str:
@@ -69,7 +84,7 @@ def details(result: dict) -> str:
 
 
 def flat(values: dict, before: str = ""):
-    """(name, text) of every figure in nested dictionaries; a median is one figure with its least and most."""
+    """(name, text) of every figure in nested dictionaries; a median with its least and most is one figure."""
     for name, value in values.items():
         label = f"{before}{name.replace('_', ' ')}"
         if isinstance(value, dict) and {"median", "least", "most"} <= set(value):
@@ -82,7 +97,7 @@ def flat(values: dict, before: str = ""):
 
 
 def number(value) -> str:
-    """Three digits that count, thousands marked; words as they are."""
+    """Three significant digits with thousands marked; words as they are."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
@@ -98,26 +113,28 @@ WAYS = {  # of benchmarks/latency.py
     "pair_padded": "pair model, padded",
     "joint_padded": "joint model, padded",
 }
+FORMULAS = {  # part of the formula -> how its line is drawn, and its label
+    "attention": ("--", "formula, attention: (k + 1)² / 4k"),
+    "linear": (":", "formula, linear: (k + 1) / 2k"),
+}
 SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
 
 
 class Latency(Shown):
-    """How long a joint model and a pair model take for the same candidates, drawn beside the paper's formula; a figure a machine."""
+    """The time of a joint model and a pair model for the same candidates, drawn with the paper's formula; a
+    figure a machine.
+    """
 
     kind = "benchmarks"
     required_arguments = 0
 
     def show(self):
-        made = [
-            json.loads(path.read_text("utf-8"))
-            for path in SOURCES["benchmarks"]("")
-            if path.stem in ("latency", "latency-gpu")
-        ]
-        return "".join(map(latency, made)) or note("Latency: not run. make bench measures it.")
+        results = committed("latency", "latency-gpu").values()
+        return "".join(map(latency, results)) or note("Latency: not run. make bench measures it.")
 
 
 def latency(result: dict) -> str:
-    """The plot, and how many times as long as the pair model the joint model took."""
+    """The plot, and a table of the joint model's time divided by the pair model's."""
     model, rounds = result["model"], result["rounds"]
     caption = (
         f"Time to rank the first k candidates of {result['questions']:,} questions of {result['dataset']} from texts to scores, "
@@ -129,57 +146,50 @@ def latency(result: dict) -> str:
 
 
 def latency_plot(result: dict):
-    """Milliseconds a question by the number of candidates, a line a way, and dashed what the formula expects, as a matplotlib Figure."""
+    """Milliseconds a question by the number of candidates, as a matplotlib Figure: a line a way to read them,
+    dashed by the formula.
+    """
     import seaborn
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 3.8), layout="constrained")
     for axis, (setting, title) in zip(figure.subplots(1, 2), SETTINGS.items()):
         frame = pd.DataFrame(
-            {"k": int(k), "way": name, "ms": one["milliseconds_a_question"][way][setting]["median"], **one["formula"]}
+            {"k": int(k), "way": name, "ms": at["milliseconds_a_question"][way][setting]["median"], **at["formula"]}
             for way, name in WAYS.items()
-            for k, one in result["by_k"].items()
+            for k, at in result["by_k"].items()
         )
         looks = {"hue": "way", "style": "way", "markers": True, "dashes": False, "palette": "colorblind"}
         seaborn.lineplot(frame, x="k", y="ms", ax=axis, **looks)
         pairs = frame[frame.way == WAYS["pair_padded"]]
-        for part, dash, label in (
-            ("attention", "--", "formula, attention: (k + 1)² / 4k"),
-            ("linear", ":", "formula, linear: (k + 1) / 2k"),
-        ):
+        for part, (dash, label) in FORMULAS.items():
             axis.plot(pairs.k, pairs.ms * pairs[part], color="black", linestyle=dash, label=label)
-        axis.set(
-            xlabel="candidates, k",
-            ylabel="milliseconds a question",
-            title=title,
-            ylim=(0, None),
-            xticks=sorted(set(frame.k)),
-        )
+        axis.set(xlabel="candidates, k", ylabel="milliseconds a question", title=title)
+        axis.set(ylim=(0, None), xticks=sorted(set(frame.k)))
         axis.grid(alpha=0.3)
-        named = axis.get_legend_handles_labels()
+        handles_and_labels = axis.get_legend_handles_labels()
         axis.get_legend().remove()
-    figure.legend(*named, loc="outside lower center", ncols=3, fontsize="small", frameon=False)
+    figure.legend(*handles_and_labels, loc="outside lower center", ncols=3, fontsize="small", frameon=False)
     return figure
 
 
 def latency_table(result: dict) -> str:
-    """Joint by pair for each k, as run and padded, beside the formula and what the paper measured."""
+    """Joint time by pair time for each k, as run and padded, next to the formula and the paper's measurement."""
     paper = result["published"]
-    published = (
-        f"{paper['joint_seconds']} / {paper['pair_seconds']} = {paper['joint_seconds'] / paper['pair_seconds']:.2f}"
-    )
+    joint, pair = paper["joint_seconds"], paper["pair_seconds"]
+    published = f"{joint} / {pair} = {joint / pair:.2f}"
     heads = [f"{way}: {part}" for way in ("As run", "Padded") for part in ("batches", "model alone", "one question")]
     heads = ["k", *heads, "Formula: attention", "Formula: linear", "Published"]
     body = ""
-    for k, one in result["by_k"].items():
-        ratios = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in one[way].values()]
-        texts = [f"{value:.2f}" for value in (*ratios, *one["formula"].values())] + [
-            published if int(k) == paper["k"] else "–"
-        ]
-        body += (
-            f'<tr><th scope="row">{k}</th>' + "".join(f'<td class="as2-number">{text}</td>' for text in texts) + "</tr>"
-        )
-    caption = f"Time of the joint model by that of the pair model: above 1 it takes longer. Published: {paper['on']}."
+    for k, at in result["by_k"].items():
+        ratios = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in at[way].values()]
+        texts = [f"{value:.2f}" for value in (*ratios, *at["formula"].values())]
+        texts.append(published if int(k) == paper["k"] else "–")
+        cells = "".join(f'<td class="as2-number">{text}</td>' for text in texts)
+        body += f'<tr><th scope="row">{k}</th>{cells}</tr>'
+    caption = (
+        f"Time of the joint model divided by that of the pair model: above 1 it takes longer. Published: {paper['on']}."
+    )
     head = "".join(f"<th>{text}</th>" for text in heads)
     return boxed(
         f'<table class="as2-table"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
@@ -190,31 +200,26 @@ def latency_table(result: dict) -> str:
 
 MEMORY = {"peak_memory_mib": "peak of memory, MiB"}
 RATE = {"tokens_a_second": "tokens a second, training"}
+QUESTION = {"milliseconds_a_question": "milliseconds a question"}
 AXES = {  # of benchmarks/growth.py: what grows, its label, and what is drawn over it
     "corpus": ("megabytes", "corpus, MB of text", {"build_seconds": "seconds to build the index"} | MEMORY),
-    "candidates": (
-        "candidates",
-        "candidates a question",
-        {"milliseconds_a_question": "milliseconds a question"} | MEMORY,
-    ),
+    "candidates": ("candidates", "candidates a question", QUESTION | MEMORY),
     "lengths": ("length", "tokens of an input", RATE | MEMORY),
     "processes": ("processes", "processes", RATE | {"peak_memory_mib": "peak of memory of one, MiB"}),
 }
 
 
 class Growth(Shown):
-    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a figure a machine."""
+    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a
+    figure a machine.
+    """
 
     kind = "benchmarks"
     required_arguments = 0
 
     def show(self):
-        made = [
-            json.loads(path.read_text("utf-8"))
-            for path in SOURCES["benchmarks"]("")
-            if path.stem in ("growth", "growth-gpu")
-        ]
-        return "".join(map(growth, made)) or note("Growth: not run. python benchmarks/record.py growth measures it.")
+        results = committed("growth", "growth-gpu").values()
+        return "".join(map(growth, results)) or note("Growth: not run. python benchmarks/record.py growth measures it.")
 
 
 def growth(result: dict) -> str:
@@ -228,14 +233,14 @@ def growth(result: dict) -> str:
 
 
 def growth_plot(result: dict):
-    """A column an axis of growth, a line of points each, as a matplotlib Figure."""
+    """A column for each of `AXES` that was measured, with a line of points in each plot, as a matplotlib Figure."""
     from matplotlib.figure import Figure
 
     shown = {name: axes for name, axes in AXES.items() if result.get(name)}
     figure = Figure(figsize=(2.9 * len(shown), 5), layout="constrained")
-    for column, (name, (key, label, drawn_over)) in zip(figure.subplots(2, len(shown), squeeze=False).T, shown.items()):
-        for axis, (figure_name, title) in zip(column, drawn_over.items()):
-            points = [(one[key], one[figure_name]) for one in result[name] if one[figure_name] is not None]
+    for column, (name, (size, label, figures)) in zip(figure.subplots(2, len(shown), squeeze=False).T, shown.items()):
+        for axis, (measure, title) in zip(column, figures.items()):
+            points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
             axis.plot(*zip(*points), color="black", marker="o")
             axis.set(title=title, xlabel=label, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-3:]])
             axis.title.set_fontsize("small")

@@ -15,7 +15,9 @@ PACKAGES = ("asutil", "aslab")
 
 
 def find_definition(name: str):
-    """File, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is imported."""
+    """File, node, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is
+    imported.
+    """
     package, *inner = name.split(".")
     path = ROOT / package
     while inner and path.is_dir():
@@ -36,13 +38,13 @@ def find_definition(name: str):
 
 
 def without_docstring(node, lines: list[str], first: int) -> list[str]:
-    statement = node.body[0]
-    if ast.get_docstring(node) is None or len(node.body) == 1:
+    """The lines of a definition without its docstring, unless it has nothing else, and without empty lines after it."""
+    docstring, *rest = node.body
+    if ast.get_docstring(node) is None or not rest:
         return lines
-    kept = lines[: statement.lineno - first] + lines[statement.end_lineno - first + 1 :]
-    while kept and not kept[-1].strip():
-        kept.pop()
-    return [line for i, line in enumerate(kept) if line.strip() or i != statement.lineno - first]
+    before, after = lines[: docstring.lineno - first], lines[docstring.end_lineno - first + 1 :]
+    text = "\n".join(after).strip("\n").rstrip()
+    return [*before, *text.split("\n")]
 
 
 class Excerpt(SphinxDirective):
@@ -66,7 +68,9 @@ class Excerpt(SphinxDirective):
 
 
 class Api(Shown):
-    """Every module with its public functions and classes, from the sources alone; those that the arguments name come first."""
+    """Every module with its public functions and classes, from the sources alone; the modules in the arguments
+    come first.
+    """
 
     kind = "modules"
     required_arguments = 0
@@ -101,16 +105,16 @@ def inline(text: str) -> str:
 
 
 def public(node) -> str:
-    """One name: its signature, its first line, and the rest of its docstring folded away."""
+    """A public definition: its signature, its first line, and the rest of its docstring folded away; "" for a
+    private one.
+    """
     text = ast.get_docstring(node)
     if node.name.startswith("_") or not text:
         return ""
-    takes = (
-        node
-        if isinstance(node, ast.FunctionDef)
-        else next((child for child in node.body if getattr(child, "name", "") == "__init__"), None)
-    )
-    arguments = ast.unparse(takes.args).removeprefix("self").removeprefix(", ") if takes else ""
+    function = node
+    if isinstance(node, ast.ClassDef):
+        function = next((child for child in node.body if getattr(child, "name", "") == "__init__"), None)
+    arguments = ast.unparse(function.args).removeprefix("self").removeprefix(", ") if function else ""
     summary, _, rest = text.partition(PARAGRAPH)
     more = f"<details><summary>details</summary><pre>{escape(rest)}</pre></details>" if rest.strip() else ""
     signature = f"<code><b>{escape(node.name)}</b>({escape(arguments)})</code>"

@@ -1,7 +1,10 @@
-"""Directives of contextual inputs: the three kinds of context drawn on a real document, and how much two of them have in common."""
+"""Directives of contextual inputs: the three kinds of context drawn on a real document, and how often two of them are
+the same.
+"""
 
 from html import escape
 
+import as2_svg
 import numpy as np
 from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
@@ -19,7 +22,7 @@ KINDS = {
 
 
 class Contexts(SphinxDirective):
-    """One docstring of an installed package, three times: the same a and b, and the c that each rule of the package takes."""
+    """One docstring of an installed package, three times: the same a and b, and the context c of each objective."""
 
     required_arguments = 2
 
@@ -35,50 +38,52 @@ class Contexts(SphinxDirective):
 
 def sentences_of(module: str, qualname: str) -> list[list[str]]:
     """The paragraphs of one docstring as lists of sentences, cleaned as the corpus does."""
-    found = [
-        one.text
-        for one in docstrings.read_docstrings((module.split(".")[0],))
-        if (one.module, one.qualname) == (module, qualname)
-    ]
-    if not found:
+    package, _, _ = module.partition(".")
+    entries = (
+        entry
+        for entry in docstrings.read_docstrings((package,))
+        if (entry.module, entry.qualname) == (module, qualname)
+    )
+    entry = next(entries, None)
+    if entry is None:
         raise ValueError("it has no docstring")
-    split = cleaning.splitter_function("blingfire")
-    return [split(paragraph) for paragraph in cleaning.clean(docstrings.prose(found[0]))]
+    sentences = cleaning.splitter_function("blingfire")
+    return [sentences(paragraph) for paragraph in cleaning.clean(docstrings.prose(entry.text))]
 
 
 def figure(name: str, paragraphs: list[list[str]]) -> str:
-    """Three panels in which each sentence of a, b and c carries its letter; a letter, a line and a colour say the same."""
+    """Three panels in which each sentence of a, b and c carries its letter; a letter, a line and a colour say the
+    same.
+    """
     home = next((i for i, sentences in enumerate(paragraphs) if i and len(sentences) >= 5), None)
     if home is None:
         raise ValueError("no paragraph after the first has five sentences")
-    panels = "".join(panel(kind, said, paragraphs, home) for kind, said in KINDS.items())
+    panels = "".join(panel(kind, words, paragraphs, home) for kind, words in KINDS.items())
     caption = (
-        f"The documentation of {name}, three times. a and b are of one paragraph, a positive example; only the context c differs. "
+        f"The documentation of {name}, three times. a and b come from one paragraph, a positive example; only the context c differs. "
         "Sentences without a letter are not shown to the model."
     )
-    return (
-        f'<figure class="as2-figure" role="group" aria-label="{escape(caption)}"><div class="as2-contexts">{panels}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    return as2_svg.figure(f'<div class="as2-contexts">{panels}</div>', caption)
 
 
-def panel(kind: str, said: str, paragraphs: list[list[str]], home: int) -> str:
+def panel(kind: str, words: str, paragraphs: list[list[str]], home: int) -> str:
+    """The document with the first sentence of paragraph `home` as a, its fourth as b, and the context of one
+    objective.
+    """
     starts = np.cumsum([0, *map(len, paragraphs)])
-    at = int(starts[home])
-    a, b = (objectives.one(np.array([first]), np.array([first + 1]), 3) for first in (at, at + 3))
+    first = int(starts[home])
+    a, b = (objectives.one(np.array([number]), np.array([number + 1]), 3) for number in (first, first + 3))
     of = 0 if kind == "sdc" else home
     context = objectives.RULES[kind].context(starts[of : of + 1], np.array([len(paragraphs[of])]), a, b)
-    role = {
-        n: letter
-        for letter, part in (("a", a), ("b", b), ("c", context))
-        for start, stop in part[0]
-        for n in range(start, stop)
-    }
-    body = "".join(
-        f"<p>{' '.join(marked(sentence, role.get(int(starts[i]) + j)) for j, sentence in enumerate(sentences))}</p>"
-        for i, sentences in enumerate(paragraphs)
-    )
-    return f'<div class="as2-context"><p class="as2-kind"><strong>{kind.upper()}</strong> c: {escape(said)}</p>{body}</div>'
+    letters = {}
+    for letter, part in (("a", a), ("b", b), ("c", context)):
+        (ranges,) = part
+        letters |= {number: letter for start, stop in ranges for number in range(start, stop)}
+    body = ""
+    for start, sentences in zip(starts, paragraphs):
+        shown = [marked(sentence, letters.get(number)) for number, sentence in enumerate(sentences, int(start))]
+        body += f"<p>{' '.join(shown)}</p>"
+    return f'<div class="as2-context"><p class="as2-kind"><strong>{kind.upper()}</strong> c: {escape(words)}</p>{body}</div>'
 
 
 def marked(sentence: str, letter: str | None) -> str:
@@ -95,25 +100,17 @@ class Overlap(Shown):
         )
 
 
-def overlap_table(found) -> str:
-    """One line a corpus, splitter and budget of `experiments.records`; empty where none has the figures."""
+def overlap_table(runs) -> str:
+    """One line a corpus, splitter and budget of `aslab.records.records`; empty where none has the figures."""
     lines = {}
-    for one in found.itertuples():
-        if measured := one.record.get("figures", {}).get("context_overlap"):
-            where = one.budget + (f", {records.HERE}" if one.source == records.HERE else "")
-            lines[str(one.record["settings"].get("corpus")), str(one.record["settings"].get("splitter")), where] = (
-                measured
-            )
-    body = "".join(line(*where, measured) for where, measured in sorted(lines.items()))
-    heads = (
-        "Corpus",
-        "Splitter",
-        "Budget",
-        "Examples",
-        "Sentences a paragraph",
-        "Same context",
-        "Share of DPC's that DSLC's has",
-    )
+    for run in runs.itertuples():
+        if measured := run.record.get("figures", {}).get("context_overlap"):
+            settings = run.record["settings"]
+            budget = run.budget + (f", {records.HERE}" if run.source == records.HERE else "")
+            lines[str(settings.get("corpus")), str(settings.get("splitter")), budget] = measured
+    body = "".join(line(*names, measured) for names, measured in sorted(lines.items()))
+    heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context")
+    heads += ("Share of DPC's that DSLC's has",)
     head = "".join(f"<th>{escape(text)}</th>" for text in heads)
     caption = "<caption>The two contexts for the same a and b.</caption>"
     return body and boxed(
@@ -121,8 +118,8 @@ def overlap_table(found) -> str:
     )
 
 
-def line(corpus: str, splitter: str, where: str, measured: dict) -> str:
-    words = "".join(f"<td>{escape(text)}</td>" for text in (splitter, where))
+def line(corpus: str, splitter: str, budget: str, measured: dict) -> str:
+    words = "".join(f"<td>{escape(text)}</td>" for text in (splitter, budget))
     shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
     figures = [f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
     numbers = "".join(f'<td class="as2-number">{text}</td>' for text in figures)

@@ -1,6 +1,8 @@
-"""Directives of the page on costs: what the papers' settings take, what the papers say they took, and what was measured here."""
+"""Directives of the page on costs: those of the papers' settings, those that the papers print, and those that were
+measured here.
+"""
 
-import json
+from typing import NamedTuple
 
 import as2_benchmarks
 from as2_pages import ROOT, SOURCES, Shown, boxed
@@ -10,60 +12,48 @@ from aslab import papers, runs
 from aslab.show import markup
 from asutil.io import rundir
 
-FOLDER = ROOT / "results" / "benchmarks"
-SOURCES["costs"] = lambda _: sorted(
-    path
-    for where in (
-        "experiments/*.yml",
-        "aslab/budgets.yml",
-        "book/_ext/pages/costs.py",
-        "aslab/hours.py",
-        "results/*/*.json",
-        "results/*/*/*.json",
-    )
-    for path in ROOT.glob(where)
-)
-# (paper, what it is about, in figures as printed, where, notebook of ours, GPU-hours a run that follow from it)
+FILES = ("experiments/*.yml", "aslab/budgets.yml", "aslab/hours.py", "book/_ext/pages/costs.py", "results/**/*.json")
+SOURCES["costs"] = lambda _: sorted(path for files in FILES for path in ROOT.glob(files))
+
+
+class Stated(NamedTuple):
+    """A cost as a paper prints it; our notebook for the same step, and the GPU-hours a run that follow from the
+    printed figures.
+    """
+
+    paper: str
+    what: str
+    printed: str
+    where: str
+    notebook: str | None = None
+    gpu_hours: float | None = None
+
+
+TOKENS = "about 210 billion tokens"
 STATED = (
-    ("sentence_objectives", "A pre-training", "about 210 billion tokens", "Section 5.2; Appendix B", "pretrain", None),
-    (
-        "sentence_objectives",
-        "All pre-training",
-        "A100 GPUs for days; neither number is printed",
-        "Limitations",
-        None,
-        None,
+    Stated("sentence_objectives", "A pre-training", TOKENS, "Section 5.2; Appendix B", "pretrain"),
+    Stated("sentence_objectives", "All pre-training", "A100 GPUs for days; neither number is printed", "Limitations"),
+    Stated(
+        *("contextual_as2", "A pre-training", "8 A100 of 40 GB, around 3.5 days", "Appendices B and C"),
+        notebook="pretrain",
+        gpu_hours=8 * 3.5 * 24,
     ),
-    (
-        "contextual_as2",
-        "A pre-training",
-        "8 A100 of 40 GB, around 3.5 days",
-        "Appendices B and C",
-        "pretrain",
-        8 * 3.5 * 24,
+    Stated("contextual_as2", "A pre-training", TOKENS, "Appendix C", "pretrain"),
+    Stated("contextual_as2", "Preparing the data", "10 hours on 64 CPU cores", "Appendix C"),
+    Stated("contextual_as2", "A fine-tuning on ASNQ", "6 hours", "Appendix D", "finetune"),
+    Stated("contextual_as2", "A fine-tuning elsewhere", "one GPU, less than 2 hours", "Appendix D", "finetune", 2),
+    Stated("asbert", "The whole paper", "nothing is printed", "–", "embed"),
+    Stated("joint_inference", "A pre-training", "nothing is printed", "–", "pretrain"),
+    Stated("joint_inference", "WikiQA on one A100", "71 s, joint 81 s", "Section 4.3; Appendix C.3", "finetune"),
+    Stated(
+        *("evidence_contrast", "A run on QASPER", "one RTX 8000, 30 to 60 minutes an epoch", "Appendix B.1"),
+        notebook="find_evidence",
+        gpu_hours=10,
     ),
-    ("contextual_as2", "A pre-training", "about 210 billion tokens", "Appendix C", "pretrain", None),
-    ("contextual_as2", "Preparing the data", "10 hours on 64 CPU cores", "Appendix C", None, None),
-    ("contextual_as2", "A fine-tuning on ASNQ", "6 hours", "Appendix D", "finetune", None),
-    ("contextual_as2", "A fine-tuning elsewhere", "one GPU, less than 2 hours", "Appendix D", "finetune", 2),
-    ("asbert", "The whole paper", "nothing is printed", "–", "embed", None),
-    ("joint_inference", "A pre-training", "nothing is printed", "–", "pretrain", None),
-    ("joint_inference", "WikiQA on one A100", "71 s, joint 81 s", "Section 4.3; Appendix C.3", "finetune", None),
-    (
-        "evidence_contrast",
-        "A run on QASPER",
-        "one RTX 8000, 30 to 60 minutes an epoch",
-        "Appendix B.1",
-        "find_evidence",
-        10,
-    ),
-    (
-        "evidence_contrast",
-        "A run on HotpotQA",
-        "four RTX 8000 of 48 GB, 6 hours an epoch",
-        "Appendix B.2",
-        "find_evidence",
-        4 * 6 * 5,
+    Stated(
+        *("evidence_contrast", "A run on HotpotQA", "four RTX 8000 of 48 GB, 6 hours an epoch", "Appendix B.2"),
+        notebook="find_evidence",
+        gpu_hours=4 * 6 * 5,
     ),
 )
 RAW_GB = {"Wikipedia": 10, "BookCorpus": 5, "OpenWebText": 34, "CC-News": 360}  # sentence_objectives, appendix A.1
@@ -83,12 +73,11 @@ class Costs(Shown):
 
 def measured(name: str) -> dict | None:
     """A committed benchmark, None where it was not run."""
-    path = FOLDER / f"{name}.json"
-    return json.loads(path.read_text("utf-8")) if path.is_file() else None
+    return as2_benchmarks.committed(name).get(name)
 
 
 def big(value: float) -> str:
-    """Two or three digits that count, with a word for millions and more."""
+    """Two or three significant digits, with a word for millions and more."""
     for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if value >= size:
             return f"{value / size:,.3g} {word}" if value < 1000 * size else f"{value / size:,.0f} {word}"
@@ -116,7 +105,10 @@ def budgets() -> str:
         numbers += [f"{line.gpu_hours:,}" if line else "–" for line in lines[2:]]
         body.append(markup.line([markup.cell(paper, "th", scope="row"), *map(markup.number, numbers)]))
     heads = ["", *(f"Runs: {budget}" for budget in rundir.BUDGETS), "GPU-hours: gpu", "GPU-hours: paper"]
-    caption = "Notebook runs of every row with every seed, tries of a search included; GPU-hours as expected in each paper's file, of an H200."  # noqa: E501
+    caption = (
+        "Notebook runs of every row with every seed, tries of a search included; "
+        "GPU-hours as expected in each paper's file, of an H200."
+    )
     return markup.table(caption, heads, body)
 
 
@@ -124,67 +116,56 @@ def full() -> str:
     """Budget paper: steps, tokens, operations, hours and disk of each paper by notebook, and their sum."""
     speed, body = measured("training_step"), []
     for paper in costs.papers():
-        found = costs.by_notebook(paper)
-        for notebook, line in [*found.iterrows(), ("in all", found.sum())]:
-            years = line.operations / costs.reached(speed) / 3600 / YEAR if speed else None
-            numbers = [
-                f"{line.runs:,.0f}",
-                big(line.steps),
-                big(line.tokens),
-                f"{line.operations:.1e}",
-                hours(line.gpu_hours),
-            ]
-            numbers += [hours(line.reckoned), hours(years) if speed else "not run", size(line.disk), size(line.model)]
-            named = (
-                [markup.cell(paper, "th", scope="row")]
-                if notebook != "in all"
-                else [markup.cell(f"{paper}, in all", "th", scope="row")]
-            )
-            cells = [*named, "" if notebook == "in all" else notebook, *map(markup.number, numbers)]
-            body.append(markup.line(cells, "as2-from-baseline" if notebook == "in all" else ""))
-    heads = [
-        "",
-        "Notebook",
-        "Runs",
-        "Steps",
-        "Tokens, at most",
-        "Operations",
-        "GPU-hours: expected",
-        "GPU-hours: by operations",
-    ]
-    heads += ["Years on 2 CPU cores", "Disk", "Models alone"]
-    caption = "Budget paper, every row and seed, tries included. What only scores has no steps; its hours are in the expected ones alone."
+        by_notebook = costs.by_notebook(paper)
+        for notebook, line in by_notebook.iterrows():
+            cells = [markup.cell(paper, "th", scope="row"), notebook, *_full(line, speed)]
+            body.append(markup.line(cells))
+        head = markup.cell(f"{paper}, in all", "th", scope="row")
+        body.append(markup.line([head, "", *_full(by_notebook.sum(), speed)], "as2-from-baseline"))
+    heads = ["", "Notebook", "Runs", "Steps", "Tokens, at most", "Operations", "GPU-hours: expected"]
+    heads += ["GPU-hours: by operations", "Years on 2 CPU cores", "Disk", "Models alone"]
+    caption = (
+        "Budget paper, every row and seed, tries included. Notebooks that only score have no steps; "
+        "their hours are in the expected ones alone."
+    )
     return markup.table(caption, heads, body)
 
 
+def _full(line, speed: dict | None) -> list:
+    """The figures of a line of `full`, with the years that two CPU cores take if their speed was measured."""
+    years = hours(line.operations / costs.reached(speed) / 3600 / YEAR) if speed else "not run"
+    numbers = [f"{line.runs:,.0f}", big(line.steps), big(line.tokens), f"{line.operations:.1e}", hours(line.gpu_hours)]
+    numbers += [hours(line.reckoned), years, size(line.disk), size(line.model)]
+    return [markup.number(text) for text in numbers]
+
+
 def stated() -> str:
-    """What the papers say of their own cost, beside what is expected here of one such run."""
+    """The costs that the papers print, and the GPU-hours that one such run is expected to take here."""
     body = []
-    for paper, what, said, where, notebook, theirs in STATED:
-        expected = papers.read(paper)["budgets"]["paper"]["gpu_hours"].get(notebook, 0) if notebook else None
-        numbers = [f"{theirs:,.0f}" if theirs else "–", f"{expected:,}" if expected else "–"]
-        body.append(
-            markup.line([markup.cell(paper, "th", scope="row"), what, said, where, *map(markup.number, numbers)])
-        )
+    for line in STATED:
+        budget = papers.read(line.paper)["budgets"]["paper"]
+        expected = budget["gpu_hours"].get(line.notebook, 0) if line.notebook else None
+        numbers = [f"{line.gpu_hours:,.0f}" if line.gpu_hours else "–", f"{expected:,}" if expected else "–"]
+        words = [markup.cell(line.paper, "th", scope="row"), line.what, line.printed, line.where]
+        body.append(markup.line([*words, *map(markup.number, numbers)]))
     heads = ["", "What", "As printed", "Where", "GPU-hours a run: theirs", "ours, expected"]
-    caption = "Theirs: GPUs times hours, where both are printed, on their GPU, the upper end of a range. Ours: of an H200, for that notebook."  # noqa: E501
+    caption = (
+        "Theirs: GPUs times hours, where both are printed, on their GPU, the upper end of a range. "
+        "Ours: of an H200, for that notebook."
+    )
     return markup.table(caption, heads, body)
 
 
 def corpora() -> str:
-    """The corpora's raw text as printed, and tokens, index and time to build it at the measured rates."""
+    """The corpora's raw text as printed; tokens, size of the index and time to build it at the measured rates."""
     index = measured("index")
     if index is None:
         return markup.table("The index benchmark was not run.", ["", "Raw text"], [])
     built, body = index["large_build"], []
     for name, raw in [*RAW_GB.items(), ("All four", sum(RAW_GB.values()))]:
         tokens = raw * 1e9 * built["tokens"] / built["characters"]
-        numbers = [
-            f"{raw} GB",
-            big(tokens),
-            size(tokens * built["bytes_a_token"]),
-            hours(raw * 1e9 / built["characters_a_second"] / 3600),
-        ]
+        building = raw * 1e9 / built["characters_a_second"] / 3600
+        numbers = [f"{raw} GB", big(tokens), size(tokens * built["bytes_a_token"]), hours(building)]
         body.append(markup.line([markup.cell(name, "th", scope="row"), *map(markup.number, numbers)]))
     caption = (
         f"Raw text as sentence_objectives prints it (appendix A.1), a byte a character. Measured on {big(built['tokens'])} tokens of "
@@ -195,32 +176,29 @@ def corpora() -> str:
 
 
 def examples() -> str:
-    """How long drawing all pre-training examples of budget paper takes one core, at the measured rates."""
-    sampling, body, seen = measured("sampling"), [], set()
-    for job in (job for paper in costs.papers() for job in costs.planned(paper) if job.notebook == "pretrain"):
-        settings = runs.settings(job.notebook, job.parameters)
-        name, drawn = settings["data"] or settings["objective"], settings["steps"] * settings["batch_size"]
+    """The hours that one core takes to draw all pre-training examples of budget paper, at the measured rates."""
+    sampling, body = measured("sampling"), []
+    jobs = [job for paper in costs.papers() for job in costs.planned(paper) if job.notebook == "pretrain"]
+    each = [runs.settings(job.notebook, job.parameters) for job in jobs]
+    drawn = [
+        (settings["data"] or settings["objective"], settings["steps"] * settings["batch_size"]) for settings in each
+    ]
+    for name, count in dict.fromkeys(drawn):
         rate = ((sampling or {}).get("objectives", {}).get(name) or {}).get("examples_a_second", {}).get("median")
-        if (name, drawn) not in seen:
-            numbers = [big(drawn), big(rate) if rate else "not run", hours(drawn / rate / 3600) if rate else "not run"]
-            body.append(markup.line([markup.cell(name, "th", scope="row"), *map(markup.number, numbers)]))
-        seen.add((name, drawn))
+        numbers = [big(count), *((big(rate), hours(count / rate / 3600)) if rate else ("not run", "not run"))]
+        body.append(markup.line([markup.cell(name, "th", scope="row"), *map(markup.number, numbers)]))
     where = f" on {as2_benchmarks.machine(sampling['machine'])}" if sampling else ""
     caption = f"Drawn, put together and masked while the model trains; nothing is written to disk. One core{where}."
-    return markup.table(
-        caption, ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"], body
-    )
+    heads = ["Objective", "Examples of one pre-training", "Measured a second", "Hours of one core"]
+    return markup.table(caption, heads, body)
 
 
 def trained() -> str:
-    """Committed runs that trained: how long their examples are, and how fast they were."""
+    """Committed runs that trained: the length of their examples, and their speed."""
     body = []
     for line in costs.trained().itertuples():
-        share = (
-            f"{line.tokens / line.longest:.0%}"
-            if line.notebook in ("pretrain", "finetune") and line.kind != "joint"
-            else "–"
-        )
+        one_input = line.notebook in ("pretrain", "finetune") and line.kind != "joint"
+        share = f"{line.tokens / line.longest:.0%}" if one_input else "–"
         numbers = [line.runs, line.longest, f"{line.tokens:.0f}", share, f"{line.speed:,.0f}", f"{line.hours:.2f}"]
         data = markup.NAMES.get(line.dataset, line.dataset)
         cells = [markup.cell(line.notebook, "th", scope="row"), line.kind, data, line.budget]
@@ -228,37 +206,28 @@ def trained() -> str:
     heads = ["Notebook", "Learns", "Data", "Budget", "Runs", "Longest", "Tokens an example", "of the longest"]
     heads += ["Tokens a second", "Hours a run"]
     caption = (
-        "Committed runs on two CPU cores: the median of each kind. Of joint an example is a candidate, not a group."
+        "Committed runs on two CPU cores: the median of each kind. An example of joint is a candidate, not a group."
     )
     return markup.table(caption, heads, body)
 
 
 def assumed() -> str:
     """Every assumption with its value, and the measurement that would replace it."""
+    numbers = f"{costs.NUMBERS} numbers a parameter, {costs.BYTES} bytes each"
+    measured_share = f"assumed; measured on a GPU: {share_reached()}"
     lines = [
         ("Peak of the GPU", f"{costs.PEAK / 1e12:,.0f} TFLOP/s", "an H200's data sheet: bf16, dense"),
-        (
-            "Share of the peak that training reaches",
-            f"{costs.USED:.0%}",
-            f"assumed; measured on a GPU: {share_reached()}",
-        ),
+        ("Share of the peak that training reaches", f"{costs.USED:.0%}", measured_share),
         ("Tokens that meet the language-model head", f"{costs.MASKED:.0%}", "the share that is masked"),
-        (
-            "Checkpoints that a run keeps",
-            f"{costs.KEPT}, and the best",
-            f"{costs.NUMBERS} numbers a parameter, {costs.BYTES} bytes each",
-        ),
+        ("Checkpoints that a run keeps", f"{costs.KEPT}, and the best", numbers),
     ]
-    speed = measured("training_step")
-    if speed:
+    if speed := measured("training_step"):
         rate = f"{costs.reached(speed) / 1e9:,.0f} GFLOP/s"
-        lines.append(
-            ("Two CPU cores", rate, f"measured by training_step, fp32, on {as2_benchmarks.machine(speed['machine'])}")
-        )
-    body = [
-        markup.line([markup.cell(name, "th", scope="row"), markup.number(value), why]) for name, value, why in lines
-    ]
-    return markup.table("What the hours and the disk rest on.", ["", "Value", "From"], body)
+        where = f"measured by training_step, fp32, on {as2_benchmarks.machine(speed['machine'])}"
+        lines.append(("Two CPU cores", rate, where))
+    head = lambda name: markup.cell(name, "th", scope="row")
+    body = [markup.line([head(name), markup.number(value), source]) for name, value, source in lines]
+    return markup.table("The basis of the hours and the disk.", ["", "Value", "From"], body)
 
 
 def share_reached() -> str:
@@ -266,8 +235,8 @@ def share_reached() -> str:
     result = measured("training_step-gpu")
     if result is None:
         return "not measured"
-    rate = costs.reached(result)
-    return f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak, by training_step on {as2_benchmarks.machine(result['machine'])}"  # noqa: E501
+    rate, machine = costs.reached(result), as2_benchmarks.machine(result["machine"])
+    return f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak, by training_step on {machine}"
 
 
 TABLES = {

@@ -1,17 +1,24 @@
-"""Directives that draw: training curves, intervals, ranks that moved, and questions as two models rank them."""
+"""Directives that draw from results: training curves, intervals, ranks that moved, and questions as two models rank
+them.
+"""
 
 import io
 import re
-from html import escape
 
+import as2_svg
 import matplotlib
 from as2_pages import Shown, boxed, note
-from pages import comparisons, examples, report
+from pages import comparisons, examples, intervals, report
 
 from aslab import plan
 from aslab.show import plots
 
-NOTHING = "Where ranks moved: not run, there is no data set on which both rows have results."
+PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
+    "#000000": "currentColor",
+    "#333333": "currentColor",
+    "#ffffff": "var(--pst-color-background)",
+}
+OWN_ID = re.compile(r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"')  # names that two figures on a page would share
 
 
 def inline_svg(figure, salt: str) -> str:
@@ -21,39 +28,32 @@ def inline_svg(figure, salt: str) -> str:
         figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
     text = stream.getvalue()
     text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(
-        r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"', "", text
-    )  # two figures on a page must not share the names of their parts
-    for colour, page in (
-        ("#000000", "currentColor"),
-        ("#333333", "currentColor"),
-        ("#ffffff", "var(--pst-color-background)"),
-    ):
-        text = text.replace(colour, page)  # seaborn's legends are #333333
+    text = OWN_ID.sub("", text)
+    for colour, of_page in PAGE_COLOURS.items():
+        text = text.replace(colour, of_page)
     return text
 
 
 def drawn(figure, caption: str) -> str:
-    """A figure with its words below it, which say in text what it shows."""
-    said = escape(caption)
-    return f'<figure class="as2-figure" role="group" aria-label="{said}">{inline_svg(figure, caption)}<figcaption>{said}</figcaption></figure>'  # noqa: E501
+    """A matplotlib Figure with a caption that tells in words what it shows."""
+    return as2_svg.figure(inline_svg(figure, caption), caption)
 
 
 class Curves(Shown):
-    """Losses and validation metrics of this machine's runs of the laptop budget: of the rows named, in one figure a stage."""
+    """Losses and validation metrics of this machine's laptop runs, of all rows or of those named: one figure a
+    stage.
+    """
 
     optional_arguments = 99
 
     def show(self, paper, *rows):
-        data, found = comparisons.given(paper, None, None)
-        found = found[
-            (found.budget == "laptop") & (found.dataset != plan.TRANSFER) & found.row.isin(rows or data["rows"])
-        ]
-        ranked = found.dataset != report.PRETRAINING
+        data, runs = comparisons.rows_and_runs(paper)
+        laptop = runs[(runs.budget == "laptop") & (runs.dataset != plan.TRANSFER)]
+        lines = laptop[laptop.row.isin(rows or data["rows"])]
+        ranked = lines.dataset != report.PRETRAINING
         html = ""
-        for title, lines in (("Pre-training", found[~ranked]), ("Fine-tuning", found[ranked])):
-            logs = report.logs(lines, data)
-            if logs:
+        for title, of_stage in (("Pre-training", lines[~ranked]), ("Fine-tuning", lines[ranked])):
+            if logs := report.logs(of_stage, data):
                 html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
         return html or note("No run of the laptop budget has finished on this machine; make book makes some.")
 
@@ -68,13 +68,15 @@ class Examples(Shown):
 
 
 class RankMoves(Shown):
-    """Where the first right candidate stood and stands, for two rows, a figure a data set."""
+    """The rank of the first right candidate by two rows, before and after, a figure a data set."""
 
     required_arguments = 3
 
     def show(self, paper, before, after):
-        made = examples.moves_of_rows(paper, before, after)
-        return "".join(drawn(figure, said) for _, said, figure in made) or note(NOTHING)
+        moves = examples.moves_of_rows(paper, before, after)
+        return "".join(drawn(figure, words) for _, words, figure in moves) or note(
+            "Where ranks moved: not run, there is no data set on which both rows have results."
+        )
 
 
 class Gains(Shown):
@@ -86,7 +88,7 @@ class Gains(Shown):
             "A triangle marks a gain or loss that the t test calls significant. "
             "The dashed line is the smallest gain that a paired bootstrap over this many questions can see."
         )
-        figure = comparisons.gains_plot(paper)
+        figure = intervals.gains_plot(paper)
         return drawn(figure, caption) if figure else note("No row of this paper names a baseline.")
 
 
@@ -94,13 +96,11 @@ class OwnGains(Shown):
     """Our differences with both intervals, claim by claim."""
 
     def show(self, paper):
-        figure = comparisons.own_plot(paper)
+        figure = intervals.own_plot(paper)
+        if figure is None:
+            return note("Both intervals: not run, no claim has results of both its rows.")
         caption = "Our differences between the two rows of each claim, with the 95 % interval over seeds and the one over questions."
-        return (
-            drawn(figure, caption)
-            if figure
-            else note("Both intervals: not run, no claim has results of both its rows.")
-        )
+        return drawn(figure, caption)
 
 
 DIRECTIVES = {

@@ -1,8 +1,11 @@
-"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts one by one."""
+"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts
+one by one.
+"""
 
 import textwrap
 from html import escape
 
+import as2_svg
 import numpy as np
 import pandas as pd
 from as2_figures import drawn
@@ -21,15 +24,19 @@ from asutil.inputs.groups import Groups
 from asutil.io import disk, rundir
 
 K, SLOT_TOKENS = 5, 64
-WIDTH = 90  # characters that are shown of a text
+SHOWN = 90  # characters of a text
 COSINES = ROOT / "results" / "joint_inference" / "slot_cosines.json"
 SOURCES["slots"] = lambda _: [COSINES] if COSINES.is_file() else []
+ROLES = {"question": "question", "right": "✓ answers", "wrong": "✗ does not answer", "empty": "empty slot, no label"}
+LABELS = {1: "right", 0: "wrong"}
 READ_AS = {"first": "first token of each slot", "mean": "mean of each slot's tokens"}
 ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768, "inner": 3072, "layers": 12}
 
 
 class JointInput(SphinxDirective):
-    """One question of the embedded data with its candidates, in the slots and groups that the package puts them into."""
+    """One question of the embedded data with its candidates, in the slots and groups that the package puts them
+    into.
+    """
 
     def run(self):
         for name in ("inputs/groups.py", "inputs/pairs.py", "corpus/docstrings.py"):
@@ -41,18 +48,22 @@ class JointInput(SphinxDirective):
 
 
 def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
-    """The first test question of the embedded data that needs two inputs, with right and wrong candidates: nobody picks."""
-    for asked in docstrings.questions(packages):
-        right = [int(number in asked.positive) for number in range(len(asked.sentences))]
-        if docstrings.split_of(asked.function) == "test" and k < len(right) < 2 * k and 0 < sum(right) < len(right):
-            named = enumerate(zip(asked.sentences, right))
-            candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in named)
-            return Question(asked.id, asked.text, candidates)
+    """The first test question of the embedded data that needs two inputs, with right and wrong candidates."""
+    for question in docstrings.questions(packages):
+        labels = [int(number in question.positive) for number in range(len(question.sentences))]
+        if (
+            docstrings.split_of(question.function) == "test"
+            and k < len(labels) < 2 * k
+            and 0 < sum(labels) < len(labels)
+        ):
+            numbered = enumerate(zip(question.sentences, labels))
+            candidates = tuple(Candidate(str(number), text, label, None, None) for number, (text, label) in numbered)
+            return Question(question.id, question.text, candidates)
     return None
 
 
 def words_as_tokens(texts: list[str]):
-    """A tokenizer to which every word or sign of the texts is a token: [CLS] x [SEP]."""
+    """A tokenizer with a token for every word and punctuation mark of the texts: [CLS] x [SEP]."""
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -71,8 +82,10 @@ def words_as_tokens(texts: list[str]):
 
 
 def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> str:
-    """A panel an input, a box a slot: its text, its places and what it is; a word, a mark and a colour say the same."""
-    texts = [one.text for one in question.candidates]
+    """A panel an input, a box a slot: its text, its positions and its role; a word, a mark and a colour say the
+    same.
+    """
+    texts = [candidate.text for candidate in question.candidates]
     groups = Groups(words_as_tokens([question.text, *texts]), [question], k)
     members = groups.members(np.arange(len(groups)))
     joined, labels = groups.join(members, (k + 1) * slot_tokens), groups.labels_of(members)
@@ -80,48 +93,40 @@ def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> st
     for number, (start, stop) in enumerate(zip(joined.offsets[:-1], joined.offsets[1:])):
         types, positions = joined.types[start:stop], joined.positions[start:stop]
         shown = [question.text, *(texts[member] if member >= 0 else None for member in members[number])]
-        said = ["question", *labels[number]]
-        slots = "".join(slot(i, shown[i], said[i], positions[types == i], slot_tokens) for i in range(k + 1))
-        head = f"<strong>Input {number + 1} of {len(groups)}</strong> {stop - start} tokens in {k + 1} slots of {slot_tokens} places"
+        roles = ["question", *(LABELS.get(label, "empty") for label in labels[number])]
+        slots = "".join(slot(i, shown[i], roles[i], positions[types == i], slot_tokens) for i in range(k + 1))
+        head = f"<strong>Input {number + 1} of {len(groups)}</strong> {stop - start} tokens in {k + 1} slots of {slot_tokens} positions"
         panels += f'<div class="as2-input"><p class="as2-kind">{head}</p>{slots}</div>'
     caption = (
-        f"A question with {len(texts)} candidates, the first test question of the embedded data that needs two inputs. E is what the "
-        "encoder gives at the first token of a slot. A bar shows the places that a text takes; the rest is padding, to which no token "
-        "attends. A hash of the texts says which candidates come together, not their order in the document. Here a word or a sign is a "
-        "token; a model's own tokenizer cuts finer."
+        f"A question with {len(texts)} candidates, the first test question of the embedded data that needs two inputs. E is the "
+        "encoder's output at the first token of a slot. A bar shows the positions that a text takes; the rest is padding, to which no "
+        "token attends. A hash of the texts, not their order in the document, decides which candidates share an input. Here every word "
+        "and punctuation mark is a token; a model's own tokenizer cuts finer."
     )
-    return (
-        f'<figure class="as2-figure" role="group" aria-label="{escape(caption)}"><div class="as2-inputs">{panels}</div>'
-        f"<figcaption>{escape(caption)}</figcaption></figure>"
-    )
+    return as2_svg.figure(f'<div class="as2-inputs">{panels}</div>', caption)
 
 
-def slot(number: int, text: str | None, said, positions: np.ndarray, slot_tokens: int) -> str:
-    """One slot. Args: said: "question", or the candidate's label. positions: of its tokens, none in an empty slot."""
+def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_tokens: int) -> str:
+    """One slot. Args: role: a name of `ROLES`. positions: of its tokens, none in an empty slot."""
     first, last = number * slot_tokens, (number + 1) * slot_tokens - 1
-    kind, word = (
-        ("question", "question")
-        if said == "question"
-        else ("right", "✓ answers")
-        if said == 1
-        else ("wrong", "✗ does not answer")
-    )
     if text is None:
-        kind, word, body, places = "empty", "empty slot, no label", "", f"positions {first} to {last}, all padding"
+        role, body, places = "empty", "", f"positions {first} to {last}, all padding"
     else:
-        body = f"<p><b>E<sub>{number}</sub></b> <code>[CLS]</code> {escape(textwrap.shorten(text, WIDTH, placeholder=' …'))}</p>"
+        body = f"<p><b>E<sub>{number}</sub></b> <code>[CLS]</code> {escape(textwrap.shorten(text, SHOWN, placeholder=' …'))}</p>"
         padding = f", padding to {last}" if positions[-1] < last else ""
         places = f"positions {positions[0]} to {positions[-1]}{padding}"
     bar = f'<div class="as2-places"><div style="width:{100 * len(positions) / slot_tokens:.1f}%"></div></div>'
-    line = f"<small>type {number}, {places}: <span>{word}</span></small>"
-    return f'<div class="as2-slot as2-slot-{kind}">{body}{bar}{line}</div>'
+    line = f"<small>type {number}, {places}: <span>{ROLES[role]}</span></small>"
+    return f'<div class="as2-slot as2-slot-{role}">{body}{bar}{line}</div>'
 
 
 # ------------------------------------------------------------------ parameters
 
 
 class JointParameters(SphinxDirective):
-    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper prints."""
+    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper
+    prints.
+    """
 
     def run(self):
         self.env.note_dependency(str(ROOT / "experiments" / "joint_inference.yml"))
@@ -141,7 +146,7 @@ def head_size(vectors: int, hidden: int, classes: int = 2) -> int:
 
 
 def parameter_table(roberta: int, joint: int, k: int = K) -> str:
-    """Part by part, ours beside the printed two; the additions are what the paper's joint model differs in."""
+    """Our counts part by part, next to the two printed ones."""
     hidden, base = ROBERTA_BASE["hidden"], backbone_size(**ROBERTA_BASE)
     types, head = k * hidden, head_size(2, hidden)
     rows = [
@@ -165,55 +170,48 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
 
 
 class Verdicts(Shown):
-    """F1 of each verdict for every row that has verified claims, and what was taken for what in this machine's runs."""
+    """F1 of each verdict for every row that has verified claims, and the confusion matrices of this machine's runs."""
 
     def show(self, paper):
-        data, found = comparisons.given(paper, None, None)
-        made = found[[record.get("notebook") == "verify_claims" for record in found.record]]
-        return (
-            boxed(verdict_table(data, made))
-            if len(made)
-            else note("Verdicts one by one: not run, no row has verified claims.")
-        )
+        data, runs = comparisons.rows_and_runs(paper)
+        verified = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
+        if not len(verified):
+            return note("Verdicts one by one: not run, no row has verified claims.")
+        return boxed(verdict_table(data, verified))
 
 
-def verdict_table(data: dict, made: pd.DataFrame) -> str:
-    """A line a row, data set and budget, mean over seeds in points; and folded away the confusion of the first seed of each local one."""
+def verdict_table(data: dict, runs: pd.DataFrame) -> str:
+    """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed
+    of each local one.
+    """
     names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in claims.LABELS}
     body, folded = [], ""
-    for (dataset, budget, source, row), lines in made.groupby(["dataset", "budget", "source", "row"], sort=False):
+    for (dataset, budget, source, row), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
         name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
         origin = budget + (f", {source}" if source == records.HERE else "")
-        found = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
-        figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in found]
+        each = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
+        figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in each]
         body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), origin]))
         first = lines.sort_values("seed").iloc[0]
         if first.folder is not None:
-            folded += f"<details><summary>{escape(f'{name}, {where}, {origin}, seed {first.seed}')}</summary>{confusion(first)}</details>"
-    heads = [
-        "Row",
-        "Claims",
-        "Label accuracy",
-        *(f"F1, {verdict.lower()}" for verdict in names.values()),
-        "Majority",
-        "Seeds",
-        "Budget",
-    ]
-    return markup.table("Verdicts one by one, in points, mean over seeds.", heads, body) + folded
+            title = escape(f"{name}, {where}, {origin}, seed {first.seed}")
+            folded += f"<details><summary>{title}</summary>{confusion(first)}</details>"
+    heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values())]
+    title = "Verdicts one by one, in points, mean over seeds."
+    return markup.table(title, [*heads, "Majority", "Seeds", "Budget"], body) + folded
 
 
-def confusion(one) -> str:
+def confusion(line) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
-    side = records.side(one)
-    scores = rundir.read_table(
-        one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",)
-    )
+    split = records.side(line)
+    name = "scores.parquet" if split == "test" else f"scores_{split}.parquet"
+    scores = rundir.read_table(line.folder, name, ids=("label",))
     columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
     body = []
     for verdict, row in zip(counts.index, counts.to_numpy()):
         body.append(markup.line([markup.cell(verdict, "th", scope="row"), *(markup.number(f"{n:,}") for n in row)]))
-    return markup.table("Lines are labels, columns verdicts.", ["", *counts.columns], body)
+    return markup.table("Each line is a label, each column a verdict.", ["", *counts.columns], body)
 
 
 # ------------------------------------------------------------------ slots that differ
@@ -226,36 +224,37 @@ class SlotCosines(Shown):
     required_arguments = 0
 
     def show(self):
-        made = [disk.read_json(path) for path in SOURCES["slots"]("")]
-        return "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in made) or note(
-            NOT_MEASURED
-        )
+        measured = [disk.read_json(path) for path in SOURCES["slots"]("")]
+        figures = "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in measured)
+        return figures or note("Cosines between slots: not run. python -m aslab.slots measures them.")
 
 
-NOT_MEASURED = "Cosines between slots: not run. python -m aslab.slots measures them."
+def model_name(measured: dict) -> str:
+    """A model of the record, with the standard deviation of its fresh slot types."""
+    name = "RoBERTa-Base, random weights" if measured["model"] == "random" else measured["model"].split("/")[-1]
+    return f"{name}, types {measured['init']:g}"
 
 
-def model_name(one: dict) -> str:
-    """A model of the record, with how wide its fresh slot types are."""
-    name = "RoBERTa-Base, random weights" if one["model"] == "random" else one["model"].split("/")[-1]
-    return f"{name}, types {one['init']:g}"
-
-
-def cosine_caption(made: dict) -> str:
+def cosine_caption(record: dict) -> str:
     return (
-        f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: {made['inputs']} "
-        f"inputs of {made['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
+        f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
+        f"{record['inputs']} inputs of {record['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot "
+        "types."
     )
 
 
-def cosine_plot(made: dict):
+def cosine_plot(record: dict):
     """Cosine by layer, a panel for each way to read a slot and a line a model, as a matplotlib Figure."""
     import seaborn
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8, 4.4), layout="constrained")
     for axis, (pooling, title) in zip(figure.subplots(1, 2), READ_AS.items()):
-        points = [(n, value, model_name(one)) for one in made["models"] for n, value in enumerate(one[pooling])]
+        points = [
+            (layer, cosine, model_name(model))
+            for model in record["models"]
+            for layer, cosine in enumerate(model[pooling])
+        ]
         frame = pd.DataFrame(points, columns=["layer", "cosine", "model"])
         looks = {"hue": "model", "style": "model", "markers": True, "dashes": False, "palette": "colorblind"}
         seaborn.lineplot(frame, x="layer", y="cosine", ax=axis, **looks)
@@ -266,12 +265,12 @@ def cosine_plot(made: dict):
     return figure
 
 
-def cosine_table(made: dict) -> str:
-    """After the last layer: mean and least cosine by both ways to read a slot."""
+def cosine_table(record: dict) -> str:
+    """Mean and least cosine after the last layer, by both ways to read a slot."""
     body = []
-    for one in made["models"]:
-        last = [f"{one[name][-1]:.4f}" for name in ("first", "first_least", "mean", "mean_least")]
-        body.append(markup.line([markup.cell(model_name(one), "th", scope="row"), *map(markup.number, last)]))
+    for model in record["models"]:
+        last = [f"{model[name][-1]:.4f}" for name in ("first", "first_least", "mean", "mean_least")]
+        body.append(markup.line([markup.cell(model_name(model), "th", scope="row"), *map(markup.number, last)]))
     heads = ["Model", "First token, mean", "least", "Mean of tokens, mean", "least"]
     return boxed(markup.table("Cosines after the last layer, over all pairs of slots.", heads, body))
 

@@ -1,4 +1,4 @@
-"""What a page shows and which files it depends on: the base of the book's directives."""
+"""The base of the book's directives: what a page shows, and the files that it depends on."""
 
 import os
 from html import escape
@@ -9,7 +9,7 @@ from sphinx.util.docutils import SphinxDirective
 
 BOOK = Path(__file__).resolve().parents[1]
 ROOT = BOOK.parent
-os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that it lies in
+os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that contains it
 
 from pages import report  # noqa: E402
 
@@ -36,17 +36,14 @@ SOURCES = {"cards": card_files, "modules": module_files, "runs": run_files, "res
 
 
 def outdated(app, env, added, changed, removed):
-    """Pages whose list of files is another one than when they were read; Sphinx itself watches the files' contents."""
-    shown = getattr(env, "as2_shown", {})
-    return [
-        name
-        for name in shown
-        if name in env.found_docs and any(SOURCES[k](a) != files for (k, a), files in shown[name].items())
-    ]
+    """Pages whose list of files has changed since they were read; Sphinx itself watches the files' contents."""
+    shown = {name: files for name, files in getattr(env, "as2_shown", {}).items() if name in env.found_docs}
+    changed = lambda of_page: any(SOURCES[kind](argument) != files for (kind, argument), files in of_page.items())
+    return [name for name, of_page in shown.items() if changed(of_page)]
 
 
 def rewritten(app, env):
-    """All pages where pages came or went: every sidebar lists them."""
+    """All pages if a page was added or removed: every sidebar lists them."""
     before, env.as2_pages = getattr(env, "as2_pages", env.found_docs), set(env.found_docs)
     return sorted(env.found_docs) if before != env.found_docs else []
 
@@ -56,11 +53,15 @@ def forget(app, env, docname):
 
 
 class Shown(SphinxDirective):
-    """A directive whose HTML is a function of files of one kind, for all papers or for the one that its first argument names."""
+    """A directive whose HTML is a function of the files of one kind, for all papers or for the one in its first
+    argument.
+
+    The HTML is marked with the directive and its arguments, so that a test can compute its numbers again.
+    """
 
     kind = "results"
     required_arguments = 1
-    recorded = False  # whether its text follows from a record: then it carries the directive's name, as tables do
+    recorded = False  # whether nodes that `show` returns follow from a record, and are marked as HTML is
 
     def run(self):
         argument = self.arguments[0] if self.arguments else ""
@@ -76,8 +77,8 @@ class Shown(SphinxDirective):
             raise self.error(str(error)) from error
         if isinstance(shown, list) and not self.recorded:
             return shown
-        told = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
-        opened = f'<div data-as2="{told}">'  # what shows a number says which directive it is
+        directive = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
+        opened = f'<div data-as2="{directive}">'
         if isinstance(shown, list):
             return [nodes.raw("", opened, format="html"), *shown, nodes.raw("", "</div>", format="html")]
         return [nodes.raw("", f"{opened}{shown}</div>", format="html")]

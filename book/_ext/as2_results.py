@@ -1,23 +1,23 @@
-"""Directives that show results and data: records and cards in, HTML out. The tables themselves come from `pages.report`."""
+"""Directives that show results and data: records and cards in, HTML out. The tables themselves come from `pages`."""
 
 from html import escape
 
 import yaml
 from as2_pages import Shown, boxed, card_files, note
 from docutils import nodes
-from pages import comparisons, report
+from pages import differences, miniature, report, verdicts
 
 from aslab import papers, plan, runs
 from asutil.data import answers
 
 
 class Verdicts(Shown):
-    """All five papers: how many lines have which verdict."""
+    """All five papers: how many rows have which verdict."""
 
     required_arguments = 0
 
     def show(self):
-        return boxed(report.verdict_table())
+        return boxed(verdicts.verdict_table())
 
 
 class Results(Shown):
@@ -30,12 +30,12 @@ class Results(Shown):
 
 
 class Laptop(Shown):
-    """The budget laptop of a paper: all its rows, or those of one table."""
+    """Budget laptop of a paper: all its rows, or those of one table."""
 
     optional_arguments = 1
 
     def show(self, paper, table=None):
-        return boxed(report.laptop_table(paper, links=self.links, table=table))
+        return boxed(miniature.laptop_table(paper, links=self.links, table=table))
 
 
 class Demo(Shown):
@@ -44,42 +44,47 @@ class Demo(Shown):
     required_arguments = 0
 
     def show(self):
-        return boxed(report.demo_table()) or note(
-            "Nothing has run on this machine yet: the command make book fills this table."
+        table = miniature.demo_table()
+        return (
+            boxed(table)
+            if table
+            else note("Nothing has run on this machine yet: the command make book fills this table.")
         )
 
 
 class LaptopClaims(Shown):
-    """The paper's claims, asked of the laptop budget's own questions."""
+    """The paper's claims, tested on the laptop budget's own questions."""
 
     def show(self, paper):
-        return boxed(comparisons.laptop_claims_table(paper))
+        return boxed(differences.laptop_claims_table(paper))
 
 
 class Claims(Shown):
+    """The paper's claims, as printed and by our runs."""
+
     def show(self, paper):
-        return boxed(comparisons.claims_table(paper)) if papers.read(paper).get("claims") else []
+        return boxed(differences.claims_table(paper)) if papers.read(paper).get("claims") else []
 
 
 class TTests(Shown):
     """The papers' gains over their backbones, tested again from what is printed."""
 
     def show(self, paper):
-        return boxed(comparisons.printed_table(paper))
+        return boxed(differences.printed_table(paper))
 
 
 class Limits(Shown):
     """What each test set can show at all."""
 
     def show(self, paper):
-        return boxed(comparisons.limits_table(paper))
+        return boxed(differences.limits_table(paper))
 
 
 class TwoTests(Shown):
     """Our runs: a test over seeds beside one over questions, claim by claim."""
 
     def show(self, paper):
-        return boxed(comparisons.two_tests_table(paper))
+        return boxed(differences.two_tests_table(paper))
 
 
 class Datasets(Shown):
@@ -93,15 +98,15 @@ class Datasets(Shown):
         for path in card_files(""):
             card = yaml.safe_load(path.read_text("utf-8").split("---")[1])
             protocols = card.get("counts") or {"–": {}}
-            name = f'<th scope="row" rowspan="{len(protocols)}"><a href="data_cards/{path.stem}.html">{escape(card["name"])}</a></th>'
-            for number, (protocol, splits) in enumerate(protocols.items()):
+            rows = f'rowspan="{len(protocols)}"'
+            name = f'<th scope="row" {rows}><a href="data_cards/{path.stem}.html">{escape(card["name"])}</a></th>'
+            licence = f"<td {rows}>{escape(card['licence'])}</td>"
+            for protocol, splits in protocols.items():
                 sizes = [splits.get(split) for split in answers.SPLITS]
                 shown = [f"{size['questions']:,} / {size['candidates']:,}" if size else "–" for size in sizes]
                 numbers = "".join(f'<td class="as2-number">{text}</td>' for text in shown)
-                licence = f'<td rowspan="{len(protocols)}">{escape(card["licence"])}</td>' if not number else ""
-                body.append(
-                    f"<tr class='as2-card'>{'' if number else name}<td>{escape(protocol)}</td>{numbers}{licence}</tr>"
-                )
+                body.append(f"<tr class='as2-card'>{name}<td>{escape(protocol)}</td>{numbers}{licence}</tr>")
+                name = licence = ""
         heads = "".join(f"<th>{text}</th>" for text in ("Name", "Protocol", "Train", "Dev", "Test", "Licence"))
         caption = "<caption>Questions / candidates of each split. A corpus for pre-training has none.</caption>"
         return boxed(
@@ -110,7 +115,7 @@ class Datasets(Shown):
 
 
 class Commands(Shown):
-    """What to type for each row of the laptop budget, with seed 0."""
+    """The commands of each row of the laptop budget, with seed 0."""
 
     def show(self, paper):
         lines = [f"# all rows and seeds, on two cores\nsnakemake -s experiments/Snakefile -c2 {paper}_laptop"]
@@ -135,15 +140,12 @@ class Runs(Shown):
             link = f'<a href="{escape(self.links[run.name])}">{name}</a>' if run.name in self.links else name
             values = next(iter(run.record["metrics"].values()), {})
             shown = ", ".join(f"{escape(key)} {value:.3f}" for key, value in values.items() if isinstance(value, float))
-            rows.append(
-                f"<tr><th>{link}</th><td>{escape(str(run.budget))}</td><td>{escape(str(run.seed))}</td><td>{shown}</td></tr>"
-            )
+            cells = "".join(f"<td>{text}</td>" for text in (escape(str(run.budget)), escape(str(run.seed)), shown))
+            rows.append(f"<tr><th>{link}</th>{cells}</tr>")
+        if not rows:
+            return note("No run has finished yet.")
         head = "<thead><tr><th>Run</th><th>Budget</th><th>Seed</th><th>Metrics</th></tr></thead>"
-        return (
-            boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>')
-            if rows
-            else note("No run has finished yet.")
-        )
+        return boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>')
 
 
 DIRECTIVES = {

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 import torch
-from pages import comparisons
+from pages import differences
 
 from aslab import papers, records, runs
 from aslab.show import pca
@@ -35,11 +35,16 @@ def page(directives):
     return directives("as2_vectors")
 
 
+@pytest.fixture
+def networks(directives):
+    return directives("as2_networks")
+
+
 # ------------------------------------------------------------------ drawings
 
 
-def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(page):
-    figure = ET.fromstring(page.networks())
+def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(networks):
+    figure = ET.fromstring(networks.networks())
     drawings = list(figure.iter(f"{NS}svg"))
     words = [[text.text for text in drawing.iter(f"{NS}text")] for drawing in drawings]
     assert [one.count("language model") for one in words] == [one.count("mean over tokens") for one in words] == [2, 3]
@@ -48,7 +53,7 @@ def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(page):
     assert "linear layer" in " ".join(words[0]) and "linear" not in " ".join(words[1])
     margin = inspect.signature(losses.triplet).parameters["margin"].default
     assert f"max( |a − p|² − |a − n|² + {margin:g}, 0 )" in words[1]
-    assert [rule["are"]["margin"] for rule in papers.read("asbert")["settings"] if "margin" in rule["are"]] == [margin] == [page.MARGIN]
+    assert [rule["are"]["margin"] for rule in papers.read("asbert")["settings"] if "margin" in rule["are"]] == [margin] == [networks.MARGIN]
     for drawing in drawings:  # nothing is drawn outside of its panel, and no colour of its own
         width, height = map(float, drawing.get("viewBox").split()[2:])
         for box in drawing.iter(f"{NS}rect"):
@@ -57,9 +62,9 @@ def test_both_networks_say_in_words_what_is_shared_and_what_is_learnt(page):
         assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))
 
 
-def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them(page):
-    (axis,) = page.kinds_plot(to_positive=4.0, margin=3.0, end=12.0).axes
-    found = page.stretches(4.0, 3.0, 12.0)
+def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them(networks):
+    (axis,) = networks.kinds_plot(to_positive=4.0, margin=3.0, end=12.0).axes
+    found = networks.ranges(4.0, 3.0, 12.0)
     away = torch.linspace(0.1, 11.9, 60)
     kinds = losses.triplet_kinds(torch.full_like(away, 4.0), away, 3.0)
     for name, (start, stop) in found.items():
@@ -158,7 +163,7 @@ def test_orderings_are_the_claims_of_the_paper(page):
     data, found = papers.read("asbert"), records_of({"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9})
     html = page.ordering_table(data, found, draws=300)
     said = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', html)
-    claims = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', comparisons.claims_table("asbert", found, draws=300))
+    claims = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', differences.claims_table("asbert", found, draws=300))
     assert len(said) == len(data["claims"]) and sorted(said) == sorted(claims)
     assert f"{len(said)} orderings" in html and f"{said.count('shows')} show, {said.count('unclear')} are unclear" in html
     line = made_up.line(html.replace("\u00a0", " "), "Triplet-BERT ahead of Siamese-BERT")
@@ -231,7 +236,7 @@ def test_the_committed_run_of_the_largest_budget_is_drawn(page):
 def test_the_caption_is_computed_from_the_numbers(page):
     data = papers.read("asbert")
     one = page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.5)), "triplet_bert", "wikiqa")
-    said = page.said_of(one, data)
+    said = page.words_of(one, data)
     assert said.startswith("Triplet-BERT on WikiQA, budget small, seed 0: 2 questions with 2 right and 2 wrong candidates")
     assert (
         "Before training, a question is 1.00 from its right candidates on average and 1.50 from its wrong ones, 1.50 times as far" in said
@@ -239,9 +244,9 @@ def test_the_caption_is_computed_from_the_numbers(page):
     assert "After training, a question is 0.50 from its right candidates on average and 2.00 from its wrong ones, 4.00 times" in said
     shares = [round(100 * sum(shown(0.5)[panel]["explained"])) for panel in ("before", "after")]
     assert [int(share) for share in re.findall(r"hold (\d+) % of the variance", said)] == shares
-    lone = page.said_of(page.drawable(records_of({"glove": 0.5}, pca=shown(0.0, trained=False)), "glove", "wikiqa"), data)
+    lone = page.words_of(page.drawable(records_of({"glove": 0.5}, pca=shown(0.0, trained=False)), "glove", "wikiqa"), data)
     assert "Untrained, a question" in lone and "training" not in lone
-    zero = page.said_of(page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.0)), "triplet_bert", "wikiqa"), data)
+    zero = page.words_of(page.drawable(records_of({"triplet_bert": 0.5}, pca=shown(0.0)), "triplet_bert", "wikiqa"), data)
     assert zero.count("times as far") == 1  # nothing is so many times nothing
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons
+from pages import intervals
 
 from aslab import runs
 from aslab.show import plots
@@ -288,7 +288,7 @@ def test_every_figure_is_inline_and_the_same_each_time(extension):
         moves = pd.DataFrame({"before": [1, 2, 7, 30], "after": [1, 1, 9, 3]})
         yield plots.training_curves({("a <b>", 0): log})
         yield plots.moves_plot(moves, "a <b>", "b")
-        yield comparisons.gains_plot("sentence_objectives")
+        yield intervals.gains_plot("sentence_objectives")
 
     seen = set()
     for number, pair in enumerate(zip(drawn(), drawn(), drawn())):

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons
+from pages import comparisons, differences, intervals
 from scipy import stats
 
 from aslab import papers, records
@@ -27,7 +27,7 @@ def results(tmp_path):
 
 
 def test_claims(results):
-    html = comparisons.claims_table(PAPER, found(results), draws=500, folder=FOLDER)
+    html = differences.claims_table(PAPER, found(results), draws=500, folder=FOLDER)
     row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     assert row[1:4] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1", "+", "+4.6"]
     difference, low, high = map(float, re.match(r"(\S+) \[(\S+), (\S+)\]", row[4]).groups())
@@ -40,7 +40,7 @@ def test_claims(results):
 
 def test_a_claim_is_tested_on_each_of_its_metrics(results):
     """P@1 and MAP of one claim: the printed difference of each from the published cells, ours from the records of each question."""
-    data, table = papers.read(PAPER, FOLDER), cells(comparisons.claims_table(PAPER, found(results), draws=500, folder=FOLDER))
+    data, table = papers.read(PAPER, FOLDER), cells(differences.claims_table(PAPER, found(results), draws=500, folder=FOLDER))
     assert all(claim["metric"] == ["p@1", "map"] for claim in data["claims"]) and len(table) == 1 + 2 * len(data["claims"])
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     of_map = table[place + 1]
@@ -55,7 +55,7 @@ def test_a_claim_is_tested_on_each_of_its_metrics(results):
 @pytest.mark.parametrize(("ours", "word"), [(1.0, "shows"), (0.3, "opposite"), (0.5, "unclear")])
 def test_directions(tmp_path, ours, word):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_ssp", "wikiqa", "small", 0, ours))
-    html = comparisons.claims_table(PAPER, found(tmp_path), draws=500, folder=FOLDER)
+    html = differences.claims_table(PAPER, found(tmp_path), draws=500, folder=FOLDER)
     assert next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))[-1] == word
 
 
@@ -64,7 +64,7 @@ def test_claims_pair_seeds(tmp_path):
     shuffled = record("roberta_ssp", "wikiqa", "small", 0, 0.5)
     shuffled["per_question"] = shuffled["per_question"][::-1]
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.9), shuffled)
-    html = comparisons.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
+    html = differences.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
     row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     assert row[4:] == ["+0.0 [+0.0, +0.0]", "1", "small", "unclear"]
 
@@ -77,7 +77,7 @@ def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp
     lines = found(tmp_path)
     local = lines[(lines.budget == "laptop") & (lines.seed == 0)]
     local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
-    table = cells(comparisons.laptop_claims_table(PAPER, pd.concat([lines, local]), draws=500, folder=FOLDER))
+    table = cells(differences.laptop_claims_table(PAPER, pd.concat([lines, local]), draws=500, folder=FOLDER))
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     ours, here = table[place : place + 2]
     assert ours[1:3] == ["RoBERTa + SSP − RoBERTa-Base, pydocs, P@1", "+"] and ours[3].startswith("+50.0 [")
@@ -101,7 +101,7 @@ def test_claims_that_differ_in_the_papers_data_set_alone_are_asked_once():
 def test_a_paper_without_claims(results, tmp_path):
     data = papers.read("evidence_contrast", FOLDER)
     (tmp_path / "evidence_contrast.yml").write_text(yaml.safe_dump({key: data[key] for key in data if key != "claims"}), encoding="utf-8")
-    assert "nothing to show yet" in comparisons.claims_table("evidence_contrast", found(results), folder=tmp_path)
+    assert "nothing to show yet" in differences.claims_table("evidence_contrast", found(results), folder=tmp_path)
 
 
 # ------------------------------------------------------------------ both tests
@@ -125,7 +125,7 @@ def test_both_tests_of_our_runs(tmp_path):
     theirs = stats.bootstrap((means[0] - means[1],), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
     assert one.over_questions.interval == pytest.approx(theirs.confidence_interval, abs=0.01)
     assert (one.budget, one.seeds) == ("small", 3)
-    row = next(r for r in cells(comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)) if r[0] == one["name"])
+    row = next(r for r in cells(differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)) if r[0] == one["name"])
     assert re.match(r"\+11\.7†?\[", row[1]) and re.match(r"\+11\.7‡?\[", row[2]) and row[3:5] == ["3", "small"]
     seen = [word for word, yes in (("seeds", one.over_seeds.p_value < 0.05), ("questions", one.over_questions.interval[0] > 0)) if yes]
     assert row[5] == (" and ".join(seen) or "neither")
@@ -134,20 +134,20 @@ def test_both_tests_of_our_runs(tmp_path):
 
 def test_one_seed_has_no_t_test(tmp_path):
     commit(tmp_path, record("roberta_ssp", "wikiqa", "small", 0, 0.9), record("roberta_base", "wikiqa", "small", 0, 0.5))
-    table = cells(comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER))
+    table = cells(differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER))
     row = next(r for r in table if r[0].startswith("RoBERTa + SSP − RoBERTa-Base"))
     assert row[1] == "one seed: no test"
     assert row[2].startswith("+40.0‡[")
     assert row[5] == "questions"
-    figure = comparisons.own_plot(PAPER, found(tmp_path), FOLDER)
+    figure = intervals.own_plot(PAPER, found(tmp_path), FOLDER)
     assert len(figure.axes[0].collections[1].get_offsets()) == 2  # of each metric the point of the one interval
 
 
 def test_nothing_has_run(tmp_path):
-    assert "not run" in comparisons.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
-    assert comparisons.own_plot(PAPER, found(tmp_path), FOLDER) is None
-    assert comparisons.gains_plot("asbert", FOLDER) is None  # it prints no deviations
-    assert "nothing to show yet" in comparisons.printed_table("asbert", folder=FOLDER)
+    assert "not run" in differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
+    assert intervals.own_plot(PAPER, found(tmp_path), FOLDER) is None
+    assert intervals.gains_plot("asbert", FOLDER) is None  # it prints no deviations
+    assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
 
 
 # ------------------------------------------------------------------ what is printed
@@ -167,7 +167,7 @@ def test_printed_gains_equal_scipy():
                 assert known[name, dataset].p_value == pytest.approx(theirs.pvalue)
                 expected += 1
     assert len(known) == expected
-    html = comparisons.printed_table(PAPER, folder=FOLDER)
+    html = differences.printed_table(PAPER, folder=FOLDER)
     better = sum(pair.p_value < 0.05 and pair.difference > 0 for pair in known.values())
     worse = sum(pair.p_value < 0.05 and pair.difference < 0 for pair in known.values())
     assert f"{better} of {expected} are better at 95 %, {worse} worse" in html
@@ -182,7 +182,7 @@ def test_limits_of_a_test_set():
     assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
     assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046
     assert at.gain_lost > at.gain
-    html = comparisons.limits_table(PAPER, folder=FOLDER)
+    html = differences.limits_table(PAPER, folder=FOLDER)
     row = next(r for r in cells(html) if r[0] == "TREC-QA, RoBERTa-Base")
     assert row[1:4] == ["68", "90.0", "± 1.9"]
     assert row[5] == "5.9"
@@ -191,7 +191,7 @@ def test_limits_of_a_test_set():
 
 def test_plot_shows_the_data():
     """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
-    figure = comparisons.gains_plot(PAPER, FOLDER)
+    figure = intervals.gains_plot(PAPER, FOLDER)
     data = papers.read(PAPER, FOLDER)
     tests = comparisons.printed_tests(data)
     limits = comparisons.limits(data).drop_duplicates("dataset").set_index("dataset")
@@ -211,6 +211,6 @@ def test_plot_shows_the_data():
 def test_a_plot_with_both_intervals():
     pairs = [significance.Comparison(0.01, 0.1, (0.05, 0.15)), significance.Comparison(0.2, 0.1, (-0.05, 0.25))]
     frame = pd.DataFrame({"name": "a <b>", "panel": "ours", "test": ["seeds", "questions"], "pair": pairs})
-    axis = comparisons.intervals_plot(frame).axes[0]
+    axis = intervals.intervals_plot(frame).axes[0]
     assert len({tuple(offset) for offset in axis.collections[1].get_offsets()}) == 2  # one above the other
     assert len({tuple(colour) for colour in axis.collections[0].get_colors()}) == 2

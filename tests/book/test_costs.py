@@ -94,7 +94,7 @@ def test_twice_the_steps_are_twice_the_tokens_and_longer_texts_cost_more_for_eac
 
 def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
     for paper, lines in tables.items():
-        planned = plan.jobs(paper, "paper", folder_for=costs._place)
+        planned = plan.jobs(paper, "paper", folder_for=costs.planned_folder)
         searches = {job.search for job in planned if job.search}
         data = papers.read(paper)
         follow = sum(len(papers.seeds(data, name.split("-")[2], "paper")) - 1 for name in searches)
@@ -146,7 +146,7 @@ def test_every_table_is_shown_and_every_paper_has_a_line(page):
 
 def test_numbers_of_the_page_follow_the_files(page, tmp_path, monkeypatch):
     assert f"{costs.by_notebook('asbert')['operations'].sum():.1e}" in page.full()
-    monkeypatch.setattr(page, "FOLDER", tmp_path)
+    monkeypatch.setattr(page.as2_benchmarks, "FOLDER", tmp_path)
     assert "not measured" in page.assumed() and "not run" in page.full() and "not run" in page.corpora() and "not run" in page.examples()
     machine = {"gpu": PAYLOAD, "system": "Linux", "python": "3", "cores": 1, "processor": PAYLOAD}
     model = {"layers": 12, "hidden": 768, "vocabulary": 50_265}

@@ -290,8 +290,9 @@ def test_no_figure_of_the_paper_is_in_a_sentence():
 def test_counts_in_the_sentences_are_those_of_the_data(mirror):
     sides = long_questions.load_evidence("hotpotqa")
     train, dev = (Counter(question.answers[0].kind for question in sides[side]) for side in ("train", "dev"))
-    said = f"{len(sides['train'])} questions of HotpotQA train, {train['yes']} of them answered by yes and {train['no']} by no; "
-    assert said + f"{len(sides['dev'])} are ranked, {dev['yes']} by yes and {dev['no']} by no." in TEXT
+    trained = f"trains on {len(sides['train'])} questions of HotpotQA; {train['yes']} have the answer yes and {train['no']} no."
+    ranked = f"It ranks {len(sides['dev'])}, of which {dev['yes']} have the answer yes and {dev['no']} no."
+    assert f"{trained} {ranked}" in TEXT
     limit = runs.settings("find_evidence", {"budget": "small", "dataset": "qasper"})["question_limit"]
     asked = long_questions.load_evidence("qasper", limit)["dev"]
     assert {answer.kind for question in asked for answer in question.answers} == {"extractive"}

@@ -200,7 +200,7 @@ class Asked(list):
 
 @pytest.fixture(autouse=True)
 def _nothing_read_before():
-    examples._test_split.cache_clear()
+    examples._test_questions.cache_clear()
 
 
 def asked(monkeypatch, change=None):

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from pages import comparisons, report
+from pages import differences, miniature, report, verdicts
 from scipy import stats
 
 from aslab import papers, plan, records, runs
@@ -53,13 +53,13 @@ EXACT = exact("finetune", dataset="wikiqa")
     ],
 )
 def test_the_rule_at_the_papers_settings(published, ours, questions, expected):
-    assert report.verdict(published, ours, questions, at_paper_settings=True) == expected
+    assert verdicts.verdict(published, ours, questions, at_paper_settings=True) == expected
 
 
 def test_the_rule_elsewhere():
-    assert report.verdict((78.3, 2.8), [0.783] * 5, 237) == "reduced budget"  # however good it looks
-    assert report.verdict((78.3, 2.8), [], 237, at_paper_settings=True) == "not run"
-    assert report.verdict((78.3, 2.8), [0.783] * 5, 237, at_paper_settings=True, private=True) == "private data"
+    assert verdicts.verdict((78.3, 2.8), [0.783] * 5, 237) == "reduced budget"  # however good it looks
+    assert verdicts.verdict((78.3, 2.8), [], 237, at_paper_settings=True) == "not run"
+    assert verdicts.verdict((78.3, 2.8), [0.783] * 5, 237, at_paper_settings=True, private=True) == "private data"
 
 
 # ------------------------------------------------------------------ made-up records
@@ -139,8 +139,8 @@ def test_verdicts_at_the_papers_settings(tmp_path):
         commit(tmp_path, record("roberta_base", "wikiqa", "paper", seed, 0.775, EXACT))
     html = report.results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
     assert line(html, "ours", "paper")[-1] == "P@1 matches MAP differs MRR matches"
-    verdicts = report.line_verdicts(papers.read(PAPER, FOLDER), found(tmp_path))
-    assert verdicts["roberta_base", "wikiqa"] == "differs"  # the worst of the line
+    of_lines = verdicts.of_lines(papers.read(PAPER, FOLDER), found(tmp_path))
+    assert of_lines["roberta_base", "wikiqa"] == "differs"  # the worst of the line
     # one seed with another batch size: nothing is compared any more
     commit(tmp_path, record("roberta_base", "wikiqa", "paper", 1, 0.775, EXACT | {"batch_size": 8}))
     html = report.results_table(PAPER, "table_1", found(tmp_path), "wikiqa", folder=FOLDER)
@@ -270,9 +270,9 @@ def test_unknown_tables_are_refused(results):
 
 def test_verdict_table(results):
     frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in papers.papers()}
-    html = report.verdict_table(frames, folder=FOLDER)
+    html = verdicts.verdict_table(frames, folder=FOLDER)
     table = cells(html)
-    assert table[0] == ["Paper", "Lines", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
+    assert table[0] == ["Paper", "Rows", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
     assert len(table) == 6
     first = table[1]
     assert first[0].startswith("Pre-training Transformer Models")
@@ -299,7 +299,7 @@ def machine(tmp_path, monkeypatch):
             content["metrics"] = {"validation": {"accuracy": 0.81, "f1": 0.2}}
         else:
             content |= {key: record("x", "pydocs", "laptop", settings["seed"], mean)[key] for key in ("metrics", "baselines")}
-            names = ["question_id", *report.PER_QUESTION.values()]
+            names = ["question_id", *records.PER_QUESTION.values()]
             pd.DataFrame(values(mean, seed=settings["seed"]), columns=names).to_parquet(folder / "per_question.parquet")
         (folder / "log.jsonl").write_text('{"step": 1, "loss": 2.0}\n{"step": 2, "loss": 1.0}\n{"step": 2, "eval_map": 0.4}\n')
         disk.write_json(folder / "record.json", content | runs.hashes(folder))
@@ -318,7 +318,7 @@ def machine(tmp_path, monkeypatch):
 
 def test_laptop_table(machine):
     local = records.records(PAPER, machine / "none", machine, FOLDER)
-    html = report.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
+    html = miniature.laptop_table(PAPER, local, links={"finetune-psd-bbbbbbbbbbbb": 'runs/x.html?a="b'}, folder=FOLDER)
     table = cells(html)
     assert table[1][:3] == ["random order", "no training", "12.3"]
     assert table[3] == ["RoBERTa-Base", "ours, this machine", "50.0", "60.0", "70.0", "1", "laptop", "–", "reduced budget"]
@@ -336,14 +336,14 @@ def test_laptop_table(machine):
     assert psd[7].startswith("+12.0 [") and psd[8] == "reduced budget"
     assert 'href="runs/x.html?a=&quot;b"' in html
     assert "40 test questions" in html
-    own_task = report.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
+    own_task = miniature.laptop_table(PAPER, local, folder=FOLDER, table="table_3")
     assert line(own_task, "RoBERTa + PSD")[:2] == ["RoBERTa + PSD", "ours, this machine"] and "81.0" in line(own_task, "RoBERTa + PSD")[2]
     assert line(own_task, "RoBERTa + PSD")[-1] == "reduced budget" and line(own_task, "BERT (NSP)")[1] == "not run"
-    only = cells(report.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
+    only = cells(miniature.laptop_table(PAPER, local, folder=FOLDER, table="table_5"))
     assert [row[0] for row in only[3:]] == [
         papers.read(PAPER, FOLDER)["rows"][name]["name"] for name in papers.read(PAPER, FOLDER)["tables"]["table_5"]["rows"]
     ]
-    empty = report.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
+    empty = miniature.laptop_table(PAPER, local.iloc[:0], folder=FOLDER)
     assert [row[1] for row in cells(empty)[1:]] == ["not run"] * len(papers.read(PAPER, FOLDER)["budgets"]["laptop"]["rows"])
 
 
@@ -353,7 +353,7 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
         tmp_path / "kept",
         record("roberta_psd", "pydocs", "laptop", 0, 0.1, hardware={"cpu_cores": 2, "architecture": "x86_64", "system": "Linux"}),
     )
-    html = report.laptop_table(PAPER, records.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
+    html = miniature.laptop_table(PAPER, records.records(PAPER, tmp_path / "kept", machine, FOLDER), folder=FOLDER)
     table = cells(html)
     place = next(number for number, row in enumerate(table) if row[0] == "RoBERTa-Base")
     assert table[place][1:3] == ["ours", "20.0 ± 0.0"] and table[place][5:7] == ["3", "laptop"]
@@ -366,16 +366,16 @@ def test_committed_laptop_runs_stand_above_those_of_this_machine(machine, tmp_pa
 def test_the_demonstration_shows_what_this_machine_made_alone(machine, tmp_path):
     commit(tmp_path / "kept", record("roberta_ssp", "pydocs", "laptop", 0, 0.9))
     both = records.records(PAPER, tmp_path / "kept", machine, FOLDER)
-    table = cells(report.demo_table(PAPER, both, FOLDER))
+    table = cells(miniature.demo_table(PAPER, both, FOLDER))
     assert table[1:3] == [["random order", "no training", "23.4", "–"], ["BM25", "no training", "50.0", "–"]]
     assert table[3] == ["RoBERTa-Base", "–", "60.0", "–"] and table[5] == ["RoBERTa + SSP", "–", "–", "–"]
     assert table[4][0] == "RoBERTa + PSD" and table[4][2].rstrip("†‡") == "72.0" and table[4][3].startswith("+12.0 [")
-    assert report.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
+    assert miniature.demo_table(PAPER, both[both.source != records.HERE], FOLDER) == ""
 
 
 @pytest.mark.parametrize("paper", papers.papers()[1:])
 def test_a_paper_without_a_laptop_budget_shows_its_rows_as_not_run(paper, results):
-    table = cells(report.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
+    table = cells(miniature.laptop_table(paper, found(results).iloc[:0], folder=FOLDER))
     names = [row["name"] for row in papers.read(paper, FOLDER)["rows"].values()]
     if "laptop" not in papers.read(paper, FOLDER).get("budgets", {}):
         assert [row[:2] for row in table[1:]] == [[name, "not run"] for name in names]
@@ -402,8 +402,8 @@ def test_local_runs_are_marked_and_are_sources(machine):
     local["dataset"] = local["dataset"].replace("pydocs", "wikiqa")
     html = report.results_table(PAPER, "table_1", local, "wikiqa", folder=FOLDER)
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
-    assert line(comparisons.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
-    assert set(report.line_verdicts(papers.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
+    assert line(differences.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
+    assert set(verdicts.of_lines(papers.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
     files = report.sources(PAPER, machine / "none", machine, FOLDER)
     assert files[0] == FOLDER / "sentence_objectives.yml"
     assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import comparisons, report, testable
+from pages import differences, intervals, report, testable, verdicts
 from scipy import stats
 
 from aslab import papers, records
@@ -28,20 +28,20 @@ def made(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", **more):
     return found(folder)
 
 
-def verdicts(lines, folder=FOLDER):
+def directions(lines, folder=FOLDER):
     """The direction of the claim on P@1 in the table of claims, in that of two tests, and the word of the row in the results."""
-    line = next(row for row in cells(comparisons.claims_table(PAPER, lines, draws=500, folder=folder)) if row[0].startswith(CLAIM))
-    two = next((row for row in cells(comparisons.two_tests_table(PAPER, lines, folder=folder)) if row[0] == ROW), [""])
+    line = next(row for row in cells(differences.claims_table(PAPER, lines, draws=500, folder=folder)) if row[0].startswith(CLAIM))
+    two = next((row for row in cells(differences.two_tests_table(PAPER, lines, folder=folder)) if row[0] == ROW), [""])
     return line[7], two[-1]
 
 
 def word_of(lines, name="roberta_ssp"):
-    return report._judged(papers.read(PAPER, FOLDER), name, "wikiqa", ["p@1"], lines[lines.row == name])
+    return verdicts.of_cells(papers.read(PAPER, FOLDER), name, "wikiqa", ["p@1"], lines[lines.row == name])
 
 
 def test_without_a_reason_there_is_a_direction(tmp_path):
     lines = made(tmp_path)
-    assert verdicts(lines) == ("shows", "seeds and questions") and word_of(lines) == [("reduced budget", "")]
+    assert directions(lines) == ("shows", "seeds and questions") and word_of(lines) == [("reduced budget", "")]
 
 
 # ------------------------------------------------------------------ one encoder under two names
@@ -53,13 +53,13 @@ def test_one_encoder_under_two_names(tmp_path, kept):
     for row in ("roberta_base", "roberta_ssp"):
         commit(tmp_path, record(row, "wikiqa", "small", 0, 0.5, **kept))
     said = "not testable hereone encoder under two names"
-    assert verdicts(found(tmp_path)) == (said, said)
+    assert directions(found(tmp_path)) == (said, said)
 
 
 def test_the_same_weights_that_rank_otherwise_are_two_systems(tmp_path):
     kept = {"weights_sha256": {"a": "b"}}
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5, **kept), record("roberta_ssp", "wikiqa", "small", 0, 0.9, **kept))
-    assert verdicts(found(tmp_path))[0] == "shows"
+    assert directions(found(tmp_path))[0] == "shows"
 
 
 # ------------------------------------------------------------------ a model at chance
@@ -74,14 +74,14 @@ def test_a_model_is_above_chance_where_the_exact_interval_is(tmp_path):
         if (low[0] > 0.123) == (low[1] > 0.123):
             above = low[0] > 0.123
             said = "not testable hereRoBERTa + SSP: P@1 is not above chance, 12.3"
-            assert verdicts(lines)[0] == ("opposite" if above else said), right
+            assert directions(lines)[0] == ("opposite" if above else said), right
             assert word_of(lines) == ([("reduced budget", "")] if above else [(testable.VERDICT, "P@1 is not above chance, 12.3")])
             seen.add(above)
     assert seen == {True, False}
 
 
 def test_at_the_papers_own_budget_chance_is_a_result(tmp_path):
-    assert verdicts(made(tmp_path, ours=0.1, base=0.9, budget="paper"))[0] == "opposite"
+    assert directions(made(tmp_path, ours=0.1, base=0.9, budget="paper"))[0] == "opposite"
 
 
 def test_the_chance_of_evidence_and_of_claims_is_their_own(tmp_path):
@@ -139,8 +139,8 @@ def test_collapsed_slots_anywhere_in_the_chain(tmp_path, first, mean, pooling, e
     for n, more in enumerate(({"figures": figures}, {"earlier": [before]})):
         lines = made(tmp_path / str(n), **more)
         said = "not testable hereRoBERTa + SSP: the slots of its joint model are one vector"
-        assert verdicts(lines) == ((said, said) if expected else ("shows", "seeds and questions"))
-        assert (comparisons.own_plot(PAPER, lines, FOLDER) is None) == expected
+        assert directions(lines) == ((said, said) if expected else ("shows", "seeds and questions"))
+        assert (intervals.own_plot(PAPER, lines, FOLDER) is None) == expected
         html = report.results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
         assert next(row for row in cells(html) if row[:2] == ["ours", "90.0 ± 0.0" + "†‡" * (not expected)])  # marks compare, too
 
@@ -162,14 +162,14 @@ def declaring(tmp_path):
 def test_a_declared_reason_stands_in_claims_and_tables(declaring, tmp_path):
     nothing = made(tmp_path / "results", seeds=[])
     said = "not testable hereRoBERTa-Base: it is <not> there"
-    assert verdicts(nothing, declaring)[0] == said and verdicts(nothing)[0] == "not run"
+    assert directions(nothing, declaring)[0] == said and directions(nothing)[0] == "not run"
     html = report.results_table(PAPER, "table_1", nothing, "wikiqa", folder=declaring)
     line = next(row for row in cells(html) if row[:2] == ["RoBERTa-Base", "paper"])
     assert line[-1] == "not testable hereit is <not> there"
-    assert report.line_verdicts(papers.read(PAPER, declaring), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
+    assert verdicts.of_lines(papers.read(PAPER, declaring), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
     assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=declaring)  # this budget never has it
-    assert verdicts(made(tmp_path / "results"), declaring)[0] == said
-    assert verdicts(made(tmp_path / "results", budget="gpu"), declaring)[0] == "shows"  # another budget
+    assert directions(made(tmp_path / "results"), declaring)[0] == said
+    assert directions(made(tmp_path / "results", budget="gpu"), declaring)[0] == "shows"  # another budget
 
 
 def test_rows_of_masked_language_modelling_alone_are_not_testable_at_budget_small():
@@ -207,7 +207,7 @@ def with_dev(folder, **more):
 
 def test_pooled_is_a_column_of_its_own_over_the_questions_of_both(tmp_path):
     lines = with_dev(tmp_path)
-    table = cells(comparisons.claims_table(PAPER, lines, folder=FOLDER))
+    table = cells(differences.claims_table(PAPER, lines, folder=FOLDER))
     assert table[0][-1] == "Ours, dev and test pooled [95 %]" and len(table[0]) == 9
     row = next(row for row in table if row[0].startswith(CLAIM))
     each = [
@@ -224,7 +224,7 @@ def test_pooled_is_a_column_of_its_own_over_the_questions_of_both(tmp_path):
     for path in tmp_path.glob("*/*/*.json"):  # the same figures of test alone
         commit(tmp_path, {name: value for name, value in json.loads(path.read_text()).items() if name != "per_question_dev"})
     of_test = found(tmp_path)
-    without = cells(comparisons.claims_table(PAPER, of_test, folder=FOLDER))
+    without = cells(differences.claims_table(PAPER, of_test, folder=FOLDER))
     assert len(without[0]) == 8 and next(line for line in without if line[0].startswith(CLAIM)) == row[:-1]
 
 
@@ -234,7 +234,7 @@ def test_nothing_is_pooled_where_dev_chose_an_epoch(tmp_path, place):
     before = {"notebook": "finetune", "name": "p", "budget": "small", "seed": 0, "settings": patient}
     lines = with_dev(tmp_path, **({"settings": patient} if place == "its own" else {"earlier": [before]}))
     assert all(records.pooled(papers.read(PAPER, FOLDER), one) is None for one in lines.itertuples())
-    assert "pooled" not in comparisons.claims_table(PAPER, lines, draws=100, folder=FOLDER)
+    assert "pooled" not in differences.claims_table(PAPER, lines, draws=100, folder=FOLDER)
 
 
 def test_nothing_is_pooled_where_dev_chose_settings(tmp_path):
@@ -263,8 +263,8 @@ def test_every_reason_and_the_pooled_column_are_counted_again(declaring, tmp_pat
     )
     lines = records.records(PAPER, results, tmp_path / "none", declaring)
     shown = {
-        "claims": comparisons.claims_table(PAPER, lines, folder=declaring),
-        "two-tests": comparisons.two_tests_table(PAPER, lines, folder=declaring),
+        "claims": differences.claims_table(PAPER, lines, folder=declaring),
+        "two-tests": differences.two_tests_table(PAPER, lines, folder=declaring),
     } | {f"results table_{n}": report.results_table(PAPER, f"table_{n}", lines, folder=declaring) for n in (1, 3)}
     reasons = ("P@1 is not above chance", "the slots of its joint model are one vector", "budget small pre-trains without")
     assert all(reason in shown["claims"] for reason in reasons) and "pooled" in shown["claims"]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons, examples, report
+from pages import comparisons, differences, examples, miniature, report, verdicts
 from scipy import stats
 
 from aslab import papers, publish, records, runs
@@ -323,7 +323,7 @@ def test_tables_of_both_sides(tmp_path):
     assert next(row for row in test if row[0] == "fastText")[-1] == "not run"
     laptop = tmp_path / "laptop"
     made(laptop, "laptop", {"mean_bert": 0.4, "siamese_roberta": 0.8})
-    table = {row[0]: row for row in cells(report.laptop_table(PAPER, found(laptop)))}
+    table = {row[0]: row for row in cells(miniature.laptop_table(PAPER, found(laptop)))}
     assert table["MEAN-BERT"][5] == "1, untrained" and table["Siamese-RoBERTa"][7].startswith("+20.0 [")
     assert table["CLS-BERT"][1] == "not run" and "GloVe" not in table
 
@@ -335,7 +335,7 @@ def test_an_untrained_encoder_matches_with_one_run(tmp_path):
     for row, level in (("mean_bert", 0.5), ("siamese_bert", 0.4), ("use", 0.4)):
         data["rows"][row]["published"]["wikiqa"] = {"map": map_of(level, [0], "test")[0]}
     said = {
-        row: report._verdicts(data, row, "wikiqa", ["map"], lines[(lines.row == row) & (lines.dataset == "wikiqa")])
+        row: [word for word, _ in verdicts.of_cells(data, row, "wikiqa", ["map"], lines[(lines.row == row) & (lines.dataset == "wikiqa")])]
         for row in ("mean_bert", "siamese_bert", "use")
     }
     assert said == {"mean_bert": ["matches"], "siamese_bert": ["close"], "use": ["reduced budget"]}
@@ -356,13 +356,13 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     assert comparisons.over_seeds(lines[lines.dataset == "wikiqa"], "triplet_bert", "siamese_bert", "map") is not None
     (both,) = comparisons.pairs(lines, "use", "mean_bert", "trecqa")
     assert both.seeds == [0]
-    table = {row[1]: row for row in cells(comparisons.claims_table(PAPER, lines, draws=500))}
+    table = {row[1]: row for row in cells(differences.claims_table(PAPER, lines, draws=500))}
     assert table["Triplet-BERT − USE, WikiQA, MAP"][5:7] == ["3", "small, this machine"]
-    tests = {row[0]: row for row in cells(comparisons.two_tests_table(PAPER, lines, draws=500))}
+    tests = {row[0]: row for row in cells(differences.two_tests_table(PAPER, lines, draws=500))}
     assert tests["Triplet-BERT − USE, WikiQA, MAP"][1] == "no spread: no test"
     known = examples.best_pairs(DATA, lines, "mean_bert", "siamese_bert")
     assert [pair.dataset for pair in known] == ["wikiqa", "trecqa"]  # test questions alone
-    sides = examples._sides(known[0], "mean_bert", "siamese_bert", 2)
+    sides = known[0].records_of(("mean_bert", "siamese_bert"), 2)
     assert [(one.row, one.seed) for one in sides] == [("mean_bert", 0), ("siamese_bert", 2)]
 
 

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from pages import comparisons, report
+from pages import comparisons, differences, miniature, report, verdicts
 from scipy import stats
 
 from aslab import papers, publish, records, runs
@@ -62,7 +62,7 @@ def test_every_printed_figure_is_lost():
     assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
-        said = report._verdicts(DATA, row, dataset_of(row), ["answer_f1"], records.records(PAPER, "none", "none"))
+        said = [word for word, _ in verdicts.of_cells(DATA, row, dataset_of(row), ["answer_f1"], records.records(PAPER, "none", "none"))]
         assert said == ["not run"]
 
 
@@ -382,7 +382,7 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     ours = [row for row in cells(report.results_table(PAPER, "table_3", lines)) if row[0].startswith("ours, this")]
     assert [row[-3:] for row in ours] == [["3", "paper", "not published"]]
     lines.record.iloc[1]["settings"]["loss_weight"] = 0.5
-    assert report._verdicts(DATA, "longformer_base_contrast", "hotpotqa", ["answer_f1"], lines) == ["reduced budget"]
+    assert verdicts.of_cells(DATA, "longformer_base_contrast", "hotpotqa", ["answer_f1"], lines) == [("reduced budget", "")]
 
 
 # ------------------------------------------------------------------ comparisons
@@ -487,7 +487,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "longformer_base_cosine": 0.25, "longformer_base_dot": 1.0}
     made(tmp_path, "gpu", levels | {"longformer_base_shared": 0.25}, [0, 1])
     lines = found(tmp_path)
-    table = {row[1]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500))[1:]}
+    table = {row[1]: row[2:] for row in cells(differences.claims_table(PAPER, lines, draws=500))[1:]}
     assert len(table) == len(DATA["claims"])
     name = lambda a, b, metric: f"{ROWS[a]['name']} − {ROWS[b]['name']}, HotpotQA, {markup.NAMES[metric]}"
     line = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
@@ -506,7 +506,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
         "unclear",
     ]
     assert table[name("longformer_base_bilinear", "longformer_base_contrast", "answer_f1")][-1] == "not run"
-    tests = {row[0]: row[1:] for row in cells(comparisons.two_tests_table(PAPER, lines, draws=500))[1:]}
+    tests = {row[0]: row[1:] for row in cells(differences.two_tests_table(PAPER, lines, draws=500))[1:]}
     near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
     difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1)])
     assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
@@ -516,7 +516,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
 def test_the_laptop_shows_its_own_questions(tmp_path):
     made(tmp_path, "laptop", {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}, [0])
     lines = found(tmp_path)
-    html = report.laptop_table(PAPER, lines, table="table_3")
+    html = miniature.laptop_table(PAPER, lines, table="table_3")
     table = {row[0]: row for row in cells(html)}
     assert table["Row"][2:] == ["Answer F1", "Evidence F1", "Seeds", "Budget", "Evidence F1 against its baseline [95 %]", "Verdict"]
     row = table["Longformer-base + contrastive loss"]
@@ -525,7 +525,7 @@ def test_the_laptop_shows_its_own_questions(tmp_path):
     assert row[6].startswith(f"{100 * (gain[0] - gain[1]):+.1f} [") and row[4:6] == ["1", "laptop"] and row[7] == "reduced budget"
     assert table["Longformer-base + contrastive loss, one projection"][1] == "not run" and "LED-base" not in table
     assert "Longformer-large" not in table and f"{ASKED} test questions" in html and "pydocs_evidence" in html
-    near = {row[0]: row for row in cells(report.laptop_table(PAPER, lines, table="table_1"))}
+    near = {row[0]: row for row in cells(miniature.laptop_table(PAPER, lines, table="table_1"))}
     assert near["Row"][2:5] == ["mAP, raw vectors", "mAP, as trained", "mAP, predicted type"]
     expected = precision(0.5, 0, "test").mean()
     assert near["LED-base"][2:5] == [f"{100 * value:.1f}" for value in (1.25 - expected, expected, expected)]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons, report
+from pages import comparisons, differences, miniature, report, verdicts
 
 from aslab import papers, publish, runs
 from aslab import plan as plans
@@ -234,13 +234,13 @@ def test_what_is_taken(tmp_path):
 CLAIMS, QUESTIONS = 40, 30
 
 
-def verdicts(accuracy, seed):
+def right_claims(accuracy, seed):
     """Which claims are right, so many of them."""
     return np.random.default_rng(seed).permutation(CLAIMS) < accuracy * CLAIMS
 
 
 def verified(folder, accuracy, seed):
-    right = verdicts(accuracy, seed)
+    right = right_claims(accuracy, seed)
     table = pd.DataFrame({"question_id": [f"c{i}" for i in range(CLAIMS)], "label_accuracy": right.astype(float)})
     table.to_parquet(folder / "per_question.parquet")
     return {"label_accuracy": float(right.mean()), "claims": CLAIMS}
@@ -330,7 +330,7 @@ def test_records_of_claims(tmp_path):
         ["Joint RoBERTa-Base + FT IE1", "ours, this machine", "80.0"],
     ]
     assert "81.2" in fever and not any(figure in climate for figure in ("81.2", "79.25", "74.39", "80.01"))
-    laptop = cells(report.laptop_table(PAPER, lines, table="table_3"))
+    laptop = cells(miniature.laptop_table(PAPER, lines, table="table_3"))
     assert laptop[0][2] == "Label accuracy" and laptop[0][-2] == "Label accuracy against its baseline [95 %]"
     assert next(row for row in laptop if row[0] == "Joint Pre IEk + FT IE1")[1:5] == ["ours, this machine", "40.0", "1", "laptop"]
 
@@ -349,12 +349,12 @@ def test_claims_are_compared_claim_by_claim(tmp_path):
     reached = {"joint_roberta_base_ie_1": 0.6, "joint_mspp_ie_k_ft_ie_1": 0.9, "pairwise_roberta_base_maxpool": 0.9}
     made(tmp_path, "small", reached, [0, 1])
     lines = found(tmp_path)
-    table = {row[0]: row[2:] for row in cells(comparisons.claims_table(PAPER, lines, draws=500)) if "Carried over to Climate" in row[0]}
+    table = {row[0]: row[2:] for row in cells(differences.claims_table(PAPER, lines, draws=500)) if "Carried over to Climate" in row[0]}
     shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
     assert shown[:2] == ["+", "–"] and shown[2].startswith("+30.0 [") and shown[3:] == ["2", "small, this machine", "shows"]
     assert alike[2:] == ["+0.0 [+0.0, +0.0]", "2", "small, this machine", "unclear"]  # the same claims are right
     (pair,) = comparisons.pairs(lines, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "climate_fever")
-    right = [np.mean([verdicts(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.6)]
+    right = [np.mean([right_claims(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.6)]
     test = comparisons.over_questions(pair, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "label_accuracy", draws=2000)
     error = (right[0] - right[1]).std() / np.sqrt(CLAIMS)
     assert test.difference == pytest.approx(0.3) and test.interval == pytest.approx((0.3 - 1.96 * error, 0.3 + 1.96 * error), abs=0.03)
@@ -377,7 +377,7 @@ def test_published_claims_and_re_rankings_are_read_back(tmp_path):
 
 
 def test_lines_that_are_ours_alone_are_no_lines_of_the_paper(tmp_path):
-    lines = report.line_verdicts(DATA, found(tmp_path))
+    lines = verdicts.of_lines(DATA, found(tmp_path))
     assert ("pairwise_mspp", "wikiqa") not in lines and not any(dataset == "climate_fever" for _, dataset in lines)
     assert lines["joint_mspp_ie_k_ft_ie_1", "fever_dev"] == "not run"
     html = report.results_table(PAPER, "table_pairwise", found(tmp_path), "wikiqa")

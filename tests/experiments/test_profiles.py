@@ -177,7 +177,7 @@ def test_no_gpu_is_made_up():
 
 
 def test_hours_of_a_selection_by_hand():
-    jobs = plans.jobs("contextual_as2", "paper", ["roberta_dpc"], [0, 1], folder_for=costs._place)
+    jobs = plans.jobs("contextual_as2", "paper", ["roberta_dpc"], [0, 1], folder_for=costs.planned_folder)
     said = gpus.expected(jobs)
     assert re.search(r"contextual_as2 +paper +pretrain +1 +120\n", said)
     assert re.search(r"contextual_as2 +paper +finetune +6 +120\n", said)
@@ -185,7 +185,7 @@ def test_hours_of_a_selection_by_hand():
 
 
 def test_seeds_after_a_search_are_expected_too():
-    jobs = plans.jobs("sentence_objectives", "paper", ["roberta_base"], folder_for=costs._place)
+    jobs = plans.jobs("sentence_objectives", "paper", ["roberta_base"], folder_for=costs.planned_folder)
     tries = [job for job in jobs if job.search.endswith("-wikiqa")]
     hours, seeds = plans.gpu_hours(tries[0]), papers.seeds(papers.read("sentence_objectives"), "roberta_base", "paper")
     said = gpus.expected(tries, [tries])

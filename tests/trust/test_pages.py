@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from pages import comparisons, report
+from pages import differences, miniature, report
 
 from aslab import papers, publish, records
 from aslab.show import pca
@@ -55,9 +55,9 @@ def block(told: str, html: str):
 
 
 SHOWN = {
-    f"claims {PAPER}": comparisons.claims_table,
-    f"laptop {PAPER} table_1": lambda *known, folder: report.laptop_table(*known, folder=folder, table="table_1"),
-    f"laptop-claims {PAPER}": comparisons.laptop_claims_table,
+    f"claims {PAPER}": differences.claims_table,
+    f"laptop {PAPER} table_1": lambda *known, folder: miniature.laptop_table(*known, folder=folder, table="table_1"),
+    f"laptop-claims {PAPER}": differences.laptop_claims_table,
     f"results {PAPER} table_2": lambda paper, found, folder: report.results_table(paper, "table_2", found, folder=folder),
 }
 
@@ -96,7 +96,7 @@ def test_what_stands_above_a_table_of_the_laptop_is_counted_from_its_records(tab
     for name in ("experiments", *(f"results/{paper}/roberta_{row}" for row in ("base", "ssp", "ssp_shuffled"))):
         shutil.copytree(ROOT / name, tmp_path / name)
     found = records.records(paper, tmp_path / "results", tmp_path / "no runs", ROOT / "experiments")
-    name, html = f"laptop {paper} {table}", report.laptop_table(paper, found, table=table)
+    name, html = f"laptop {paper} {table}", miniature.laptop_table(paper, found, table=table)
     assert pages.traced_block(tmp_path, "page", block(name, html)) > 5
     first, last = (html.index(tag) for tag in ("<caption>", "</caption>"))
     for place in [match.start() for match in re.finditer(r"\d", html) if first < match.start() < last]:

@@ -119,7 +119,7 @@ def trained(root: Path):
         kinds.setdefault(about, []).append(one)
     cores = {one["hardware"]["cpu_cores"] for one in found.values()}
     on = "two" if cores == {2} else " or ".join(map(str, sorted(cores)))
-    yield f"Committed runs on {on} CPU cores: the median of each kind. Of joint an example is a candidate, not a group."
+    yield f"Committed runs on {on} CPU cores: the median of each kind. An example of joint is a candidate, not a group."
     for (notebook, kind, data, budget, longest), of in sorted(kinds.items()):
         measured = [(one["figures"]["tokens"], one["figures"]["examples"], one["figures"]["training_seconds"]) for one in of]
         tokens, speed = (statistics.median(each) for each in ([t / n for t, n, _ in measured], [t / s for t, _, s in measured]))

@@ -1,6 +1,7 @@
-"""What the papers' rows cost, before anything is run: steps, tokens, operations, hours and disk, from `experiments/` and `budgets.yml`.
+"""The cost of the papers' rows before anything is run: steps, tokens, operations, hours and disk, from `experiments/`
+and `budgets.yml`.
 
-Tokens are the most there can be: every example as long as it may be, every epoch done. So the papers count, too.
+Tokens are an upper bound, as in the papers' own counts: every example has its greatest length, and every epoch is done.
 """
 
 import hashlib
@@ -16,18 +17,20 @@ from aslab.papers import papers, read
 from asutil.io import rundir
 from asutil.io.disk import read_json
 
-# What is assumed; the page of the book shows each.
+# Assumptions; the page of the book shows each.
 PEAK = 989e12  # operations a second of an H200 in bf16, dense, by its data sheet
 USED = 0.3  # share of the peak that training reaches
 MASKED = 0.15  # tokens that the language-model head sees
 KEPT = 2  # checkpoints of a run, besides the best one
-NUMBERS = 3  # of each parameter in a checkpoint: itself and AdamW's two moments
-BYTES = 4  # of each number
+NUMBERS = 3  # for each parameter in a checkpoint: itself and AdamW's two moments
+BYTES = 4  # a number
 
 
 @dataclass(frozen=True)
 class Backbone:
-    """An encoder's sizes. `parameters`: of all of it; `head`: those that only a masked token meets; `window`: tokens that a token sees."""
+    """An encoder's sizes. `parameters`: all; `head`: those that only a masked token meets; `window`: tokens that
+    a token attends to.
+    """
 
     layers: int
     hidden: int
@@ -39,7 +42,7 @@ class Backbone:
 
     @property
     def read(self) -> int:
-        """Parameters that every token meets: those of the layers, without embeddings.
+        """Parameters that every token meets, those of the layers without embeddings:
 
         L (4 H^2 + 4 H + 2 H F + F + H + 4 H)
         """
@@ -53,10 +56,10 @@ class Backbone:
 
 ROBERTA = Backbone(12, 768, 3072, 124_055_040, head=768**2 + 768 * 50_265)
 BERT = Backbone(12, 768, 3072, 108_891_648, head=768**2 + 768 * 30_522)
-# Its generator's embeddings are its own.
-ELECTRA = Backbone(
-    12, 768, 3072, 108_891_648, generator=Backbone(12, 256, 1024, 9_904_954, head=256 * 768 + 768 * 30_522)
-)
+GENERATOR = Backbone(
+    12, 256, 1024, 9_904_954, head=256 * 768 + 768 * 30_522
+)  # without embeddings, which ELECTRA shares
+ELECTRA = Backbone(12, 768, 3072, 108_891_648, generator=GENERATOR)
 LONGFORMER = Backbone(12, 768, 3072, 148_068_864, window=512)
 BACKBONES = {  # by how a model's name starts
     "FacebookAI/roberta-base": ROBERTA,
@@ -70,16 +73,17 @@ BACKBONES = {  # by how a model's name starts
     "allenai/longformer-base": LONGFORMER,
     "biu-nlp/cdlm": LONGFORMER,
     "allenai/longformer-large": Backbone(24, 1024, 4096, 433_551_360, window=512),
-    "allenai/led-base": Backbone(
-        6, 768, 3072, 161_844_480, window=1024
-    ),  # the layers that read; the decoder sees an answer alone
+    # Without the decoder's layers, which read only an answer.
+    "allenai/led-base": Backbone(6, 768, 3072, 161_844_480, window=1024),
 }
 
 
 def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
-    """Operations of training on one token, forward and backward: two each for the products, thrice.
+    """Operations of training on one token: two for each product, three times over for the forward and the backward
+    pass.
 
-    6 (N + m N_head) + 12 L H min(T, window), and the same of ELECTRA's generator
+    6 (N + m N_head) + 12 L H min(T, window), and the same for ELECTRA's generator
+
     Args:
         length: T, tokens that are read together. masked: m, the share of tokens that the language-model head sees.
 
@@ -96,22 +100,26 @@ def operations(backbone: Backbone, length: int, masked: float = 0.0) -> float:
 
 
 def planned(paper: str, budget: str = "paper", folder=None) -> list:
-    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. Nothing has to be at hand."""
-    jobs, tried = plan.jobs(paper, budget, folder_for=_place, folder=folder), {}
+    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. No data or model
+    is needed.
+    """
+    jobs = plan.jobs(paper, budget, folder_for=planned_folder, folder=folder)
+    searches = {}
     for job in jobs:
         if job.search:
-            tried.setdefault(job.search, []).append(job)
-    return jobs + [job for tries in tried.values() for job in plan.after(tries)]
+            searches.setdefault(job.search, []).append(job)
+    return jobs + [job for tries in searches.values() for job in plan.after(tries)]
 
 
-def _place(notebook: str, parameters: dict) -> Path:
-    """A folder of a run that is only reckoned with: no file is asked for its fingerprint."""
+def planned_folder(notebook: str, parameters: dict) -> Path:
+    """A folder name for a run that will not be run; unlike a run's own, it needs no fingerprint of any file."""
     digest = hashlib.sha256(json.dumps([notebook, parameters], sort_keys=True, default=str).encode()).hexdigest()
     return Path("runs") / f"{notebook}-{digest[:12]}"
 
 
 def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
-    """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk and model (bytes).
+    """One line a run: notebook, row, dataset, seed, steps, tokens, operations, gpu_hours (of the paper's file), disk
+    and model (bytes).
 
     Args:
         budget: one whose models are in `BACKBONES`.
@@ -130,17 +138,11 @@ def table(paper: str, budget: str = "paper", folder=None) -> pd.DataFrame:
         backbone = backbone_of(model) if steps else None
         each = operations(backbone, length, MASKED if job.notebook == "pretrain" else 0.0) if steps else 0.0
         hours = read(paper, folder)["budgets"][budget].get("gpu_hours", {}).get(job.notebook, 0)
-        line = {
-            "paper": paper,
-            "notebook": job.notebook,
-            "row": job.row,
-            "dataset": job.dataset,
-            "seed": job.seed,
-            "steps": steps,
-        }
-        line |= {"tokens": tokens, "operations": tokens * each, "gpu_hours": hours}
+        line = {"paper": paper, "notebook": job.notebook, "row": job.row, "dataset": job.dataset, "seed": job.seed}
+        line |= {"steps": steps, "tokens": tokens, "operations": tokens * each, "gpu_hours": hours}
         line["disk"] = disk(backbone, settings.get("patience") is not None) if steps else 0
-        lines.append(line | {"model": BYTES * backbone.kept if steps else 0})
+        line["model"] = BYTES * backbone.kept if steps else 0
+        lines.append(line)
     return pd.DataFrame(lines)
 
 
@@ -153,22 +155,23 @@ def backbone_of(model: str) -> Backbone:
 
 
 def disk(backbone: Backbone, patient: bool) -> int:
-    """Bytes of a finished run's weights: the checkpoints that are kept, the best one where a run may stop early, and the model."""
+    """Bytes of a finished run's weights: its checkpoints, the best one where a run may stop early, and the model."""
     return BYTES * backbone.kept * (KEPT * NUMBERS + patient + 1)
 
 
 def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
-    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by operations)."""
+    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by
+    operations).
+    """
     lines = table(paper, budget)
-    summed = lines.groupby("notebook", sort=False)[
-        ["steps", "tokens", "operations", "gpu_hours", "disk", "model"]
-    ].sum()
-    summed.insert(0, "runs", lines.groupby("notebook", sort=False).size())
+    by = lines.groupby("notebook", sort=False)
+    summed = by[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
+    summed.insert(0, "runs", by.size())
     return summed.assign(reckoned=summed["operations"].map(gpu_hours))
 
 
 def gpu_hours(done: float) -> float:
-    """Hours of one GPU for so many operations, as assumed: done / (peak x share that is used)."""
+    """Hours of one GPU for so many operations, as assumed: done / (peak x share of it that training reaches)."""
     return done / (PEAK * USED) / 3600
 
 
@@ -178,9 +181,8 @@ def budgets() -> pd.DataFrame:
     for paper in papers():
         for budget in read(paper).get("budgets", {}):
             jobs = planned(paper, budget)
-            lines.append(
-                {"paper": paper, "budget": budget, "runs": len(jobs), "gpu_hours": sum(map(plan.gpu_hours, jobs))}
-            )
+            hours = sum(map(plan.gpu_hours, jobs))
+            lines.append({"paper": paper, "budget": budget, "runs": len(jobs), "gpu_hours": hours})
     return pd.DataFrame(lines)
 
 
@@ -188,7 +190,9 @@ def budgets() -> pd.DataFrame:
 
 
 def reached(result: dict) -> float:
-    """Operations a second of a committed `benchmarks/training_step.py`: its tokens a second times what each of them takes."""
+    """Operations a second of a committed `benchmarks/training_step.py`: its tokens a second times what each of
+    them takes.
+    """
     model = result["model"]
     layers, hidden = model["layers"], model["hidden"]
     backbone = Backbone(layers, hidden, 4 * hidden, 0, head=hidden**2 + hidden * model["vocabulary"])
@@ -196,31 +200,36 @@ def reached(result: dict) -> float:
 
 
 def trained(folder: str | Path = "results") -> pd.DataFrame:
-    """Committed runs that trained, one line a kind and budget: what it learns, data, longest input, tokens an example and a second, hours.
+    """Committed runs that trained, one line a kind and budget, with the median of their figures.
 
-    Columns: notebook, kind, dataset, budget, longest, runs, tokens (an example), speed (tokens a second), hours (of a whole run); medians.
+    Columns: notebook, kind, dataset, budget, longest (input, in tokens), tokens (an example), speed (tokens a
+    second), hours (of a whole
+        run), runs (how many).
     """
-    found = {}
+    measured = {}
     for path in sorted((rundir.root() / folder).glob("*/*/*.json")):
         record = read_json(path)
         if record.get("figures", {}).get("examples"):
             try:
-                found[record["name"]] = _measured(record)
+                measured[record["name"]] = _measured(record)
             except (KeyError, TypeError, ArithmeticError) as error:
-                raise ValueError(
-                    f"{path.parent.name}/{path.name} is damaged: {type(error).__name__}: {error}"
-                ) from error
-    columns = ["notebook", "kind", "dataset", "budget", "longest", "tokens", "speed", "hours"]
-    lines = pd.DataFrame(list(found.values()), columns=columns)
-    by = lines.groupby(columns[:5])
-    return by[columns[5:]].median().assign(runs=by.size()).reset_index()
+                name = f"{path.parent.name}/{path.name}"
+                raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error
+    kinds, figures = ["notebook", "kind", "dataset", "budget", "longest"], ["tokens", "speed", "hours"]
+    by = pd.DataFrame(list(measured.values()), columns=[*kinds, *figures]).groupby(kinds)
+    return by[figures].median().assign(runs=by.size()).reset_index()
 
 
-def _measured(record: dict) -> tuple:
+def _measured(record: dict) -> dict:
     settings, figures = record["settings"], record["figures"]
     kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
-    kind = f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind
-    tokens, seconds = figures["tokens"], figures["training_seconds"]
-    where = settings.get("dataset") or settings.get("corpus")
-    about = record["notebook"], kind, where, record["budget"], settings["max_tokens"]
-    return *about, tokens / figures["examples"], tokens / seconds, record["seconds"] / 3600
+    return {
+        "notebook": record["notebook"],
+        "kind": f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind,
+        "dataset": settings.get("dataset") or settings.get("corpus"),
+        "budget": record["budget"],
+        "longest": settings["max_tokens"],
+        "tokens": figures["tokens"] / figures["examples"],
+        "speed": figures["tokens"] / figures["training_seconds"],
+        "hours": record["seconds"] / 3600,
+    }

@@ -13,22 +13,25 @@ from aslab.show.markup import NAMES
 from asutil.metrics import significance
 
 VERDICT = "not testable here"
-CHANCE = ("random", "majority", "all_sentences")  # baselines that know nothing of the question
-COLLAPSED = 0.999  # cosine between the vectors of a joint model's slots from which on they are one
+CHANCE = ("random", "majority", "all_sentences")  # baselines that do not read the question
+COLLAPSED = 0.999  # cosine between the slot vectors of a joint model above which the slots count as one vector
 LEVEL = 1.96  # standard errors above one half from which on an AUC is more than chance
 
 
 def declared(data: dict, row: str, dataset: str) -> str:
-    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; "" where it gives none."""
+    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; ""
+    where it gives none.
+    """
     for budget, reason in data["rows"][row].get("not_testable", {}).items():
         entry = data["budgets"].get(budget, {"datasets": ()})
-        if SIDES.get(dataset, (dataset,))[0] in (*entry["datasets"], *entry.get("claims", ())):
+        name, _ = SIDES.get(dataset, (dataset, ""))
+        if name in (*entry["datasets"], *entry.get("claims", ())):
             return reason
     return ""
 
 
 def of_row(data: dict, lines: pd.DataFrame, metric: str) -> str:
-    """Why the records of one row, all of one budget, say nothing about a metric; "" where they do.
+    """Why the records of one row, all of one budget, cannot be judged by a metric; "" where they can.
 
     At budget `paper` a model at chance or with collapsed slots is a result: the paper's own settings lead there.
     """
@@ -36,7 +39,7 @@ def of_row(data: dict, lines: pd.DataFrame, metric: str) -> str:
     reason = data["rows"][row].get("not_testable", {}).get(budget, "")
     if reason or budget == "paper":
         return reason
-    if any(collapsed(record) for one in lines.itertuples() for record in chain(one)):
+    if any(collapsed(record) for line in lines.itertuples() for record in chain(line)):
         return "the slots of its joint model are one vector"
     return at_chance(lines, metric)
 
@@ -45,36 +48,35 @@ def of_pair(data: dict, lines: pd.DataFrame, other: pd.DataFrame, metric: str) -
     """Why the records of two rows cannot be compared; "" where they can."""
     if one_encoder(lines, other):
         return "one encoder under two names"
-    reasons = [(one.row.iloc[0], of_row(data, one, metric)) for one in (lines, other)]
-    return next((of_name(data, row, reason) for row, reason in reasons if reason), "")
+    reasons = [(rows.row.iloc[0], of_row(data, rows, metric)) for rows in (lines, other)]
+    return _first_reason(data, reasons)
 
 
 def of_rows(data: dict, rows, dataset: str) -> str:
-    """Why two rows that have no runs of one budget cannot be compared: what the paper's file declares of either."""
-    reasons = [(row, declared(data, row, dataset)) for row in rows]
-    return next((of_name(data, row, reason) for row, reason in reasons if reason), "")
+    """Why two rows that have no runs of one budget cannot be compared, by what the paper's file declares of either."""
+    return _first_reason(data, [(row, declared(data, row, dataset)) for row in rows])
 
 
-def of_name(data: dict, row: str, reason: str) -> str:
-    return f"{data['rows'][row]['name']}: {reason}"
+def _first_reason(data: dict, reasons: list[tuple[str, str]]) -> str:
+    return next((f"{data['rows'][row]['name']}: {reason}" for row, reason in reasons if reason), "")
 
 
 def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
     """Whether two rows are the same runs, or the same weights with the same figures of every question.
 
-    An untrained encoder is known by the model that it was made of: two libraries may read it in two forms.
+    Untrained encoders are compared by the model that they were made from: two libraries may read it in two forms.
     """
     pairs = list(zip(lines.sort_values("seed").itertuples(), other.sort_values("seed").itertuples()))
-    return bool(pairs) and all(_same(one, two) for one, two in pairs)
+    return bool(pairs) and all(_same(line, twin) for line, twin in pairs)
 
 
-def _same(one, two) -> bool:
-    if one.record.get("name") and one.record["name"] == two.record.get("name"):
+def _same(line, twin) -> bool:
+    if line.record.get("name") and line.record["name"] == twin.record.get("name"):
         return True
-    weights = [
-        record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one.record, two.record)
-    ]
-    return bool(weights[0]) and weights[0] == weights[1] and per_question(one).equals(per_question(two))
+    weights, others = (
+        record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (line.record, twin.record)
+    )
+    return bool(weights) and weights == others and per_question(line).equals(per_question(twin))
 
 
 def collapsed(record: dict) -> bool:
@@ -84,43 +86,49 @@ def collapsed(record: dict) -> bool:
 
 
 def at_chance(lines: pd.DataFrame, metric: str) -> str:
-    """Says so where the 95 % interval over questions of some records reaches down to what knows nothing; else ""."""
+    """A reason where the 95 % interval over questions of some records is not above the best baseline of `CHANCE`;
+    else "".
+    """
     if lines.dataset.iloc[0] == NOTEBOOKS["pretrain"]:
         return _at_chance_on_its_own_task(lines)
-    known = [chance(one, metric) for one in lines.itertuples()]
-    if metric not in columns(lines.record.iloc[0]) or None in known:
+    levels = [chance(line, metric) for line in lines.itertuples()]
+    column = columns(lines.record.iloc[0]).get(metric)
+    if column is None or None in levels:
         return ""
-    column = columns(lines.record.iloc[0])[metric]
-    values = pd.concat([per_question(one)[column] for one in lines.itertuples()], axis=1).mean(axis=1)
+    values = pd.concat([per_question(line)[column] for line in lines.itertuples()], axis=1).mean(axis=1)
     values = values.dropna() if metric in PER_CONTEXT else values
-    level = sum(known) / len(known)
+    level = sum(levels) / len(levels)
     return "" if _above(tuple(values), level) else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"
 
 
 @cache
 def _above(values: tuple[float, ...], level: float) -> bool:
-    """Whether the 95 % interval of the mean over the questions lies above a level; asked again for every cell and claim of a page."""
+    """Whether the 95 % interval of the mean over the questions lies above a level; every cell and claim of a page
+    needs it again.
+    """
     return significance.paired_bootstrap(values, [level] * len(values)).sign > 0
 
 
-def chance(one, metric: str) -> float | None:
-    """The best figure of a record's baselines that know nothing; None where it has none, or where they are of other questions."""
-    if side(one) != reported(one):
+def chance(line, metric: str) -> float | None:
+    """The best figure of the baselines of `CHANCE` in a record; None where it has none, or where they are of
+    other questions.
+    """
+    if side(line) != reported(line):
         return None
-    known = one.record.get("baselines") or {}
+    baselines = line.record.get("baselines") or {}
     name = "map" if metric.startswith("map") else metric
-    reached = [(known.get(baseline) or {}).get(name) for baseline in CHANCE]
-    return max((figure for figure in reached if figure is not None), default=None)
+    figures = [(baselines.get(baseline) or {}).get(name) for baseline in CHANCE]
+    return max((figure for figure in figures if figure is not None), default=None)
 
 
 def _at_chance_on_its_own_task(lines: pd.DataFrame) -> str:
     """AUC <= 1/2 + 1.96 sqrt((n + 1) / (12 n+ n-)), the standard error of the AUC of scores without any signal."""
-    for one in lines.itertuples():
-        found, settings = figures(one), one.record["settings"]
-        examples, majority = found.get("examples") or settings.get("validation_examples"), found.get("majority")
-        if None in (found.get("auc"), examples, majority):
+    for line in lines.itertuples():
+        own, settings = figures(line), line.record["settings"]
+        examples, majority = own.get("examples") or settings.get("validation_examples"), own.get("majority")
+        if None in (own.get("auc"), examples, majority):
             return ""
         error = ((examples + 1) / (12 * examples**2 * majority * (1 - majority))) ** 0.5
-        if found["auc"] > 0.5 + LEVEL * error:
+        if own["auc"] > 0.5 + LEVEL * error:
             return ""
-    return f"at chance on its own task, AUC {100 * figures(one)['auc']:.1f}"
+    return f"at chance on its own task, AUC {100 * figures(line)['auc']:.1f}"

@@ -1,0 +1,172 @@
+"""Comparisons as HTML tables: claims, the two tests of our runs, printed gains with their t tests, limits of test
+sets.
+"""
+
+from html import escape
+
+import pandas as pd
+
+from aslab import papers
+from aslab.records import HERE
+from aslab.show import markup
+from aslab.show.markup import LEGEND, NAMES, Html
+from asutil.metrics.significance import Comparison
+from pages import comparisons, testable
+from pages.comparisons import LOST, Outcome, rows_and_runs, rows_of_claim
+
+
+def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+    """The paper's claims: row A minus row B, the printed difference and ours, paired by question, with its 95 %
+    interval.
+
+    The last column counts the questions of dev and test together, where dev chose nothing. It is left out where no
+    claim has it.
+    Deviation: D-116, D-117, D-118.
+    """
+    data, runs = rows_and_runs(paper, runs, folder)
+    outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
+    together = any(outcome.pooled for outcome in outcomes)
+    body = [markup.line(_claim_cells(data, outcome, together)) for outcome in outcomes]
+    heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Seeds", "Budget", "Direction"]
+    title = "Differences in points."
+    if together:
+        heads.append("Ours, dev and test pooled [95 %]")
+        title += " The last column is ours alone: dev chose nothing in these runs, so its questions may be added to those of test."
+    return markup.table(title, heads, body)
+
+
+def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
+    """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
+    claim, where = outcome.claim, outcome.where
+    first, second = (_published(data, claim[row], claim) for row in ("row_a", "row_b"))
+    printed = "–" if None in (first, second) else f"{first - second:+.1f}"
+    metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
+    return [
+        *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
+        rows_of_claim(data, claim),
+        claim["sign"],
+        markup.number(printed),
+        markup.number(markup.points(outcome.questions)),
+        *((len(where.seeds), where.shown_budget) if where else "––"),
+        markup.said(outcome.word, outcome.reason),
+        *([_pooled_cell(outcome)] if together else []),
+    ]
+
+
+def _claim_cell(claim: dict, lines: int) -> Html:
+    text = Html(f"{escape(claim['claim'])} <small>{escape(claim['where'])}</small>")
+    return markup.cell(text, rowspan=str(lines))
+
+
+def _pooled_cell(outcome: Outcome) -> Html:
+    if not outcome.pooled:
+        return markup.number("–")
+    word = outcome.word if outcome.reason else comparisons.direction(outcome.claim, outcome.pooled)
+    return markup.number(Html(f"{markup.points(outcome.pooled)}<small>{word}</small>"))
+
+
+def _published(data: dict, row: str, claim: dict) -> float | None:
+    """The printed mean that a claim is about, in points."""
+    cell = data["rows"][row]["published"].get(claim["dataset"], {}).get(claim["metric"])
+    mean, _ = comparisons.printed_points(cell, data["unit"]) or (None, None)
+    return mean
+
+
+def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+    """The claims that the laptop budget tests on its own questions: committed runs, and under them the runs of
+    this machine.
+    """
+    data, runs = rows_and_runs(paper, runs, folder)
+    body = []
+    for claim in papers.claims_asked(data, "laptop"):
+        pairs = list(comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",))) or [None]
+        compared = [markup.cell(text, rowspan=str(len(pairs))) for text in (rows_of_claim(data, claim), claim["sign"])]
+        head = [_claim_cell(claim, len(pairs)), *compared]
+        for pair in pairs:
+            outcome = Outcome(claim, None, None, None, "")
+            origin = "––"
+            if pair:
+                outcome = comparisons.outcome(data, runs, claim, draws, pair)
+                origin = ("ours, this machine" if pair.source == HERE else "ours", len(pair.seeds))
+            word = markup.said(outcome.word, outcome.reason)
+            body.append(markup.line([*head, markup.number(markup.points(outcome.questions)), *origin, word]))
+            head = []
+    heads = ["The paper's claim", "Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Direction"]
+    return markup.table("Budget laptop, our own questions. Differences in points.", heads, body)
+
+
+# ------------------------------------------------------------------ the two tests
+
+
+def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+    """Our runs: for each claim's two rows Student's t over seeds, and the bootstrap over questions."""
+    data, runs = rows_and_runs(paper, runs, folder)
+    body = [_two_tests(test) for test in comparisons.own_tests(data, runs, draws).itertuples()]
+    if not body:
+        body = [markup.line(["no two rows of a claim", markup.word("not run"), *"––––"])]
+    heads = ["Over seeds: t [95 %]", "Over questions: bootstrap [95 %]", "Seeds", "Budget", "Seen over"]
+    title = f"Differences in points. {LEGEND.replace('the baseline row', 'row B')}"
+    return markup.table(title, ["Row A − row B", *heads], body)
+
+
+def _two_tests(test) -> str:
+    """A line of the table, from a line of `own_tests`."""
+    pairs = {"seeds": test.over_seeds, "questions": test.over_questions}
+    seen = [name for name, pair in pairs.items() if pair and pair.sign]
+    word = markup.said(testable.VERDICT, test.reason) if test.reason else " and ".join(seen) or "neither"
+    if test.over_seeds:
+        seeds = _tested(test.over_seeds, "row B")
+    else:
+        seeds = "no spread: no test" if test.seeds > 1 else "one seed: no test"
+    questions = _tested(None, "row B", test.over_questions)
+    return markup.line([_head(test.name), seeds, questions, test.seeds, test.budget, word])
+
+
+def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
+    """The published gains over each backbone with their t tests: a line a row, a column a data set."""
+    data = papers.read(paper, folder)
+    tests = comparisons.printed_tests(data, metric)
+    datasets = list(dict.fromkeys(tests.dataset))
+    body = []
+    for row, of_row in tests.groupby("row", sort=False):
+        pair = of_row.set_index("dataset").pair
+        against = data["rows"][of_row.baseline.iloc[0]]["name"]
+        shown = [_tested(pair.get(name), against) for name in datasets]
+        body.append(markup.line([_head(data["rows"][row]["name"]), against, *shown]))
+    signs = [pair.sign for pair in tests.pair]
+    counts = f"{signs.count(1)} of {len(signs)} are better at 95 %, {signs.count(-1)} worse"
+    over = f"95 % interval over {data.get('runs')} seeds"
+    title = f"{NAMES[metric]} as printed, minus that of the baseline, in points [{over}]: {counts}. {LEGEND}"
+    return markup.table(title, ["Row", "Baseline", *(NAMES.get(name, name) for name in datasets)], body)
+
+
+def _tested(seeds: Comparison | None, against: str, questions: Comparison | None = None) -> Html:
+    """The difference with its mark, and below it the interval and p of the one test that is passed."""
+    pair = seeds or questions
+    if pair is None:
+        return markup.number("–")
+    gain, interval = markup.points(pair).split(" ", 1)
+    return markup.marked(gain, against, seeds, questions, f"{interval}, {markup.probability(pair.p_value)}")
+
+
+def _head(name: str) -> Html:
+    return markup.cell(name, "th", scope="row")
+
+
+# ------------------------------------------------------------------ limits
+
+
+def limits_table(paper: str, folder=None) -> str:
+    """`comparisons.limits` as a table."""
+    data = papers.read(paper, folder)
+    body = []
+    for at in comparisons.limits(data).itertuples():
+        figures = [f"{at.questions:,}", f"{at.mean:.1f}", f"± {at.std:.1f}", f"± {(at.high - at.low) / 2:.1f}"]
+        figures += [f"{at.gain:.1f}", f"{at.gain_lost:.1f}"]
+        best = markup.number(Html(f"{at.largest:+.1f}<small>{escape(data['rows'][at.best]['name'])}</small>"))
+        head = _head(f"{NAMES.get(at.dataset, at.dataset)}, {data['rows'][at.baseline]['name']}")
+        body.append(markup.line([head, *map(markup.number, figures), best]))
+    heads = ["Data set and row", "Test questions", "P@1", "std over seeds", "95 % over questions"]
+    heads += ["Smallest gain seen", f"if one in {LOST} is lost", "Largest gain printed"]
+    title = "In points. A gain is seen when the 95 % interval of a paired bootstrap over the questions lies above zero."
+    return markup.table(title, heads, body)

@@ -1,0 +1,96 @@
+"""Differences with their intervals as plots: the printed gains, and our own."""
+
+import pandas as pd
+
+from aslab import papers
+from aslab.show.markup import NAMES
+from pages.comparisons import limits, own_tests, printed_tests, rows_and_runs
+
+MARKERS = {"better": "^", "neither": "o", "worse": "v"}
+APART = 0.3  # lines between two tests of one difference
+
+
+def gains_plot(paper: str, folder=None):
+    """The published gains in P@1 with their intervals over seeds, a panel a data set; dashed: the smallest gain seen
+    over questions.
+
+    Returns: None for a paper whose rows name no baseline.
+    """
+    data = papers.read(paper, folder)
+    tests = printed_tests(data)
+    by_dataset = limits(data).drop_duplicates("dataset").set_index("dataset")
+    frame = tests.assign(name=[data["rows"][row]["name"] for row in tests.row], test="seeds, as printed")
+    titles = {name: f"{NAMES.get(name, name)}, {by_dataset.questions[name]:,} questions" for name in by_dataset.index}
+    frame["panel"] = [titles.get(name, NAMES.get(name, name)) for name in frame.dataset]
+    smallest = {titles[name]: by_dataset.gain[name] for name in by_dataset.index}
+    return None if frame.empty else intervals_plot(frame, smallest)
+
+
+def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
+    """Our differences with their intervals over seeds and over questions, for each claim that can be tested; None
+    without any.
+    """
+    tests = own_tests(*rows_and_runs(paper, runs, folder))
+    tests = tests[tests.reason == ""]
+    each = [tests.assign(test=name, pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
+    frame = pd.concat(each).dropna(subset="pair")
+    return intervals_plot(frame.assign(panel="ours")) if len(frame) else None
+
+
+def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
+    """Differences with their 95 % intervals in points as a matplotlib Figure.
+
+    An arrowhead that points up is better, one that points down worse, a dot neither.
+
+    Args:
+        frame: name (a line), panel, test (a colour), pair (a Comparison).
+        smallest: panel -> the gain at its dashed line.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+
+    panels, names, tests = (list(dict.fromkeys(frame[column])) for column in ("panel", "name", "test"))
+    size = (max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.26 * len(names) * len(tests))
+    figure = Figure(figsize=size, layout="constrained")
+    axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
+    colours = dict(zip(tests, seaborn.color_palette("colorblind")))
+    points = _points(frame, names, tests)
+    looks = {"hue": "Interval over", "palette": colours, "style": "Difference", "s": 50, "zorder": 3}
+    looks |= {"style_order": list(MARKERS), "markers": MARKERS}
+    for axis, panel in zip(axes, panels):
+        part = points[points.panel == panel]
+        axis.hlines(part.line, part.low, part.high, colors=[colours[test] for test in part["Interval over"]])
+        legend = "full" if axis is axes[-1] else False
+        seaborn.scatterplot(part, x="difference", y="line", ax=axis, legend=legend, **looks)
+        axis.axvline(0, color="black", linewidth=0.8)
+        if smallest and panel in smallest:
+            axis.axvline(smallest[panel], color="black", linewidth=0.8, linestyle="--")
+        axis.set(xlabel="difference in points", ylabel="", title=panel if len(panels) > 1 else "")
+        axis.grid(axis="x", alpha=0.3)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].invert_yaxis()
+    _below(figure, axes[-1].get_legend())
+    return figure
+
+
+def _points(frame: pd.DataFrame, names: list[str], tests: list[str]) -> pd.DataFrame:
+    """Each difference in points, its interval, and its line: the tests of one name lie next to each other."""
+    points = pd.DataFrame({"Interval over": frame.test, "panel": frame.panel})
+    points["difference"] = [100 * pair.difference for pair in frame.pair]
+    points["Difference"] = [{1: "better", 0: "neither", -1: "worse"}[pair.sign] for pair in frame.pair]
+    middle = (len(tests) - 1) / 2
+    points["line"] = [
+        names.index(name) + APART * (tests.index(test) - middle) for name, test in zip(frame.name, frame.test)
+    ]
+    intervals = [pair.interval for pair in frame.pair]
+    points["low"] = [100 * low for low, _ in intervals]
+    points["high"] = [100 * high for _, high in intervals]
+    return points
+
+
+def _below(figure, legend) -> None:
+    """Moves a legend below all panels."""
+    labels = [text.get_text() for text in legend.texts]
+    looks = {"ncols": len(labels), "columnspacing": 1.2, "frameon": False}
+    figure.legend(legend.legend_handles, labels, loc="outside lower center", **looks)
+    legend.remove()

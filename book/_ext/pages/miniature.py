@@ -1,0 +1,154 @@
+"""Tables of budget laptop, a miniature of each paper whose questions are our own, and of the demonstration of `make
+book`.
+"""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION
+from aslab.show import markup
+from aslab.show.markup import NAMES, Html
+from pages import comparisons, testable
+from pages.comparisons import rows_and_runs
+from pages.report import PRETRAINING, baseline_lines, origin_cell, our_cell, seed_count
+from pages.verdicts import question_count
+
+
+class Shown(NamedTuple):
+    """What a laptop table shows: its data set and metrics, the metric of its column of differences ("" for none),
+    its own words.
+    """
+
+    dataset: str
+    metrics: list[str]
+    gained: str
+    kind: str = "questions"
+
+    @property
+    def title(self) -> str:
+        if self.dataset == PRETRAINING:
+            return "the task of each row on held-out documents; F1 is that of class 1"
+        return f"{self.dataset}, our own {self.kind}"
+
+
+def laptop_table(
+    paper: str,
+    runs: pd.DataFrame | None = None,
+    dataset: str = "pydocs",
+    links=None,
+    folder=None,
+    table: str | None = None,
+) -> str:
+    """Budget laptop as HTML: our own data and the embedded corpus, models below untrained baselines. Not the paper's
+    numbers.
+
+    The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about
+    evidence) is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper without
+    laptop budget shows all its rows as not run.
+
+    Args:
+        table: shows only the rows of this table of the paper: one about pre-training tasks or about evidence with its
+        own figures, one
+            about claims with label accuracy on the budget's own claims.
+    """
+    data, runs = rows_and_runs(paper, runs, folder)
+    budget = data.get("budgets", {}).get("laptop", {"rows": list(data["rows"]), "claims": [dataset]})
+    rows = [row for row in data["tables"][table]["rows"] if row in budget["rows"]] if table else budget["rows"]
+    shown = _shown(data["tables"][table] if table else {}, budget, dataset)
+    lines = runs[(runs.budget == "laptop") & (runs.dataset == shown.dataset)]
+    body = baseline_lines(lines, shown.metrics, 4) if shown.gained else []
+    for row in rows:
+        body += _row_lines(data, row, lines, shown, links or {})
+    where = f"{data['tables'][table]['where']}. " if table else ""
+    size = f" {question_count(lines):,} test {shown.kind}." if shown.gained and question_count(lines) else ""
+    title = f"{where}Budget laptop: {shown.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
+    gain = [f"{NAMES[shown.gained]} against its baseline [95 %]"] if shown.gained else []
+    heads = ["Row", "From", *(NAMES[metric] for metric in shown.metrics), "Seeds", "Budget", *gain, "Verdict"]
+    return markup.table(title, heads, body)
+
+
+def _shown(table: dict, budget: dict, dataset: str) -> Shown:
+    metrics = table.get("metrics", [])
+    if table.get("datasets") == [PRETRAINING]:
+        return Shown(PRETRAINING, metrics, gained="")
+    if metrics == [*PER_CLAIM]:
+        return Shown(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
+    if set(metrics) & set(PER_CONTEXT):
+        return Shown(budget["datasets"][0], metrics, gained="evidence_f1")
+    return Shown(dataset, list(PER_QUESTION), gained="map")
+
+
+def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: dict) -> list[str]:
+    """The lines of a row: one for each source that has runs, or one that says not run."""
+    of_sources = [lines[(lines.row == row) & (lines.source == source)] for source in (COMMITTED, HERE)]
+    groups = [own for own in of_sources if len(own)]
+    head = [markup.cell(data["rows"][row]["name"], "th", scope="row", rowspan=str(max(1, len(groups))))]
+    if not groups:
+        empty = len(shown.metrics) + (4 if shown.gained else 3)
+        return [markup.line([*head, markup.word("not run"), *["–"] * empty], "as2-from-ours")]
+    made = []
+    for own in groups:
+        figures = [our_cell(data, own, lines, metric) for metric in shown.metrics]
+        gain = [gain_cell(data, own, lines, shown.gained)] if shown.gained else []
+        words = [seed_count(data, own), "laptop", *gain, markup.word("reduced budget")]
+        origin = origin_cell(own.source.iloc[0], own, links)
+        made.append(markup.line([*head, origin, *figures, *words], "as2-from-ours"))
+        head = []
+    return made
+
+
+def gain_cell(data: dict, own: pd.DataFrame, lines: pd.DataFrame, metric: str) -> Html:
+    """The difference of a row of the laptop budget to its baseline, question by question, both from one source.
+
+    Args:
+        own: the row's records of one source. lines: the records of all rows on the same data set.
+    """
+    row, source = own.row.iloc[0], own.source.iloc[0]
+    other = data["rows"][row].get("baseline")
+    same = lines[lines.source == source]
+    pair = next(comparisons.pairs(same, row, other, own.dataset.iloc[0], ("laptop",)), None) if other else None
+    if pair is None:
+        return markup.number(markup.points(None))
+    if reason := testable.of_pair(data, pair.of(row), pair.of(other), metric):
+        return markup.said(testable.VERDICT, reason)
+    return markup.number(markup.points(comparisons.over_questions(pair, row, other, metric)))
+
+
+def _made_on(lines: pd.DataFrame) -> str:
+    """Which machines made the committed runs among some lines."""
+    machines = (line.record.get("hardware", {}) for line in lines[lines.source == COMMITTED].itertuples())
+    words = (f"{one['cpu_cores']} {one['architecture']} cores, {one['system']}" for one in machines if one)
+    different = list(dict.fromkeys(words))
+    return f" Ours: {'; '.join(different)}." if different else ""
+
+
+def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
+    """What `make book` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
+    committed record is shown.
+
+    MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with
+    its 95 % bootstrap interval.
+
+    Returns: "" where no row of the demonstration has been fine-tuned on this machine.
+    """
+    data, runs = rows_and_runs(paper, runs, folder)
+    demo = data["demo"]
+    here = runs[(runs.source == HERE) & (runs.budget == demo["budget"])]
+    ranked = here[here.dataset.isin(data["budgets"][demo["budget"]]["datasets"]) & here.row.isin(demo["rows"])]
+    if ranked.empty:
+        return ""
+    body = baseline_lines(ranked, ["map"], 1)
+    for row in demo["rows"]:
+        own, task = ranked[ranked.row == row], here[(here.dataset == PRETRAINING) & (here.row == row)]
+        figures = [
+            our_cell(data, lines, here, metric) if len(lines) else markup.number("–")
+            for lines, metric in ((task, "auc"), (own, "map"))
+        ]
+        gain = gain_cell(data, own, ranked, "map") if len(own) else markup.number("–")
+        name = markup.cell(data["rows"][row]["name"], "th", scope="row")
+        body.append(markup.line([name, *figures, gain], "as2-from-ours"))
+    dataset = ranked.dataset.iloc[0]
+    title = f"Made on this machine: {question_count(ranked):,} test questions of {dataset}, one seed. Points."
+    gained = f"{NAMES['map']} against its baseline [95 %]"
+    return markup.table(title, ["Row", "AUC on its own task, held-out documents", NAMES["map"], gained], body)

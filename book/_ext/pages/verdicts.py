@@ -1,0 +1,142 @@
+"""The verdict on each of our figures, in computed words, and how many lines of each paper have which verdict."""
+
+from html import escape
+
+import numpy as np
+import pandas as pd
+
+from aslab import papers, plan, records
+from aslab.records import COMMITTED, HERE
+from aslab.show import markup
+from aslab.show.markup import Html
+from asutil.io import rundir
+from pages import testable
+from pages.comparisons import printed_points, rows_and_runs
+
+# The worst first: the verdict of a line is the worst of its cells.
+VERDICTS = (
+    "differs",
+    "close",
+    "matches",
+    "reduced budget",
+    testable.VERDICT,
+    "private data",
+    "not run",
+    "not published",
+)
+SEEDS = 3  # a match needs so many
+
+
+def verdict(
+    published,
+    ours: list[float],
+    questions: int | None = None,
+    at_paper_settings: bool = False,
+    private: bool = False,
+    seeds: int = SEEDS,
+) -> str:
+    """How one of our figures compares with the printed one, in words.
+
+    t = min(2, max(2 std, 0.5, 100 / questions)) points
+    matches: |ours - published| <= t and as many seeds as needed; close: <= 2 t
+
+    Args:
+        published: (mean, std) or a mean, in points (0 to 100); None where no number is printed.
+        ours: one value a seed, 0 to 1.
+        questions: of the test set; None where the metric is not a mean over questions.
+        at_paper_settings: whether the runs' effective parameters and data are the paper's; if not, nothing is compared.
+        private: whether the paper's data set was never published.
+        seeds: how many a match needs: 3, or 1 where nothing was trained and there is no spread.
+    Example:
+        >>> verdict((78.3, 2.8), [0.77, 0.78, 0.78], questions=237, at_paper_settings=True)
+        'matches'
+    """
+    if private:
+        return "private data"
+    if not ours:
+        return "not run"
+    if not at_paper_settings:
+        return "reduced budget"
+    if published is None:
+        return "not published"
+    mean, std = published if isinstance(published, tuple | list) else (published, 0.0)
+    tolerance = min(2.0, max(2 * std, 0.5, 100 / questions if questions else 0.0))
+    gap = round(abs(100 * float(np.mean(ours)) - mean), 9)
+    if gap <= tolerance and len(ours) >= seeds:
+        return "matches"
+    return "close" if gap <= 2 * tolerance else "differs"
+
+
+def of_cells(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -> list[tuple[str, str]]:
+    """(verdict, reason) of each metric of a row on a data set; only "not testable here" has a reason.
+
+    Args:
+        lines: the row's records on the data set, of one source and budget; may be empty.
+    """
+    chains = [records.chain(line) for line in lines.itertuples()]
+    at_paper_settings = all(plan.at_paper_settings(data, row, dataset, chain) for chain in chains)
+    published = data["rows"][row]["published"].get(dataset, {})
+    private = dataset in data.get("private", ())
+    seeds = 1 if papers.untrained(data, row) else SEEDS
+    cells = []
+    for metric in metrics:
+        theirs = printed_points(published.get(metric), data["unit"])
+        ours = records.values(lines, metric, as_printed=True)
+        word = verdict(theirs, ours, question_count(lines), at_paper_settings, private, seeds)
+        reason = ""
+        if word == "not run":
+            reason = testable.declared(data, row, dataset)
+        elif word == "reduced budget":
+            reason = testable.of_row(data, lines, metric)
+        cells.append((testable.VERDICT, reason) if reason else (word, ""))
+    return cells
+
+
+def question_count(lines: pd.DataFrame) -> int | None:
+    """The number of test questions or claims of some records of one data set; None for pre-training runs."""
+    figures = next((records.figures(line) for line in lines.itertuples()), {})
+    return figures.get("questions") or figures.get("claims")
+
+
+def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[1:]):
+    """(source, budget, records) of a row on a data set, for each source that has some: those of its largest budget."""
+    for source in (COMMITTED, HERE):
+        lines = runs[(runs.row == row) & (runs.dataset == dataset) & (runs.source == source)]
+        budget = next((budget for budget in reversed(budgets) if (lines.budget == budget).any()), None)
+        if budget:
+            yield source, budget, lines[lines.budget == budget]
+
+
+def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
+    """(row, data set) -> the worst verdict of its cells, by the committed results alone."""
+    verdicts = {}
+    for row, content in data["rows"].items():
+        if "system_of" in content:
+            continue
+        for dataset, cells in content["published"].items():
+            if cells:
+                groups = at_largest_budget(runs, row, dataset)
+                committed = [lines for source, _, lines in groups if source == COMMITTED] or [runs.iloc[:0]]
+                words = [word for word, _ in of_cells(data, row, dataset, cells, committed[0])]
+                verdicts[row, dataset] = min(words, key=VERDICTS.index)
+    return verdicts
+
+
+def verdict_table(runs: dict[str, pd.DataFrame] | None = None, links=None, folder=None) -> str:
+    """All five papers as HTML: how many lines (a row on one data set) have which verdict, by the committed results
+    alone.
+
+    Args:
+        runs: paper -> its records; read by default. links: paper -> address of its page, by default
+        `papers/<paper>.html`.
+    """
+    body, words = [], VERDICTS[:-1]
+    for paper in papers.papers():
+        data, of_paper = rows_and_runs(paper, runs and runs[paper], folder)
+        verdicts = list(of_lines(data, of_paper).values())
+        address = (links or {}).get(paper, f"papers/{paper}.html")
+        head = markup.cell(Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>'), "th", scope="row")
+        counts = [markup.number(str(verdicts.count(word) or "–")) for word in words]
+        body.append(markup.line([head, len(verdicts), *counts]))
+    heads = ["Paper", "Rows", *map(markup.word, words)]
+    return markup.table("Each count is one table row on one data set.", heads, body)
