@@ -11,7 +11,7 @@ from asutil.data.long_questions import KINDS
 from asutil.io import rundir
 
 from . import runs
-from .papers import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of, read, stages
+from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
 # settings that a comparison does not ask for
@@ -54,7 +54,7 @@ def stage_parameters(
         first: the run whose best candidates are re-ranked.
         tried: settings of a search, for a run that ranks.
     """
-    entry, dataset = data["budgets"][budget], SIDES.get(dataset, (dataset,))[0]
+    entry, dataset = data["budgets"][budget], SPLITS.get(dataset, (dataset,))[0]
     chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items()}
     given = {
         "budget": budget,

@@ -204,9 +204,9 @@ def verdict_table(data: dict, made: pd.DataFrame) -> str:
 
 def confusion(one) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
-    side = records.side(one)
+    split = records.split(one)
     scores = rundir.read_table(
-        one.folder, "scores.parquet" if side == "test" else f"scores_{side}.parquet", ids=("label",)
+        one.folder, "scores.parquet" if split == "test" else f"scores_{split}.parquet", ids=("label",)
     )
     columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]
     counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))

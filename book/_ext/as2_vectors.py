@@ -206,7 +206,7 @@ def readout_table(data: dict, found) -> str:
     """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows appear once they have run."""
     tables = []
     for dataset in dict.fromkeys(
-        name for table in data["tables"].values() for name in table["datasets"] if name not in papers.SIDES
+        name for table in data["tables"].values() for name in table["datasets"] if name not in papers.SPLITS
     ):
         body = [line for row in data["rows"] for line in readout_lines(data, found, row, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]

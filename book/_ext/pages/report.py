@@ -250,7 +250,7 @@ def _seeds(data: dict, row: str, lines: pd.DataFrame) -> str:
 
 def _baselines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each backbone."""
-    same = (one for one in lines.itertuples() if measured.side(one) == measured.reported(one))
+    same = (one for one in lines.itertuples() if measured.split(one) == measured.reported(one))
     same = (
         one for one in same if one.record.get("notebook") != "find_evidence"
     )  # its baseline is each model before its own training

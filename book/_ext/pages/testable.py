@@ -7,8 +7,8 @@ from functools import cache
 
 import pandas as pd
 
-from aslab.papers import NOTEBOOKS, SIDES
-from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, side
+from aslab.papers import NOTEBOOKS, SPLITS
+from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, split
 from aslab.show.markup import NAMES
 from asutil.metrics import significance
 
@@ -22,7 +22,7 @@ def declared(data: dict, row: str, dataset: str) -> str:
     """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; "" where it gives none."""
     for budget, reason in data["rows"][row].get("not_testable", {}).items():
         entry = data["budgets"].get(budget, {"datasets": ()})
-        if SIDES.get(dataset, (dataset,))[0] in (*entry["datasets"], *entry.get("claims", ())):
+        if SPLITS.get(dataset, (dataset,))[0] in (*entry["datasets"], *entry.get("claims", ())):
             return reason
     return ""
 
@@ -105,7 +105,7 @@ def _above(values: tuple[float, ...], level: float) -> bool:
 
 def chance(one, metric: str) -> float | None:
     """The best figure of a record's baselines that know nothing; None where it has none, or where they are of other questions."""
-    if side(one) != reported(one):
+    if split(one) != reported(one):
         return None
     known = one.record.get("baselines") or {}
     name = "map" if metric.startswith("map") else metric
