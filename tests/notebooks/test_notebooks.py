@@ -30,7 +30,9 @@ def test_stored_without_outputs_in_short_cells(path):
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
     tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
-    assert len(tagged) == 1
+    (parameters_cell,) = tagged
+    first_met, *_ = "".join(parameters_cell["source"]).split("# For experts")
+    assert len(first_met.splitlines()) <= 15
     assert all(len("".join(cell["source"]).splitlines()) <= 15 for cell in code if cell not in tagged)
     assert notebook["cells"][0]["cell_type"] == "markdown"
     assert not any(word in "".join(cell["source"]) for cell in code for word in ("class ", "\nfor ", "while ")) or path.stem in (
@@ -54,6 +56,18 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
         settings = runs.settings(name, {"budget": budget})
         runs.check(name, settings)
         assert not [needed for needed in SET_BY_BUDGETS if needed in settings and settings[needed] is None and name != "task_difficulty"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_names_of_runs_have_a_word_order_for_every_parameter(path):
+    own = {name.removeprefix(f"{path.stem}.") for name in runs.WORDS}
+    assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem == "tour"
+
+
+def test_names_of_runs_do_not_follow_the_order_in_the_notebook():
+    given = {"keep_head": False, "batch_size": 16, "seed": 1, "model": "tiny", "head_form": "released", "architecture": "joint"}
+    name = runs.identity("finetune", given)["name"]
+    assert name[:-13] == "finetune-pydocs-tiny-joint-released-keep-headFalse-batch-size16-seed1"
 
 
 def test_the_budgets_are_of_notebooks():
@@ -238,6 +252,17 @@ def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
 def test_what_is_wrong_stops_before_the_first_cell(tmp_path, given, message):
     result = papermill("pretrain", tmp_path, check=False, **given)
     assert result.returncode == 2 and message in result.stderr and not list(tmp_path.glob("pretrain*"))
+
+
+def test_a_parameter_for_experts_is_set_and_explained(tmp_path):
+    result = papermill("pretrain", tmp_path, str(tmp_path / "out.ipynb"), "--prepare-only", min_sentence_chars=7)
+    assert "unknown parameter" not in result.stderr
+    cells = json.loads((tmp_path / "out.ipynb").read_text("utf-8"))["cells"]
+    tags = [(cell["metadata"].get("tags") or [""])[0] for cell in cells]
+    injected = tags.index("injected-parameters")
+    assert tags[injected - 1] == "parameters" and "min_sentence_chars = 7" in "".join(cells[injected]["source"])
+    shown = papermill("pretrain", tmp_path, "--help-notebook").stdout
+    assert all(f"  {name}: " in shown for name in runs.parameters("pretrain"))
 
 
 def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):
