@@ -512,7 +512,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
         expected = [LABELS[label] for label in verdicts.predictions(scores["scores"])]
         assert [line["predicted_label"] for line in lines] == expected and [line["id"] for line in lines] == list(range(9))
     again = loading.load(folder / "model")
-    pd.testing.assert_frame_equal(verifying.predict(again, names["sides"]["dev"], 96, progress=False), scores["scores_dev"])
+    pd.testing.assert_frame_equal(verifying.predict(again, names["splits"]["dev"], 96, progress=False), scores["scores_dev"])
 
 
 @pytest.fixture(scope="module")
@@ -550,7 +550,7 @@ def opened(tokenizer, saved, tmp_path_factory):
                 "first step": (first["examples"], first["tokens"]),
                 "micro": micro,
                 "verdicts": names["scores"]["dev"][list(verdicts.CLASSES)].round(4).values.tolist(),
-                "claims": {side: len(found) for side, found in names["sides"].items()},
+                "claims": {side: len(found) for side, found in names["splits"].items()},
                 "folder": names["run"].folder.name,
             }
         return known[key]
