@@ -1,12 +1,15 @@
 """What papermill loads before its command line runs: strict parameters, a default output path, output shown live.
 
-papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its engines before it
-builds its command, so the hook goes into click's parsing and acts on papermill's command and this project's notebooks alone.
+papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its engines, and so this
+module, before `papermill.cli` defines its command. So the command is wrapped as soon as that module is imported.
 """
 
 import base64
+import functools
+import importlib.util
 import os
 import sys
+from importlib.abc import MetaPathFinder
 from keyword import iskeyword
 from pathlib import Path
 
@@ -101,26 +104,38 @@ def prepare(options: dict) -> None:
         options["engine"] = "asutil"
 
 
-def _hook() -> None:
-    parse_args = click.Command.parse_args
+def wrap(command: click.Command) -> None:
+    """Let papermill's command prepare the runs of this project's notebooks first; other notebooks are papermill's alone."""
+    execute = command.callback
 
-    def checked(self, ctx, args):
-        rest = parse_args(self, ctx, args)
-        options = ctx.params
-        papermill = getattr(self.callback, "__module__", "") == "papermill.cli"
-        if (
-            papermill
-            and options.get("notebook_path")
-            and not options["help_notebook"]
-            and is_ours(options["notebook_path"])
-        ):
+    @functools.wraps(execute)
+    def prepared(**options):
+        if options["notebook_path"] and not options["help_notebook"] and is_ours(options["notebook_path"]):
             prepare(options)
-        return rest
+        return execute(**options)
 
-    click.Command.parse_args = checked
+    command.callback = prepared
 
 
-_hook()
+class WhenImported(MetaPathFinder):
+    """Waits for the import of `papermill.cli`, then wraps the command that it defines."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "papermill.cli":
+            return None
+        sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        execute = spec.loader.exec_module
+
+        def execute_and_wrap(module):
+            execute(module)
+            wrap(module.papermill)
+
+        spec.loader.exec_module = execute_and_wrap
+        return spec
+
+
+sys.meta_path.insert(0, WhenImported())
 
 
 # In a kernel tqdm and transformers draw widgets, which no terminal shows: they are told that this one is a console.

@@ -1,6 +1,6 @@
-"""The YAML of a paper, strictly read: its rows with what was printed and what makes them again, its tables, budgets and claims.
+"""Reads `experiments/<paper>.yml`: rows with published values and the stages that reproduce them, tables, budgets and claims.
 
-An unknown key, row, data set or metric in `experiments/<paper>.yml` is refused with the file and the place.
+An unknown key, row, data set or metric is refused with the file and the place.
 """
 
 from functools import cache
@@ -14,58 +14,38 @@ from asutil.io.rundir import BUDGETS
 from . import runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
-FOUND = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")  # of evidence in a long context
-METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *FOUND)
-ROBERTA = "roberta"  # the kind of backbone of a row that names none
-PAIRED = (*METRICS[:3], "label_accuracy", *FOUND)  # those that have one value a question or claim
-# what a stage is scored on; None: the budget's data sets
-NOTEBOOKS = {
-    "pretrain": "pretraining",
-    "task_difficulty": "pretraining",
-    "finetune": None,
-    "embed": None,
-    "rerank": None,
-    "verify_claims": None,
-    "find_evidence": None,
-}
-# a column -> the data set of its runs, and which side of it; without a column of its own, the test side has its data set's name
-SIDES = {
+EVIDENCE_METRICS = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")
+METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *EVIDENCE_METRICS)
+PER_QUESTION_METRICS = (
+    "p@1",
+    "map",
+    "mrr",
+    "label_accuracy",
+    *EVIDENCE_METRICS,
+)  # claims are about these: they can be paired
+ROBERTA = "roberta"  # the backbone of a row that names none
+# The notebooks of stages, and what each is scored on; None: the budget's data sets.
+NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining"}
+NOTEBOOKS |= dict.fromkeys(("finetune", "embed", "rerank", "verify_claims", "find_evidence"))
+# Columns of tables that are one split of a data set. A column with a data set's own name is its test split.
+SPLITS = {
     "fever_dev": ("fever", "dev"),
     "fever_test": ("fever", "test"),
     "wikiqa_dev": ("wikiqa", "dev"),
     "trecqa_dev": ("trecqa", "dev"),
 }
-
-# place -> (keys it must have, keys it may have)
+# A part of the file: the keys that it must have, and those that it may have.
 KEYS = {
     "the file": (
-        ("slug", "title", "authors", "unit", "rows", "tables"),
-        (
-            "venue",
-            "arxiv",
-            "runs",
-            "parameters",
-            "private",
-            "budgets",
-            "demo",
-            "settings",
-            "claims",
-            "counts",
-            "questions",
-        ),
+        "slug title authors unit rows tables",
+        "venue arxiv runs parameters private budgets demo settings claims counts questions",
     ),
-    "budgets": (
-        ("backbones", "datasets", "seeds", "rows"),
-        ("more_seeds", "corpus", "claims", "search", "gpu_hours", "asked_of"),
-    ),
-    "demo": (("budget", "rows", "seeds"), ()),
-    "settings": (("notebook", "are"), ("when",)),
-    "rows": (
-        ("name", "published"),
-        ("stages", "backbone", "baseline", "system_of", "doubtful", "search", "not_testable"),
-    ),
-    "tables": (("where", "caption", "datasets", "metrics", "rows"), ("runs",)),
-    "claims": (("id", "where", "claim", "row_a", "row_b", "dataset", "metric", "sign"), ()),
+    "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
+    "tables": ("where caption datasets metrics rows", "runs"),
+    "budgets": ("backbones datasets seeds rows", "more_seeds corpus claims search gpu_hours asked_of"),
+    "claims": ("id where claim row_a row_b dataset metric sign", ""),
+    "settings": ("notebook are", "when"),
+    "demo": ("budget rows seeds", ""),
 }
 
 
@@ -79,9 +59,9 @@ def read(paper: str, folder: str | Path | None = None) -> dict:
 
     Args:
         folder: where the YAML files are; the project's experiments/ by default.
-    Raises: FileNotFoundError for a paper without a file; ValueError naming file and place for anything that is not as it should be.
+    Raises: FileNotFoundError for a paper without a file; ValueError naming the file and the place of what is wrong.
     """
-    path = _folder(folder) / f"{paper}.yml"
+    path = (Path(folder) if folder is not None else rundir.root() / "experiments") / f"{paper}.yml"
     if not path.is_file():
         raise FileNotFoundError(f"{path.name} is not in {path.parent.name}/ (papers: {', '.join(PAPERS)})")
     return _read(path, path.stat().st_mtime_ns)
@@ -97,14 +77,8 @@ def _read(path: Path, changed: int) -> dict:
     return data
 
 
-def _folder(folder) -> Path:
-    if folder is not None:
-        return Path(folder)
-    return rundir.root() / "experiments"
-
-
 class _Strict(yaml.SafeLoader):
-    """A key that stands twice is an error: YAML would silently drop the first, a published number among them."""
+    """Refuses a key that stands twice: plain YAML would silently drop the first value, maybe a published number."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
@@ -121,100 +95,84 @@ def _check(data, paper: str) -> None:
             raise ValueError(f"{key}: a mapping is expected, got {data[key]!r}")
     one_of(data["slug"], [paper], "slug")
     one_of(data["unit"], ["percent", "fraction"], "unit")
-    rows, datasets = data["rows"], {d for table in data["tables"].values() for d in table.get("datasets", ())}
+    rows, tables, budgets = data["rows"], data["tables"], data.get("budgets", {})
+    datasets = {dataset for table in tables.values() for dataset in table.get("datasets", ())}
     for name, row in rows.items():
-        _keys(row, "rows", f"row {name}")
-        all_of([row["baseline"]] if "baseline" in row else (), rows, f"row {name}: baseline")
-        for stage in row.get("stages") or ():
-            _stage(stage, f"a stage of row {name}")
-        for dataset, cells in row["published"].items():
-            one_of(dataset, datasets, f"row {name}")
-            for metric, cell in cells.items():
-                one_of(metric, METRICS, f"row {name}, {dataset}")
-                _cell(cell, f"row {name}, {dataset}, {metric}")
-        if "doubtful" in row and (
-            not isinstance(row["doubtful"], str) or not row["doubtful"].strip() or not any(row["published"].values())
-        ):
-            raise ValueError(f"row {name}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
-        reasons = row.get("not_testable", {})
-        if not isinstance(reasons, dict) or not all(
-            isinstance(reason, str) and reason.strip() for reason in reasons.values()
-        ):
-            raise ValueError(f"row {name}: not_testable says in words for each budget why; got {reasons!r}")
-        all_of(reasons, BUDGETS, f"row {name}: not_testable", "budget")
+        _check_row(row, rows, datasets, f"row {name}")
     for name in rows:
-        _reranking(rows, name)
-        _embedding(rows, name)
-    for name, table in data["tables"].items():
+        _check_chain(name, rows)
+    for name, table in tables.items():
         _keys(table, "tables", name)
         all_of(table["rows"], rows, name)
         all_of(table["metrics"], METRICS, name)
     all_of(data.get("private", ()), datasets, "private")
-    runnable = [name for name, row in rows.items() if row.get("stages")]
-    for name, budget in data.get("budgets", {}).items():
+    for name, budget in budgets.items():
         one_of(name, BUDGETS, "budgets")
-        _keys(budget, "budgets", f"budget {name}")
-        all_of(budget["rows"], runnable, f"budget {name}: rows with stages")
-        all_of(
-            [rows[row].get("backbone", ROBERTA) for row in budget["rows"]],
-            budget["backbones"],
-            f"budget {name}: backbones",
-        )
-        all_of(budget.get("search", {}).get("datasets", ()), budget["datasets"], f"budget {name}: search")
-        all_of(budget.get("more_seeds", ()), budget["rows"], f"budget {name}: more_seeds")
-        asked_of = budget.get("asked_of", {})
-        all_of(asked_of, datasets, f"budget {name}: asked_of", "data set")
-        all_of(
-            asked_of.values(),
-            (*budget["datasets"], *budget.get("claims", ())),
-            f"budget {name}: asked_of",
-            "data set of the budget",
-        )
-        verifying = [row for row in budget["rows"] if rows[row]["stages"][-1]["notebook"] == "verify_claims"]
-        if verifying and not budget.get("claims"):
-            raise ValueError(
-                f"budget {name}: row {verifying[0]} verifies claims, but the budget has no claims (data sets of claims)"
-            )
-        reading = [row for row in budget["rows"] if any(NOTEBOOKS[stage["notebook"]] for stage in rows[row]["stages"])]
-        if reading and "corpus" not in budget:
-            raise ValueError(f"budget {name}: row {reading[0]} reads a corpus, but the budget has none")
+        _check_budget(budget, rows, datasets, f"budget {name}")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
-        one_of(data["demo"]["budget"], data.get("budgets", {}), "demo")
+        one_of(data["demo"]["budget"], budgets, "demo")
     for rule in data.get("settings", ()):
-        _keys(rule, "settings", "a rule of settings")
-        one_of(rule["notebook"], NOTEBOOKS, "a rule of settings")
-        for name, values in rule["are"].items():
-            for one in values if isinstance(values, list) else [values]:
-                all_of(one if isinstance(one, dict) else (), ("each", "at_most"), f"a rule of settings: {name}", "key")
+        _check_rule(rule, "a rule of settings")
     for claim in data.get("claims", ()):
-        _keys(claim, "claims", f"claim {claim.get('id')}")
-        place = f"claim {claim['id']}"
-        all_of([claim["row_a"], claim["row_b"]], rows, place)
-        one_of(claim["dataset"], datasets, place)
-        all_of(_metrics(claim), PAIRED, place)
-        one_of(claim["sign"], ["+", "-"], place)
+        _check_claim(claim, rows, datasets, f"claim {claim.get('id')}")
     all_of(data.get("questions", ()), datasets, "questions")
-    for dataset, sides in data.get("counts", {}).items():
+    for dataset, splits in data.get("counts", {}).items():
         one_of(dataset, datasets, "counts")
-        for side, counted in sides.items():
-            one_of(side, ("train", "dev", "test"), f"counts, {dataset}")
-            if not isinstance(counted, list) or [type(number) for number in counted] != [int, int]:
-                raise ValueError(f"counts, {dataset}, {side}: expected [questions, candidates], got {counted!r}")
+        for split, counts in splits.items():
+            one_of(split, ("train", "dev", "test"), f"counts, {dataset}")
+            if not isinstance(counts, list) or [type(number) for number in counts] != [int, int]:
+                raise ValueError(f"counts, {dataset}, {split}: expected [questions, candidates], got {counts!r}")
 
 
 def _keys(mapping, kind: str, place: str) -> None:
     if not isinstance(mapping, dict):
         raise ValueError(f"{place}: a mapping is expected, got {mapping!r}")
-    must, may = KEYS[kind]
+    must, may = (keys.split() for keys in KEYS[kind])
     absent = [key for key in must if key not in mapping]
     if absent:
         raise ValueError(f"{place} lacks {', '.join(absent)}")
     all_of(mapping, must + may, place, "key")
 
 
-def _stage(stage: dict, place: str) -> None:
-    """A stage: a notebook, what it is given (a value, one a budget, or one a budget and data set), and the budgets that it belongs to."""
+def _check_row(row, rows: dict, datasets: set, place: str) -> None:
+    _keys(row, "rows", place)
+    if "baseline" in row:
+        one_of(row["baseline"], rows, f"{place}: baseline")
+    for stage in row.get("stages") or ():
+        _check_stage(stage, f"a stage of {place}")
+    for dataset, cells in row["published"].items():
+        one_of(dataset, datasets, place)
+        for metric, cell in cells.items():
+            one_of(metric, METRICS, f"{place}, {dataset}")
+            _check_cell(cell, f"{place}, {dataset}, {metric}")
+    if "doubtful" in row and not (_is_text(row["doubtful"]) and any(row["published"].values())):
+        raise ValueError(f"{place}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
+    reasons = row.get("not_testable", {})
+    if not isinstance(reasons, dict) or not all(map(_is_text, reasons.values())):
+        raise ValueError(f"{place}: not_testable says in words for each budget why; got {reasons!r}")
+    all_of(reasons, BUDGETS, f"{place}: not_testable", "budget")
+
+
+def _is_text(value) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _check_cell(cell, place: str) -> None:
+    if cell in (None, "baseline"):
+        return
+    if isinstance(cell, dict):
+        numbers = list(cell.values()) if list(cell) == ["relative"] else []
+    elif isinstance(cell, list):
+        numbers = cell if len(cell) == 2 else []
+    else:
+        numbers = [cell]
+    if not numbers or not all(type(number) in (int, float) for number in numbers):
+        raise ValueError(f"{place}: expected [mean, std], a number, {{relative: x}}, baseline or null; got {cell!r}")
+
+
+def _check_stage(stage, place: str) -> None:
+    """A stage has a notebook, values of its parameters (one, one a budget, or one a budget and data set), and its budgets."""
     if not isinstance(stage, dict) or "notebook" not in stage:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
@@ -222,67 +180,91 @@ def _stage(stage: dict, place: str) -> None:
     all_of(stage, ("notebook", "budgets", *own, *runs.parameters(stage["notebook"])), place, "key")
     all_of(stage.get("budgets", ()), BUDGETS, place, "budget")
     for value in stage.values():
-        all_of(value if isinstance(value, dict) else (), BUDGETS, place, "budget")
+        if isinstance(value, dict):
+            all_of(value, BUDGETS, place, "budget")
 
 
-def _reranking(rows: dict, name: str) -> None:
-    """A stage that re-ranks is a row's last, after one that fine-tunes, and its `first` is the row whose best candidates it takes."""
-    notebooks = [stage["notebook"] for stage in rows[name].get("stages") or ()]
+def _check_chain(name: str, rows: dict) -> None:
+    """A row that re-ranks does so last, after `finetune`, the best candidates of its `first` row; one that embeds does nothing else."""
+    stages = rows[name].get("stages") or ()
+    notebooks = [stage["notebook"] for stage in stages]
+    shown = ", ".join(notebooks)
     if "rerank" in notebooks:
-        last = rows[name]["stages"][-1]
-        if notebooks.index("rerank") != len(notebooks) - 1 or notebooks[-2:-1] != ["finetune"] or "first" not in last:
-            raise ValueError(
-                f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {', '.join(notebooks)}"
-            )
+        is_last = notebooks.index("rerank") == len(notebooks) - 1
+        if not is_last or notebooks[-2:-1] != ["finetune"] or "first" not in stages[-1]:
+            raise ValueError(f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {shown}")
         ranked = [row for row in rows if (rows[row].get("stages") or [{}])[-1].get("notebook") == "finetune"]
-        one_of(last["first"], ranked, f"row {name}: first", "row that ends with finetune")
-
-
-def _embedding(rows: dict, name: str) -> None:
-    """What embeds starts from a model as it is, so it is a row's only stage."""
-    notebooks = [stage["notebook"] for stage in rows[name].get("stages") or ()]
+        one_of(stages[-1]["first"], ranked, f"row {name}: first", "row that ends with finetune")
     if "embed" in notebooks and len(notebooks) > 1:
-        raise ValueError(f"row {name}: embed is a row's only stage; got {', '.join(notebooks)}")
+        raise ValueError(f"row {name}: embed is a row's only stage; got {shown}")
+
+
+def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
+    _keys(budget, "budgets", place)
+    all_of(budget["rows"], [name for name, row in rows.items() if row.get("stages")], f"{place}: rows with stages")
+    backbones = [rows[name].get("backbone", ROBERTA) for name in budget["rows"]]
+    all_of(backbones, budget["backbones"], f"{place}: backbones")
+    all_of(budget.get("search", {}).get("datasets", ()), budget["datasets"], f"{place}: search")
+    all_of(budget.get("more_seeds", ()), budget["rows"], f"{place}: more_seeds")
+    own = (*budget["datasets"], *budget.get("claims", ()))
+    for printed, instead in budget.get("asked_of", {}).items():
+        one_of(printed, datasets, f"{place}: asked_of", "data set")
+        one_of(instead, own, f"{place}: asked_of", "data set of the budget")
+    for name in budget["rows"]:
+        notebooks = [stage["notebook"] for stage in rows[name]["stages"]]
+        if notebooks[-1] == "verify_claims" and not budget.get("claims"):
+            raise ValueError(f"{place}: row {name} verifies claims, but the budget has no claims (data sets of claims)")
+        if any(NOTEBOOKS[notebook] for notebook in notebooks) and "corpus" not in budget:
+            raise ValueError(f"{place}: row {name} reads a corpus, but the budget has none")
+
+
+def _check_rule(rule, place: str) -> None:
+    _keys(rule, "settings", place)
+    one_of(rule["notebook"], NOTEBOOKS, place)
+    for name, values in rule["are"].items():
+        for value in values if isinstance(values, list) else [values]:
+            if isinstance(value, dict):
+                all_of(value, ("each", "at_most"), f"{place}: {name}", "key")
+
+
+def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
+    _keys(claim, "claims", place)
+    all_of([claim["row_a"], claim["row_b"]], rows, place)
+    one_of(claim["dataset"], datasets, place)
+    all_of(_metrics(claim), PER_QUESTION_METRICS, place)
+    one_of(claim["sign"], ["+", "-"], place)
 
 
 def one_of(value, known, place: str, what: str = "value") -> None:
+    """Refuse a value that is not among the known ones, with the place in the file and the nearest name."""
     if value not in known:
-        raise ValueError(
-            f"{place}: unknown {what} {value!r}{spelling.nearest(value, known)} (expected: {', '.join(map(str, known))})"
-        )
+        hint = spelling.nearest(value, known)
+        raise ValueError(f"{place}: unknown {what} {value!r}{hint} (expected: {', '.join(map(str, known))})")
 
 
 def all_of(values, known, place: str, what: str = "value") -> None:
+    """`one_of` for each value."""
     for value in values:
         one_of(value, known, place, what)
 
 
-def _cell(cell, place: str) -> None:
-    numbers = cell if isinstance(cell, list) else list(cell.values()) if isinstance(cell, dict) else [cell]
-    shaped = (isinstance(cell, list) and len(cell) == 2) or (isinstance(cell, dict) and list(cell) == ["relative"])
-    if cell in (None, "baseline"):
-        return
-    if not (shaped or not isinstance(cell, list | dict)) or not all(type(n) in (int, float) for n in numbers):
-        raise ValueError(f"{place}: expected [mean, std], a number, {{relative: x}}, baseline or null; got {cell!r}")
-
-
 def claims(data: dict) -> list[dict]:
-    """The claims of a paper, each once for every metric that it is tested on, which is then its `metric`."""
+    """The claims of a paper, one for each metric that a claim is tested on."""
     return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
 
 
 def claims_asked(data: dict, budget: str) -> list[dict]:
-    """The claims whose rows a budget runs, each on the data set that it asks them of in place of the paper's (`asked_of`).
+    """The claims whose rows a budget runs, each on the data set that the budget has in place of the paper's (`asked_of`).
 
-    Of claims that differ in the paper's data set alone, the first stands for all.
+    Claims that differ only in the paper's data set are listed once.
     """
-    entry, known = data["budgets"][budget], {}
+    entry, first = data["budgets"][budget], {}
     for claim in claims(data):
         dataset = entry.get("asked_of", {}).get(claim["dataset"])
         if dataset and {claim["row_a"], claim["row_b"]} <= set(entry["rows"]):
-            asked = tuple(claim[key] for key in ("row_a", "row_b", "metric", "sign"))
-            known.setdefault((*asked, dataset), claim | {"dataset": dataset})
-    return list(known.values())
+            key = (claim["row_a"], claim["row_b"], claim["metric"], claim["sign"], dataset)
+            first.setdefault(key, claim | {"dataset": dataset})
+    return list(first.values())
 
 
 def _metrics(claim: dict) -> list[str]:
@@ -290,33 +272,30 @@ def _metrics(claim: dict) -> list[str]:
 
 
 def stages(data: dict, row: str, budget: str) -> list[dict]:
-    """The stages of a row at one budget, each with the values of that budget: a value may still be one a data set."""
-    found = []
+    """The stages of a row at one budget, with the values of that budget; such a value may differ between data sets."""
+    chosen = []
     for stage in data["rows"][row].get("stages") or ():
         if budget in stage.get("budgets", BUDGETS):
-            values = {
-                key: value.get(budget) if isinstance(value, dict) else value
-                for key, value in stage.items()
-                if key != "budgets"
-            }
-            found.append({key: value for key, value in values.items() if value is not None})
-    return found
+            values = {key: value.get(budget) if isinstance(value, dict) else value for key, value in stage.items()}
+            chosen.append({key: value for key, value in values.items() if value is not None and key != "budgets"})
+    return chosen
 
 
 def datasets(data: dict, row: str, budget: str) -> list[str]:
-    """What a row runs on at one budget: the budget's claims where it verifies claims, else its data sets."""
-    return data["budgets"][budget][
-        "claims" if stages(data, row, budget)[-1]["notebook"] == "verify_claims" else "datasets"
-    ]
+    """The data sets of a row at one budget: those of claims for a row that verifies claims, else those of questions."""
+    verifies = stages(data, row, budget)[-1]["notebook"] == "verify_claims"
+    return data["budgets"][budget]["claims" if verifies else "datasets"]
 
 
 def untrained(data: dict, row: str) -> bool:
-    """Whether a row takes its encoder as it is: it has no spread over seeds, and its one run stands for every seed."""
+    """Whether a row uses its encoder as it is: all seeds would give the same figures, so it is run once."""
     return any(stage.get("architecture") == "untrained" for stage in data["rows"][row].get("stages") or ())
 
 
-def seeds(data: dict, row: str, budget: str, asked: list[int] | None = None) -> list[int]:
-    """The seeds that a row is run with at one budget: all of its own, or those asked for; of an untrained encoder the first."""
+def seeds(data: dict, row: str, budget: str, chosen: list[int] | None = None) -> list[int]:
+    """The seeds of a row at one budget: all of them, or those that were chosen; only the first of an untrained encoder."""
     entry = data["budgets"][budget]
-    known = [*entry["seeds"], *entry.get("more_seeds", {}).get(row, ())]
-    return known[:1] if untrained(data, row) else [seed for seed in known if asked is None or seed in asked]
+    every = [*entry["seeds"], *entry.get("more_seeds", {}).get(row, ())]
+    if untrained(data, row):
+        return every[:1]
+    return [seed for seed in every if chosen is None or seed in chosen]

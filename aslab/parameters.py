@@ -1,4 +1,4 @@
-"""What a notebook takes: its parameters, what each may be, and what a budget sets where none is given."""
+"""The parameters of a notebook, the values that each may have, and the values that a budget sets (`budgets.yml`)."""
 
 import ast
 import io
@@ -15,6 +15,7 @@ import yaml
 from asutil.io.rundir import root
 from asutil.io.spelling import nearest
 
+BUDGETS = Path(__file__).with_name("budgets.yml")
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
 
 
@@ -33,13 +34,18 @@ class Parameter:
 def parameters(notebook: str) -> dict[str, Parameter]:
     """The parameters of a notebook, read from its cell tagged `parameters` without running it.
 
-    Each is a typed assignment of a literal with a comment; `one of: a, b, c` and `at least 1` in the comment say what is allowed.
+    Each is a typed assignment of a literal with a comment. The comment may limit the values: `one of: a, b, c`, `at least 1`.
     """
+    path = _path(notebook)
+    return _parameters_of(path, path.stat().st_mtime_ns)
+
+
+def _path(notebook: str) -> Path:
     path = root() / "notebooks" / f"{notebook}.ipynb"
     if not path.is_file():
-        known = [other.stem for other in path.parent.glob("*.ipynb")]
-        raise FileNotFoundError(f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, known)}")
-    return _parameters_of(path, path.stat().st_mtime_ns)
+        others = [other.stem for other in path.parent.glob("*.ipynb")]
+        raise FileNotFoundError(f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, others)}")
+    return path
 
 
 @cache
@@ -52,19 +58,18 @@ def _parameters_of(path: Path, changed: int) -> dict[str, Parameter]:
 def _read_parameters(source: str) -> dict[str, Parameter]:
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {token.start[0]: token.string.lstrip("# ").strip() for token in tokens if token.type == tokenize.COMMENT}
-    found = {}
+    read = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            text = comments.get(node.end_lineno, "")
-            listed = re.search(r"one of: ([^;]+)", text)
-            choices = tuple(choice.strip() for choice in listed.group(1).split(",")) if listed else ()
-            bound = re.search(r"at least (\d+)", text)
-            at_least = float(bound.group(1)) if bound else None
             name = node.target.id
-            found[name] = Parameter(
-                name, ast.literal_eval(node.value), ast.unparse(node.annotation), text, choices, at_least
-            )
-    return found
+            comment = comments.get(node.end_lineno, "")
+            listed = re.search(r"one of: ([^;]+)", comment)
+            choices = tuple(choice.strip() for choice in listed.group(1).split(",")) if listed else ()
+            bound = re.search(r"at least (\d+)", comment)
+            at_least = float(bound.group(1)) if bound else None
+            default, kind = ast.literal_eval(node.value), ast.unparse(node.annotation)
+            read[name] = Parameter(name, default, kind, comment, choices, at_least)
+    return read
 
 
 def check(notebook: str, given: dict) -> None:
@@ -85,18 +90,16 @@ def check(notebook: str, given: dict) -> None:
         numeric = expected is float and isinstance(value, int) and not isinstance(value, bool)
         if not numeric and type(value) is not expected:
             kind = "True or False" if expected is bool else parameter.type
-            raise ValueError(
-                f"{name} of {notebook} is {kind}, got {_short(value)} ({type(value).__name__}): {parameter.help}"
-            )
+            came = f"{_short(value)} ({type(value).__name__})"
+            raise ValueError(f"{name} of {notebook} is {kind}, got {came}: {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:
             raise ValueError(f"{name} of {notebook} is at least {parameter.at_least:g}, got {value!r}")
         if parameter.choices and value not in parameter.choices:
-            known = ", ".join(parameter.choices)
-            raise ValueError(
-                f"{name} of {notebook} is one of {known}; got {_short(value)}{nearest(value, parameter.choices)}"
-            )
+            choices = ", ".join(parameter.choices)
+            hint = nearest(value, parameter.choices)
+            raise ValueError(f"{name} of {notebook} is one of {choices}; got {_short(value)}{hint}")
 
 
 def _short(value) -> str:
@@ -104,33 +107,55 @@ def _short(value) -> str:
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
 
 
+@dataclass(frozen=True)
+class Entry:
+    """One entry of `budgets.yml`: the runs that it is for, by the values that each parameter may have, and what it sets."""
+
+    when: dict[str, list]
+    set: dict[str, object]
+
+
 @cache
 def _budgets() -> dict:
-    return yaml.safe_load((Path(__file__).parent / "budgets.yml").read_text(encoding="utf-8"))
+    return yaml.safe_load(BUDGETS.read_text(encoding="utf-8"))
+
+
+@cache
+def _entries(path: Path, changed: int) -> list[Entry]:
+    """What `budgets.yml` says about a notebook. Raises: ValueError naming the entry that is wrong."""
+    known = _parameters_of(path, changed)
+    entries = []
+    for number, entry in enumerate(_budgets().get(path.stem, ()), 1):
+        try:
+            if not (isinstance(entry, dict) and "set" in entry and set(entry) <= {"when", "set"}):
+                raise ValueError(f"`set: {{...}}`, with or without `when: {{...}}`, is expected, got {entry!r}")
+            if wrong := [key for key, value in entry.items() if not isinstance(value, dict)]:
+                raise ValueError(f"{wrong[0]}: a mapping of parameters is expected, got {entry[wrong[0]]!r}")
+            when = {name: fits if isinstance(fits, list) else [fits] for name, fits in entry.get("when", {}).items()}
+            for name, fits in [*when.items(), *((name, [value]) for name, value in entry["set"].items())]:
+                for value in fits:
+                    check(path.stem, {name: value})
+            if fixed := [name for name in entry["set"] if known[name].default is not None]:
+                raise ValueError(f"{fixed[0]} has a default in the notebook, so no budget sets it: make it None there")
+        except ValueError as error:
+            raise ValueError(f"{BUDGETS.name}, {path.stem}, entry {number}: {error}") from error
+        entries.append(Entry(when, entry["set"]))
+    return entries
 
 
 def settings(notebook: str, given: dict) -> dict:
-    """Every effective parameter: what is given, else the notebook's default, else (where that is None) what the budget sets.
-
-    A budget's value may depend on another parameter: `max_tokens: {paper: {objective: {ssp: 128, sp: 256}}}`.
-    """
+    """Every effective parameter: the given value, else the notebook's default, else (where that is None) the budget's."""
     check(notebook, given)
     return effective(notebook, given)
 
 
 def effective(notebook: str, given: dict) -> dict:
-    """`settings` of what has been checked before."""
+    """`settings` of parameters that were checked before."""
     values = {name: parameter.default for name, parameter in parameters(notebook).items()}
     values |= {name: value for name, value in given.items() if value is not None}
-    table = _budgets().get(notebook, {})
-    for name in values:
-        if values[name] is None and name in table:
-            values[name] = _depending(table[name][values["budget"]], values)
+    unset = {name for name, value in values.items() if value is None}
+    path = _path(notebook)
+    for entry in _entries(path, path.stat().st_mtime_ns):
+        if all(values[name] in fits for name, fits in entry.when.items()):
+            values |= {name: value for name, value in entry.set.items() if name in unset}
     return values
-
-
-def _depending(value, values: dict):
-    while isinstance(value, dict):
-        ((name, table),) = value.items()
-        value = table.get(str(values[name]), table.get("else"))
-    return value

@@ -1,4 +1,4 @@
-"""Indexes of large sources, built by datatrove: tasks on this machine or on a Slurm cluster, each of which writes one shard.
+"""Builds indexes of large sources with datatrove: tasks on this machine or on a Slurm cluster, one shard a task.
 
     python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32 --workers 2
     python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --executor slurm --partition cpu
@@ -34,10 +34,12 @@ COUNTS = ("documents_read", "documents", "paragraphs", "sentences", "tokens")
 
 
 def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, limit=None) -> dict:
-    """What is built, and how it is shared out: `tasks`, and the `total` of a `unit`, files, or documents where files are fewer."""
-    unit, total = "files", 0 if limit else len(_files(source))
+    """What is built, and how it is divided: `tasks` share the `total` number of a `unit`, files, or documents if files are few."""
+    unit = "files"
+    total = 0 if limit else len(_files(source))
     if total < tasks:
-        unit, total = "documents", sum(1 for _ in tqdm(sources.documents(source, limit=limit), "counting", delay=5))
+        unit = "documents"
+        total = sum(1 for _ in tqdm(sources.documents(source, limit=limit), "counting", delay=5))
     if not total:
         raise ValueError(f"{source}: no documents")
     return {
@@ -56,38 +58,41 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
 
 
 def _files(source) -> list[tuple[Path, str, str]]:
-    """The files of a source in the order of its documents, each with text column and paragraph separator; none if it is not all files."""
-    found = []
-    for one in sources.parts_of(source):
-        hub_id = one.partition(":")[0]
-        form, folder = sources.HUB_FORMS.get(hub_id, (None, "text", "\n\n")), hub.mirror(hub_id)
-        if folder is None and sources.is_hub_id(one):
-            raise ValueError(
-                f"{one}: not in the mirror, and each task would download it; put it into {hub.MIRROR}, or give a limit"
-            )
-        held = (
-            sorted(folder.glob("train*.parquet")) if folder else sources.files_of(Path(one)) if one != "pydocs" else []
-        )
-        if not held:
+    """The files of a source in the order of its documents, with text column and paragraph separator; [] if a part is no files."""
+    files = []
+    for part in sources.parts_of(source):
+        hub_id = part.partition(":")[0]
+        _, column, separator = sources.HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
+        folder = hub.mirror(hub_id)
+        if folder is None and sources.is_hub_id(part):
+            to_do = f"put it into {hub.MIRROR}, or give a limit"
+            raise ValueError(f"{part}: not in the mirror, and each task would download it; {to_do}")
+        if folder:
+            paths = sorted(folder.glob("train*.parquet"))
+        else:
+            paths = [] if part == "pydocs" else sources.files_of(Path(part))
+        if not paths:
             return []
-        found += [(path.resolve(), *form[1:]) for path in held]
-    return found
+        files += [(path.resolve(), column, separator) for path in paths]
+    return files
 
 
 def _share(planned: dict, rank: int) -> range:
-    return range(*(planned["total"] * k // planned["tasks"] for k in (rank, rank + 1)))
+    """The numbers of the files or documents that a task reads."""
+    start, stop = (planned["total"] * k // planned["tasks"] for k in (rank, rank + 1))
+    return range(start, stop)
 
 
 def _documents(source, planned: dict, rank: int):
     share = _share(planned, rank)
     if planned["unit"] == "documents":
         return itertools.islice(sources.documents(source), share.start, share.stop)
-    held = _files(source)[share.start : share.stop]
-    return itertools.chain.from_iterable(sources.documents(path, None, None, *form) for path, *form in held)
+    files = _files(source)[share.start : share.stop]
+    return itertools.chain.from_iterable(sources.documents(path, None, None, *form) for path, *form in files)
 
 
 class Index(PipelineStep):
-    """Task k of n: the index of its share of the documents, in a folder that appears when it is whole and is not made again."""
+    """Task k of n: writes the index of its share of the documents. The folder appears when it is complete, and is kept."""
 
     name, type = "index", "asutil"
 
@@ -96,29 +101,34 @@ class Index(PipelineStep):
         self.source, self.out = source, out
 
     def run(self, data=None, rank=0, world_size=1):
-        from tokenizers import Tokenizer
-
-        planned, folder = disk.read_json(self.out / PLAN), _shard(self.out, rank)
+        planned = disk.read_json(self.out / PLAN)
+        folder = _shard(self.out, rank)
         if folder.is_dir():
             return
-        backend = Tokenizer.from_file(str(self.out / TOKENIZER / "tokenizer.json"))
-        backend.encode_special_tokens = (
-            True  # as tokenizers.load_tokenizer has it; no task needs transformers and torch
-        )
-        files = partial(shutil.copytree, self.out / TOKENIZER, dirs_exist_ok=True)
-        tokenizer = SimpleNamespace(backend_tokenizer=backend, name_or_path=planned["tokenizer"], save_pretrained=files)
-        texts, form = _documents(self.source, planned, rank), (planned["splitter"], planned["min_sentence_chars"])
+        texts = _documents(self.source, planned, rank)
+        sentences = {name: planned[name] for name in ("splitter", "min_sentence_chars")}
         with self.track_time("task"):
             try:
-                counts = corpus_index.build(texts, tokenizer, folder, *form, source=planned["source"]).info
-            except corpus_index.EmptyCorpus as error:  # of this share: `join` leaves it out
-                counts, part = (
-                    dict.fromkeys(COUNTS, 0) | {"documents_read": error.read},
-                    folder.with_name(f".{folder.name}.building"),
+                built = corpus_index.build(
+                    texts, self._tokenizer(planned), folder, source=planned["source"], **sentences
                 )
-                disk.write_json(part / "corpus.json", counts)
-                part.rename(folder)
+                counts = built.info
+            except corpus_index.EmptyCorpus as error:  # a share without documents: it is left out when all are joined
+                counts = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}
+                unfinished = folder.with_name(f".{folder.name}.building")
+                disk.write_json(unfinished / "corpus.json", counts)
+                unfinished.rename(folder)
         self.stat_update("documents", value=counts["documents_read"])
+
+    def _tokenizer(self, planned: dict) -> SimpleNamespace:
+        """What `build` needs of a tokenizer, as `tokenizers.load_tokenizer` sets it up, without transformers and torch."""
+        from tokenizers import Tokenizer
+
+        folder = self.out / TOKENIZER
+        backend = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        backend.encode_special_tokens = True
+        save = partial(shutil.copytree, folder, dirs_exist_ok=True)
+        return SimpleNamespace(backend_tokenizer=backend, name_or_path=planned["tokenizer"], save_pretrained=save)
 
 
 def join(out: Path, *_) -> None:
@@ -142,23 +152,22 @@ def _concatenate(out: Path) -> None:
     folders = [_shard(out, rank) for rank in range(planned["tasks"])]
     missing = [folder.name for folder in folders if not folder.is_dir()]
     if missing:
-        raise ValueError(
-            f"{out}: {len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}; build it again"
-        )
-    found = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
-    for name, info in found.items():
+        of = f"{len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}"
+        raise ValueError(f"{out}: {of}; build it again")
+    infos = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
+    for name, info in infos.items():
         if lacking := [count for count in COUNTS if count not in info]:
             raise ValueError(f"{out / name / 'corpus.json'} is damaged: it lacks {lacking[0]}")
-    counts = {name: sum(info[name] for info in found.values()) for name in COUNTS}
+    counts = {name: sum(info[name] for info in infos.values()) for name in COUNTS}
     if not counts["documents"]:
         raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"])
-    filled = [folder for folder in folders if found[folder.name]["documents"]]
+    filled = [folder for folder in folders if infos[folder.name]["documents"]]
     for folder in filled:
-        for name, sha256 in found[folder.name]["sha256"].items():
+        for name, sha256 in infos[folder.name]["sha256"].items():
             disk.check(folder / f"{name}.npy", sha256)
     with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
         written = arrays.concatenate(filled, out)
-        settings = {name: value for name, value in found[filled[0].name].items() if name != "sha256"}
+        settings = {name: value for name, value in infos[filled[0].name].items() if name != "sha256"}
         sums = {name: hub.sha256(out / f"{name}.npy") for name in arrays.ARRAYS}
         os.sync()
         disk.write_json(out / "corpus.json", {**settings, **planned, **counts, **written, "sha256": sums})
@@ -172,6 +181,7 @@ def build(
     source,
     tokenizer,
     out,
+    *,
     executor="local",
     tasks=8,
     workers=None,
@@ -180,15 +190,16 @@ def build(
     dry_run=False,
     **options,
 ):
-    """Build the index of a source by datatrove, or go on where that was stopped: finished shards stay as they are.
+    """Build the index of a source with datatrove, or go on with a build that was stopped: finished shards are kept.
 
     Args:
         tokenizer: a hub id, a folder or a run.
         tasks: how many shards; fewer where there are fewer documents.
         executor: `local`, or `slurm`, which submits two jobs and returns: the tasks, and what writes corpus.json after them.
         workers: tasks at a time; None: 2, on Slurm all.
-        dry_run: print the plan, or what sbatch would be given, and start nothing.
-        options: splitter, min_sentence_chars, and limit, for the first documents alone.
+        partition, time: of Slurm.
+        dry_run: print the plan, or the scripts for sbatch, and start nothing.
+        options: splitter, min_sentence_chars, and limit, which reads only the first documents.
     Returns: the opened Corpus; None of a dry run and of Slurm. Raises: ImportError without datatrove; ValueError; OSError.
     """
     if PipelineStep is object:
@@ -200,54 +211,69 @@ def build(
     from asutil.corpus import tokenizers
 
     cleaning.splitter_function(options.get("splitter", "blingfire"))
-    out, opened = Path(out).resolve(), tokenizers.load_tokenizer(tokenizer)
+    out = Path(out).resolve()
+    opened = tokenizers.load_tokenizer(tokenizer)
     planned = plan(source, opened, tasks, **options)
     _check(out, planned)
     if dry_run and executor == "local":
         return print(_shown(planned))
-    jobs = _jobs(str(source), out, planned, executor, workers, partition, time)
+    if executor == "local":
+        jobs = [_local_job(str(source), out, planned, workers)]
+    else:
+        jobs = _slurm_jobs(str(source), out, planned, workers, partition=partition, time=time)
     if dry_run:
         return print(*map(_script, jobs), sep="\n")
+    return _execute(jobs, out, planned, opened)
+
+
+def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Corpus | None:
+    """Run the one local job and join its shards, or submit the jobs to Slurm; nothing where the index is complete."""
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
         if not (out / PLAN).is_file():
-            opened.save_pretrained(out / TOKENIZER)
+            tokenizer.save_pretrained(out / TOKENIZER)
             disk.write_json(out / PLAN, planned)
         if not _is_joined(out):
-            for rank in range(planned["tasks"]):  # datatrove goes by its marks alone
+            for rank in range(planned["tasks"]):  # datatrove goes only by its marks
                 if not _shard(out, rank).is_dir():
                     (out / LOGS / "completions" / f"{rank:05d}").unlink(missing_ok=True)
-            if executor == "slurm":
+            if len(jobs) > 1:
                 return jobs[-1].launch_job()
-            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # tasks are what runs side by side
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks run in parallel
             jobs[0].run()
         join(out)
     return corpus_index.Corpus.open(out)
 
 
 def _check(out: Path, planned: dict) -> None:
+    """Refuse a folder that has another build, or something else."""
     if (out / PLAN).is_file():
         before = disk.read_json(out / PLAN)
         for name, value in planned.items():
             if before.get(name) != value:
-                raise ValueError(
-                    f"{out} holds a build with {name} {before.get(name)}, got {value}: delete it, or take another folder"
-                )
+                other = f"{out} holds a build with {name} {before.get(name)}, got {value}"
+                raise ValueError(f"{other}: delete it, or take another folder")
     elif out.exists() and not (out.is_dir() and {path.name for path in out.glob("[!.]*")} <= {LOGS, TOKENIZER}):
         raise FileExistsError(f"{out} exists already and is no such build: take another folder")
 
 
-def _jobs(source, out, planned, executor, workers, partition, time) -> list:
-    """datatrove's executors: of the tasks, and for Slurm of what comes after them."""
-    from datatrove.executor import LocalPipelineExecutor, SlurmPipelineExecutor
+def _local_job(source: str, out: Path, planned: dict, workers):
+    from datatrove.executor import LocalPipelineExecutor
 
-    index, tasks, logs = [Index(source, out)], planned["tasks"], str(out / LOGS)
-    if executor == "local":
-        return [LocalPipelineExecutor(index, tasks, min(workers or 2, tasks), logs)]
-    form = {"time": time, "partition": partition, "mem_per_cpu_gb": 4, "qos": None, "with_srun": False}
-    first = SlurmPipelineExecutor(index, tasks, workers=workers or -1, job_name="index", logging_dir=logs, **form)
-    form |= {"job_name": "join", "logging_dir": f"{logs}/join", "skip_completed": False}
-    return [first, SlurmPipelineExecutor([partial(join, out)], 1, depends=first, **form)]
+    tasks = planned["tasks"]
+    return LocalPipelineExecutor([Index(source, out)], tasks, min(workers or 2, tasks), str(out / LOGS))
+
+
+def _slurm_jobs(source: str, out: Path, planned: dict, workers, **limits) -> list:
+    """The job of the tasks, and the job after them, which joins the shards."""
+    from datatrove.executor import SlurmPipelineExecutor
+
+    logs = str(out / LOGS)
+    form = {**limits, "mem_per_cpu_gb": 4, "qos": None, "with_srun": False}
+    of_tasks = {"workers": workers or -1, "job_name": "index", "logging_dir": logs}
+    first = SlurmPipelineExecutor([Index(source, out)], planned["tasks"], **of_tasks, **form)
+    of_join = {"job_name": "join", "logging_dir": f"{logs}/join", "skip_completed": False}
+    return [first, SlurmPipelineExecutor([partial(join, out)], 1, depends=first, **of_join, **form)]
 
 
 def _script(job) -> str:
@@ -265,34 +291,24 @@ def _shown(planned: dict) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.pipeline", description=__doc__.splitlines()[0])
-    builds = parser.add_subparsers(required=True, metavar="build").add_parser(
-        "build", help="build an index, or go on building it"
-    )
-    builds.add_argument(
-        "source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl or .txt; several joined by commas"
-    )
-    builds.add_argument("--tokenizer", required=True, help="a hub id, a folder or a run")
-    builds.add_argument("--out", required=True, help="the folder of the index")
-    builds.add_argument("--tasks", type=int, default=8, help="how many shards (default: %(default)s)")
-    builds.add_argument("--workers", type=int, help="tasks at a time (default: 2, on Slurm all)")
-    builds.add_argument(
-        "--splitter", choices=("blingfire", "nltk"), default="blingfire", help="of sentences (default: %(default)s)"
-    )
-    builds.add_argument(
-        "--min-sentence-chars", type=int, default=0, help="leave shorter sentences out (default: %(default)s)"
-    )
-    builds.add_argument("--limit", type=int, help="the first documents alone")
-    builds.add_argument(
-        "--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)"
-    )
-    builds.add_argument("--partition", help="of Slurm")
-    builds.add_argument("--time", default="24:00:00", help="of a task on Slurm, at most (default: %(default)s)")
-    builds.add_argument(
-        "--dry-run", action="store_true", help="show the plan, or the scripts that Slurm would be given; start nothing"
-    )
-    given = parser.parse_args()
+    commands = parser.add_subparsers(required=True, metavar="build")
+    argument = commands.add_parser("build", help="build an index, or go on building it").add_argument
+    argument("source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas")
+    argument("--tokenizer", required=True, help="a hub id, a folder or a run")
+    argument("--out", required=True, help="the folder of the index")
+    argument("--tasks", type=int, default=8, help="how many shards (default: %(default)s)")
+    argument("--workers", type=int, help="tasks at a time (default: 2, on Slurm all)")
+    splitters = ("blingfire", "nltk")
+    argument("--splitter", choices=splitters, default="blingfire", help="of sentences (default: %(default)s)")
+    shortest = "leave shorter sentences out (default: %(default)s)"
+    argument("--min-sentence-chars", type=int, default=0, help=shortest)
+    argument("--limit", type=int, help="read only the first documents")
+    argument("--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)")
+    argument("--partition", help="of Slurm")
+    argument("--time", default="24:00:00", help="of a task on Slurm, at most (default: %(default)s)")
+    argument("--dry-run", action="store_true", help="show the plan, or the scripts for Slurm, and start nothing")
     try:
-        built = build(**vars(given))
+        built = build(**vars(parser.parse_args()))
     except (ValueError, OSError, LookupError, ImportError) as error:
         parser.error(str(error))
     if built:
@@ -300,4 +316,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    pipeline.main()
+    pipeline.main()  # not this module's own: tasks are pickled, and their class must be found again

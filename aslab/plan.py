@@ -1,9 +1,10 @@
-"""From the rows of a paper's YAML to jobs: the notebook runs that a budget needs, and what their settings say of them."""
+"""The notebook runs that a paper's rows need at a budget, and whether finished runs have the paper's settings."""
 
 import hashlib
 import itertools
 import json
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,17 +12,17 @@ from asutil.data.long_questions import KINDS
 from asutil.io import rundir
 
 from . import runs
-from .papers import NOTEBOOKS, ROBERTA, SIDES, all_of, datasets, one_of, read, stages
+from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
-# settings that a comparison does not ask for
+# Settings that may differ from the paper's: they change no result by design.
 FREE = ("seed", "workers", "micro_tokens", "precision", "gradient_checkpointing", "validation_examples", "runs_dir")
-TRANSFER = "transfer"  # where the record of a run stands that a later stage starts from
+TRANSFER = "transfer"  # instead of a data set, for a run that a later stage starts from
 
 
 @dataclass(frozen=True)
 class Job:
-    """One notebook run of a row: its parameters, the folder that it makes, and the folders that must be there before."""
+    """One notebook run of a row: its parameters, its folder, and the folders of the runs that it needs."""
 
     paper: str
     row: str
@@ -32,12 +33,13 @@ class Job:
     parameters: dict
     folder: Path
     needs: tuple[Path, ...] = ()
-    search: str = ""  # the search that it is a try of
+    search: str = ""  # the name of the search that the run is one try of
 
     @property
     def command(self) -> str:
         """`papermill notebooks/finetune.ipynb -p dataset wikiqa ...`"""
-        return command(self)
+        given = [f"-p {name} {shlex.quote(str(value))}" for name, value in self.parameters.items()]
+        return " ".join([f"papermill notebooks/{self.notebook}.ipynb", *given])
 
 
 # ------------------------------------------------------------------ what a budget runs
@@ -49,17 +51,16 @@ def stage_parameters(
     """The parameters that one stage of a row gives to its notebook.
 
     Args:
-        dataset: of the budget; a column that is one side of a data set stands for it.
+        dataset: one of the budget's; for a column that is a split of a data set, the data set is used.
         model: the run that the stage starts from; None for the budget's backbone.
         first: the run whose best candidates are re-ranked.
         tried: settings of a search, for a run that ranks.
     """
-    entry, dataset = data["budgets"][budget], SIDES.get(dataset, (dataset,))[0]
+    entry = data["budgets"][budget]
+    dataset = SPLITS.get(dataset, (dataset,))[0]
     chosen = {key: value.get(dataset) if isinstance(value, dict) else value for key, value in stage.items()}
-    given = {
-        "budget": budget,
-        **{key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")},
-    }
+    own = {key: value for key, value in chosen.items() if value is not None and key not in ("notebook", "first")}
+    given = {"budget": budget, **own}
     if stage["notebook"] == "rerank":
         return {"budget": budget, "first_run": first, "joint_run": model, "seed": seed} | given
     if stage["notebook"] == "task_difficulty":
@@ -73,17 +74,17 @@ def stage_parameters(
 
 
 def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
-    """The notebook runs that make a paper's rows at one budget, each once, every run after those that it needs.
+    """The notebook runs that make a paper's rows at one budget, each once, after the runs that it needs.
 
-    Only the last run of a row is made with every seed, and the one that it re-ranks with; those before are made once, with seed 0.
-    An untrained encoder is run once, with the budget's first seed, whichever are asked for. Where the budget searches settings, the tries
-    come first; the seeds follow once all tries have a record, with the settings that do best on dev.
+    The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made
+    once, with seed 0. An untrained encoder is run once, with the budget's first seed. Where the budget searches
+    settings, the tries come first. The seeds follow when all tries have a record, with the settings that are best on dev.
 
     Args:
-        rows: some of the budget's rows; all by default. seeds: the same for seeds.
+        rows, seeds: some of the budget's; all by default.
         folder_for: (notebook, parameters) -> the run's folder; `runs.folder_for` by default.
-        more: parameters for every notebook that has them, beside those of the rows, as `{"precision": "bf16"}`.
-    Raises: ValueError for a budget or row that the paper does not have, with the nearest name.
+        more: parameters for every notebook that has them, in addition to those of the rows, as `{"precision": "bf16"}`.
+    Raises: ValueError for a budget, row, seed or parameter that does not exist, with the nearest name.
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
         >>> plan = jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1], folder_for=stub)
@@ -92,122 +93,146 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
     """
-    made = {}
-    for job in _every(paper, budget, rows, seeds, folder_for or _planned, folder, more):
-        known = made.get(job.folder)
-        if (
-            known is None or known.search or known.dataset == TRANSFER
-        ):  # a try, or where another row starts, may be a row's own run as well
-            made[job.folder] = job
-    return list(made.values())
+    unique = {}
+    for job in _every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more):
+        known = unique.get(job.folder)
+        # A try, or the start of another row, may be a row's own run as well.
+        if known is None or known.search or known.dataset == TRANSFER:
+            unique[job.folder] = job
+    return list(unique.values())
 
 
 def searches(paper: str, budget: str, folder=None, more=None) -> dict[str, list[Job]]:
     """The tries of a budget by the name of their search, `<paper>-<budget>-<row>-<data set>`; empty where it searches nothing."""
-    found, data = {}, read(paper, folder)
+    data = read(paper, folder)
     one_of(budget, data.get("budgets", {}), paper, "budget")
-    if not any(place.get("search", {}).get("datasets") for place in (data["budgets"][budget], *data["rows"].values())):
-        return found  # without planning a single run
-    for job in _every(paper, budget, None, None, _planned, folder, more):
+    entries = (data["budgets"][budget], *data["rows"].values())
+    if not any(entry.get("search", {}).get("datasets") for entry in entries):
+        return {}  # without planning a single run
+    tries = {}
+    for job in _every(paper, budget, None, None, _planned_folder, folder, more):
         if job.search:
-            found.setdefault(job.search, []).append(job)
-    return found
+            tries.setdefault(job.search, []).append(job)
+    return tries
 
 
 def after(tries: list[Job]) -> list[Job]:
-    """The runs that follow a search, one a seed but for that of the tries, which are runs of the best settings already."""
+    """The runs that follow a search: one for each seed except that of the tries, which has its best run already."""
     first = tries[0]
-    wanted = seeds_of(read(first.paper), first.row, first.budget)
-    return [
-        replace(first, seed=s, search="", parameters={**first.parameters, "seed": s}) for s in wanted if s != first.seed
-    ]
+    seeds = seeds_of(read(first.paper), first.row, first.budget)
+    of_seed = lambda seed: replace(first, seed=seed, search="", parameters={**first.parameters, "seed": seed})
+    return [of_seed(seed) for seed in seeds if seed != first.seed]
 
 
 def _every(paper, budget, rows, seeds, folder_for, folder, more):
-    """The jobs of a budget, also those that several rows share."""
-    data = read(paper, folder)
+    """The jobs of a budget; those that several rows share come several times."""
+    data, more = read(paper, folder), more or {}
     one_of(budget, data.get("budgets", {}), paper, "budget")
-    entry, tested = data["budgets"][budget], {name for table in data["tables"].values() for name in table["datasets"]}
-    all_of(rows or (), entry["rows"], f"{paper}, {budget}", "row")
-    all_of(
-        seeds or (),
-        {seed for row in entry["rows"] for seed in seeds_of(data, row, budget)},
-        f"{paper}, {budget}",
-        "seed",
-    )
-    all_of(more or (), {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
-
-    def job(row, stage, dataset, seed, needs, scored=None, search="", start=False, **tried) -> Job:
-        parameters = stage_parameters(data, row, stage, budget, dataset, seed, *map(_named, needs), **tried)
-        parameters |= {
-            name: value for name, value in (more or {}).items() if name in runs.parameters(stage["notebook"])
-        }
-        where = folder_for(stage["notebook"], parameters)
-        scored = TRANSFER if start else NOTEBOOKS[stage["notebook"]] or scored or dataset
-        return Job(paper, row, budget, scored, parameters["seed"], stage["notebook"], parameters, where, needs, search)
-
-    def of_row(row, dataset):
-        *before, last = stages(data, row, budget)
-        rerank = last if last["notebook"] == "rerank" else None
-        if rerank:
-            *before, last = before
-        needs, best, ranks, first = (), {}, NOTEBOOKS[last["notebook"]] is None, {}
-        if ranks and dataset in tested and dataset not in data["rows"][row]["published"]:
-            return  # the paper has a dash there
-        if rerank:
-            yield from (made := list(of_row(rerank["first"], dataset)))
-            first = {one.seed: one.folder for one in made if one.dataset == dataset and not one.search}
-        measured = any(stage["notebook"] == "task_difficulty" for stage in before)
-        for stage in before:
-            yield (
-                one := job(row, stage, dataset, 0, needs, TRANSFER, start=measured and stage["notebook"] == "pretrain")
-            )
-            if stage["notebook"] != "task_difficulty":  # nothing starts from what it measures
-                needs = (one.folder,)
-        search = entry.get("search", {}) | data["rows"][row].get("search", {})
-        if ranks and dataset in search.get("datasets", ()):
-            name = f"{paper}-{budget}-{row}-{dataset}"
-            every = [job(row, last, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)]
-            tries = list(
-                {one.folder: one for one in every}.values()
-            )  # a row may give some of the searched settings itself
-            if len(tries) > 1:
-                yield from tries
-                best = _best(tries, search)
-        for seed in () if best is None else seeds_of(data, row, budget, seeds):
-            yield (one := job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best))
-            if seed in first:
-                yield job(row, rerank, dataset, seed, (one.folder, first[seed]))
-
-    for row in rows or entry["rows"]:
+    own = data["budgets"][budget]["rows"]
+    all_of(rows or (), own, f"{paper}, {budget}", "row")
+    all_of(seeds or (), {seed for row in own for seed in seeds_of(data, row, budget)}, f"{paper}, {budget}", "seed")
+    all_of(more, {name for notebook in NOTEBOOKS for name in runs.parameters(notebook)}, "more", "parameter")
+    planner = _Planner(paper, data, budget, seeds, folder_for, more)
+    for row in rows or own:
         for dataset in datasets(data, row, budget):
-            yield from of_row(row, dataset)
+            yield from planner.of_row(row, dataset)
+
+
+@dataclass(frozen=True)
+class _Planner:
+    """Plans the rows of one paper at one budget."""
+
+    paper: str
+    data: dict
+    budget: str
+    seeds: list[int] | None
+    folder_for: Callable[[str, dict], Path]
+    more: dict
+
+    def of_row(self, row: str, dataset: str):
+        """The jobs of a row on one data set, each after those that it needs."""
+        *before, last = stages(self.data, row, self.budget)
+        rerank = None
+        if last["notebook"] == "rerank":
+            rerank = last
+            *before, last = before
+        if not self._is_published(row, dataset, last):
+            return
+        ranked_first = {}
+        if rerank:
+            for job in self.of_row(rerank["first"], dataset):
+                yield job
+                if job.dataset == dataset and not job.search:
+                    ranked_first[job.seed] = job.folder
+        needs = ()
+        is_measured = any(stage["notebook"] == "task_difficulty" for stage in before)
+        for stage in before:
+            starts = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
+            job = self._job(row, stage, dataset, 0, needs, TRANSFER if starts else None)
+            yield job
+            if stage["notebook"] != "task_difficulty":  # no run starts from one that measures
+                needs = (job.folder,)
+        search = self.data["budgets"][self.budget].get("search", {}) | self.data["rows"][row].get("search", {})
+        tries = self._tries(row, last, dataset, needs, search)
+        yield from tries
+        best = _best(tries, search) if tries else {}
+        if best is None:
+            return  # the seeds follow when all tries have a record
+        for seed in seeds_of(self.data, row, self.budget, self.seeds):
+            job = self._job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best)
+            yield job
+            if seed in ranked_first:
+                yield self._job(row, rerank, dataset, seed, (job.folder, ranked_first[seed]))
+
+    def _is_published(self, row: str, dataset: str, last: dict) -> bool:
+        """False where a table of the paper has the data set and the row has a dash there."""
+        printed = {name for table in self.data["tables"].values() for name in table["datasets"]}
+        scored_elsewhere = NOTEBOOKS[last["notebook"]] is not None
+        return scored_elsewhere or dataset not in printed or dataset in self.data["rows"][row]["published"]
+
+    def _tries(self, row, stage, dataset, needs, search) -> list[Job]:
+        """One job for each combination of the searched settings; none where there is nothing to choose."""
+        if NOTEBOOKS[stage["notebook"]] is not None or dataset not in search.get("datasets", ()):
+            return []
+        name = f"{self.paper}-{self.budget}-{row}-{dataset}"
+        grid = _grid(search, name, dataset)
+        tries = [self._job(row, stage, dataset, 0, needs, search=name, **tried) for tried in grid]
+        different = {job.folder: job for job in tries}  # the row itself may set some of the searched settings
+        return list(different.values()) if len(different) > 1 else []
+
+    def _job(self, row, stage, dataset, seed, needs, column=None, search="", **tried) -> Job:
+        notebook = stage["notebook"]
+        starts = map(_from_project, needs)
+        parameters = stage_parameters(self.data, row, stage, self.budget, dataset, seed, *starts, **tried)
+        parameters |= {name: value for name, value in self.more.items() if name in runs.parameters(notebook)}
+        folder = self.folder_for(notebook, parameters)
+        column = column or NOTEBOOKS[notebook] or dataset
+        seed = parameters["seed"]
+        return Job(self.paper, row, self.budget, column, seed, notebook, parameters, folder, needs, search)
 
 
 def _grid(search: dict, name: str, dataset: str) -> list[dict]:
-    """The combinations of the searched settings: every one, or as many as the search's `limit`, picked by a hash with its name.
+    """The combinations of the searched settings: all, or as many as the search's `limit`, chosen by a hash.
 
-    {each: values} is one of the values for each question type of the data set, joined by commas.
+    {each: values} tries every combination of one value for each question type of the data set, joined by commas.
     """
-    tried = {}
-    for setting in _searched(search):
-        values = search[setting]
+    choices = {}
+    for setting, values in _searched(search).items():
         if isinstance(values, dict):
-            values = [
-                ",".join(map(str, some)) for some in itertools.product(values["each"], repeat=len(KINDS[dataset]))
-            ]
-        tried[setting] = values
-    grid = [dict(zip(tried, values)) for values in itertools.product(*tried.values())]
+            combinations = itertools.product(values["each"], repeat=len(KINDS[dataset]))
+            values = [",".join(map(str, combination)) for combination in combinations]
+        choices[setting] = values
+    grid = [dict(zip(choices, values)) for values in itertools.product(*choices.values())]
     if len(grid) <= search.get("limit", len(grid)):
         return grid
-    hashed = [hashlib.blake2b(f"{name} {json.dumps(one)}".encode(), digest_size=8).digest() for one in grid]
-    picked = sorted(range(len(grid)), key=hashed.__getitem__)[: search["limit"]]
-    return [grid[place] for place in sorted(picked)]
+    hashes = [hashlib.blake2b(f"{name} {json.dumps(tried)}".encode(), digest_size=8).digest() for tried in grid]
+    lowest = sorted(range(len(grid)), key=hashes.__getitem__)[: search["limit"]]
+    return [grid[number] for number in sorted(lowest)]
 
 
-def _searched(search: dict) -> list[str]:
-    """The settings that a search tries."""
-    return [name for name in search if name not in ("datasets", "limit")]
+def _searched(search: dict) -> dict:
+    """The settings that a search tries, and the values of each."""
+    return {name: values for name, values in search.items() if name not in ("datasets", "limit")}
 
 
 def _best(tries: list[Job], search: dict) -> dict | None:
@@ -219,47 +244,40 @@ def _best(tries: list[Job], search: dict) -> dict | None:
 
 
 def dev_figure(job: Job) -> float:
-    """What a search goes by: MAP on dev of a finished run, of evidence in a long context its F1."""
-    return rundir.read_record(rundir.root() / job.folder)["metrics"]["dev"][
-        "evidence_f1" if job.notebook == "find_evidence" else "map"
-    ]
+    """The figure on dev that a search maximises: MAP of a ranking, F1 of evidence in a long context."""
+    record = rundir.read_record(rundir.root() / job.folder)
+    return record["metrics"]["dev"]["evidence_f1" if job.notebook == "find_evidence" else "map"]
 
 
 def gpu_hours(job: Job) -> int:
-    """Expected hours of one GPU, as the paper's file says; 0 for a budget that is made for CPUs."""
+    """Expected hours of one GPU by the paper's file; 0 for a budget that is made for CPUs."""
     return read(job.paper)["budgets"][job.budget].get("gpu_hours", {}).get(job.notebook, 0)
 
 
-def _planned(notebook: str, parameters: dict) -> Path:
+def _planned_folder(notebook: str, parameters: dict) -> Path:
     return runs.folder_for(notebook, parameters, must_exist=False)
 
 
-def _named(folder: Path) -> str:
-    """How a command names a run: from the project's folder where it lies in it."""
+def _from_project(folder: Path) -> str:
+    """A run's folder as a command gives it: relative to the project's folder where it is inside."""
     root = rundir.root()
     return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
 
 
-def command(job: Job) -> str:
-    """The papermill command line of a job."""
-    given = (f"-p {name} {shlex.quote(str(value))}" for name, value in job.parameters.items())
-    return " ".join([f"papermill notebooks/{job.notebook}.ipynb", *given])
+# ------------------------------------------------------------------ whether a run has the paper's settings
 
 
 def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -> bool:
     """Whether the runs of a row's chain, first to last, were made with the paper's own settings and data.
 
-    Every setting must be what the row gives to its notebook at budget `paper`, or one that a rule of `settings:` allows (the paper
-    prints a grid, not the choice); only what cannot change a result by design is free.
+    Every setting must be the one that the row gives at budget `paper`, or one that a rule of `settings:` allows,
+    because the paper prints a grid and not the choice. Settings that change no result by design (`FREE`) may differ.
     """
     if not data.get("settings") or "paper" not in data.get("budgets", {}):
         return False
-    chain, model, first = (
-        [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])],
-        None,
-        None,
-    )
-    if chain and "first" in chain[-1]:  # before the last of its own runs stand those of the row that ranked first
+    chain = [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])]
+    model = first = None
+    if chain and "first" in chain[-1]:  # before its last record come those of the row that ranked first
         own = len(chain) - 1
         others, records = records[own:-1], [*records[:own], *records[own:][-1:]]
         if not at_paper_settings(data, chain[-1]["first"], dataset, others):
@@ -267,29 +285,25 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         first = others[-1]["name"]
     if not chain or len(chain) != len(records):
         return False
-    searched = {
-        name: of for name, of in data["rows"][row].get("search", {}).items() if name not in ("datasets", "limit")
-    }
+    searched = _searched(data["rows"][row].get("search", {}))
     for stage, record in zip(chain, records):
-        wanted = runs.settings(
-            stage["notebook"], stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
-        )
-        allowed = (
-            {name: [value] for name, value in wanted.items()}
-            | _allowed(data["settings"], stage["notebook"], wanted)
-            | searched
-        )
-        found = completed(record["notebook"], record["settings"])
-        if record["notebook"] != stage["notebook"] or any(
-            not _among(found.get(n), of, dataset) for n, of in allowed.items() if n not in FREE
-        ):
+        notebook = stage["notebook"]
+        if record["notebook"] != notebook:
+            return False
+        given = stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
+        wanted = runs.settings(notebook, given)
+        allowed = {name: [value] for name, value in wanted.items()}
+        allowed |= _allowed(data["settings"], notebook, wanted) | searched
+        settings = completed(notebook, record["settings"])
+        compared = [name for name in allowed if name not in FREE]
+        if not all(_among(settings.get(name), allowed[name], dataset) for name in compared):
             return False
         model = record["name"]
     return True
 
 
 def _leads_to(dataset: str, notebook: str) -> bool:
-    """Whether a stage of a row is one of those that make its figures on a data set, or on its own task."""
+    """Whether a notebook is part of the chain of a row's figures on a data set, or on its own pre-training task."""
     return NOTEBOOKS[notebook] is not None if dataset == NOTEBOOKS["pretrain"] else notebook != "task_difficulty"
 
 
@@ -298,28 +312,27 @@ def _among(value, allowed: list, dataset: str) -> bool:
 
     {each: values} allows one of them for each question type, joined by commas; {at_most: number} any number up to it.
     """
-    for one in allowed:
-        if isinstance(one, dict) and "each" in one:
+    for choice in allowed:
+        if isinstance(choice, dict) and "each" in choice:
             parts = [float(part) for part in str(value).split(",")]
-            return len(parts) == len(KINDS[dataset]) and set(parts) <= set(one["each"])
-        if isinstance(one, dict) and type(value) in (int, float) and value <= one["at_most"]:
+            return len(parts) == len(KINDS[dataset]) and set(parts) <= set(choice["each"])
+        if isinstance(choice, dict) and type(value) in (int, float) and value <= choice["at_most"]:
             return True
     return value in allowed
 
 
 def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:
-    """What the paper prints for a run: the last rule that speaks of it wins."""
-    found = {}
+    """The values that the paper's rules allow for a run; of several rules about a setting the last one holds."""
+    allowed = {}
     for rule in rules:
-        if rule["notebook"] == notebook and all(
-            wanted.get(key) in values for key, values in rule.get("when", {}).items()
-        ):
-            found |= {key: values if isinstance(values, list) else [values] for key, values in rule["are"].items()}
-    return found
+        fits = all(wanted.get(name) in values for name, values in rule.get("when", {}).items())
+        if rule["notebook"] == notebook and fits:
+            allowed |= {name: values if isinstance(values, list) else [values] for name, values in rule["are"].items()}
+    return allowed
 
 
 def completed(notebook: str, settings: dict) -> dict:
-    """The settings of a record with what a parameter that came later would have been."""
+    """The settings of a record, with the defaults of parameters that were added to the notebook later."""
     names = runs.parameters(notebook)
     try:
         return runs.settings(notebook, {name: value for name, value in settings.items() if name in names}) | settings
@@ -329,9 +342,6 @@ def completed(notebook: str, settings: dict) -> dict:
 
 def settings_key(notebook: str, settings: dict) -> str:
     """The effective settings as a record shows them, without those that cannot change a result."""
-    kept = {
-        name: value
-        for name, value in runs.shown(settings).items()
-        if name not in ("workers", "micro_tokens", "precision")
-    }
-    return json.dumps([notebook, kept], sort_keys=True, default=str)
+    free = ("workers", "micro_tokens", "precision")
+    compared = {name: value for name, value in runs.shown(settings).items() if name not in free}
+    return json.dumps([notebook, compared], sort_keys=True, default=str)

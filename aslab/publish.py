@@ -57,7 +57,7 @@ def _baseline(data: dict, line, found: pd.DataFrame):
 def _published(data: dict, line, baseline) -> dict:
     record = dict(line.record) | {"paper": data["slug"], "row": line.row, "dataset": line.dataset}
     record["earlier"] = [_earlier(before) for before in line.earlier]
-    dev = records.side(line) != records.reported(line)
+    dev = records.split(line) != records.reported(line)
     if dev or line.seed != data["budgets"][line.budget]["seeds"][0]:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"

@@ -1,4 +1,4 @@
-"""The records of a paper's rows, and what one says: its split, its figures, the values of every question, the runs that led to it."""
+"""The records of a paper's rows, committed or local, and what a record is about: split, figures, values of questions, chain of runs."""
 
 from pathlib import Path
 
@@ -8,13 +8,14 @@ from asutil.io import disk, rundir
 from asutil.metrics import rankings
 
 from . import papers, runs
-from .papers import FOUND, SIDES
+from .papers import EVIDENCE_METRICS, SPLITS
 from .plan import Job, completed, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 PER_CLAIM = {"label_accuracy": "label_accuracy"}
-PER_CONTEXT = {name: name for name in FOUND}
+PER_CONTEXT = {name: name for name in EVIDENCE_METRICS}
+COLUMNS = ["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]  # of `records`
 
 
 # ------------------------------------------------------------------ what was run
@@ -28,53 +29,41 @@ def records(
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some budget.
 
     Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed" | "this machine"),
-        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from; of re-ranking
-        those of the row that ranked first as well). Where sides of a data set are columns of the paper's tables, as FEVER's are, or the
-        dev questions of ASBERT, a run is a row for each that has labels.
-    Raises: ValueError naming the file of a result that is damaged or stands in the wrong place.
+        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from, and for
+        re-ranking those of the row that ranked first). A run has several rows where splits of its data set are columns of the
+        paper's tables (FEVER, and the dev questions of ASBERT): one for each split with labels.
+    Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
     data = papers.read(paper, folder)
-    found = [*_committed_records(data, rundir.root() / results / paper), *_local(data, runs.read_all(runs_dir), folder)]
-    return pd.DataFrame(
-        found, columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]
-    )
+    committed = _committed_records(data, rundir.root() / results / paper)
+    local = _local_records(data, runs.read_all(runs_dir), folder)
+    return pd.DataFrame([*committed, *local], columns=COLUMNS)
 
 
 def _committed_records(data: dict, folder: Path):
     for path in sorted(folder.glob("*/*.json")):
+        file = f"{folder.name}/{path.parent.name}/{path.name}"
         try:
             record = disk.read_json(path)
-            row, dataset, budget, seed = (record[key] for key in ("row", "dataset", "budget", "seed"))
+            row, dataset, budget, seed = (record[key] for key in COLUMNS[:4])
         except (ValueError, KeyError) as error:
-            raise ValueError(f"{folder.name}/{path.parent.name}/{path.name} is damaged: {error}") from error
-        place = f"{row}/{dataset}-{budget}-seed{seed}.json"
-        if path != folder / place or row not in data["rows"]:
-            raise ValueError(
-                f"{folder.name}/{path.parent.name}/{path.name} holds the record of {place}, or of a row that the paper lacks"
-            )
-        yield (
-            row,
-            dataset,
-            budget,
-            seed,
-            COMMITTED,
-            record.get("name", path.stem),
-            None,
-            record,
-            record.get("earlier", []),
-        )
+            raise ValueError(f"{file} is damaged: {error}") from error
+        own = f"{row}/{dataset}-{budget}-seed{seed}.json"
+        if path != folder / own or row not in data["rows"]:
+            raise ValueError(f"{file} holds the record of {own}, or of a row that the paper lacks")
+        name, earlier = record.get("name", path.stem), record.get("earlier", [])
+        yield row, dataset, budget, seed, COMMITTED, name, None, record, earlier
 
 
-def _local(data: dict, made: pd.DataFrame, folder):
+def _local_records(data: dict, made: pd.DataFrame, folder):
     made = made[made["finished"].astype(bool)]
-    in_time = sorted(
-        made.itertuples(), key=lambda run: run.record.get("created", "")
-    )  # of runs on changed data the newest counts
-    known = {settings_key(run.notebook, completed(run.notebook, run.record["settings"])): run for run in in_time}
+    # Of runs with the same settings, on data that changed, the newest counts.
+    in_time = sorted(made.itertuples(), key=lambda run: run.record.get("created", ""))
+    newest = {settings_key(run.notebook, completed(run.notebook, run.record["settings"])): run for run in in_time}
 
     def find(notebook: str, parameters: dict) -> Path:
         key = settings_key(notebook, runs.settings(notebook, parameters))
-        return known[key].folder if key in known else Path("not run") / str(abs(hash(key)))
+        return newest[key].folder if key in newest else Path("not run") / str(abs(hash(key)))
 
     by_folder = {run.folder: run for run in made.itertuples()}
     for budget in (name for name in data.get("budgets", {}) if name in set(made["budget"])):
@@ -88,28 +77,28 @@ def _local(data: dict, made: pd.DataFrame, folder):
 
 
 def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
-    """The folders of the runs that a job goes back to, each after those that it needs."""
+    """The folders of the runs that led to a job, each after those that it needs."""
     return [folder for need in job.needs for folder in (*_ancestors(plan[need], plan), need)]
 
 
 def _columns(data: dict, dataset: str, record: dict) -> list[str]:
-    """The columns of the paper's tables that a run has figures for: the sides of its data set that are some, those with labels."""
-    printed = {name for table in data["tables"].values() for name in table["datasets"]}
-    sides = {column: side for column, (name, side) in SIDES.items() if name == dataset and column in printed}
-    named = [column for column, side in sides.items() if side in record["metrics"]]
-    return named if "test" in sides.values() else [*named, dataset]
+    """The columns of the paper's tables that a run has figures for: splits of its data set with labels, and the data set itself."""
+    printed = {column for table in data["tables"].values() for column in table["datasets"]}
+    splits = {column: split for column, (name, split) in SPLITS.items() if name == dataset and column in printed}
+    measured = [column for column, split in splits.items() if split in record["metrics"]]
+    return measured if "test" in splits.values() else [*measured, dataset]
 
 
-# ------------------------------------------------------------------ what a record says
+# ------------------------------------------------------------------ what a record is about
 
 
 def chain(one) -> list[dict]:
-    """The records of the runs that led to a line, first to last."""
+    """The records of the runs that led to a line, and its own, in the order in which they ran."""
     return [*one.earlier, one.record]
 
 
 def backbone(one) -> str:
-    """The model that a line's runs began with; of a re-ranking that of the row that ranked first."""
+    """The model that a line's runs began with; for a re-ranking, that of the row that ranked first."""
     settings = {record["name"]: record["settings"] for record in one.earlier}
     model = one.record["settings"].get("first_run") or one.record["settings"].get("model", "")
     while model in settings:
@@ -118,38 +107,37 @@ def backbone(one) -> str:
 
 
 def no_spread(lines: pd.DataFrame) -> bool:
-    """Whether records are those of an encoder that was taken as it is."""
-    return len(lines) > 0 and all(
-        record.get("settings", {}).get("architecture") == "untrained" for record in lines.record
-    )
+    """Whether all records are about an untrained encoder, whose figures do not depend on a seed."""
+    architectures = [record.get("settings", {}).get("architecture") for record in lines.record]
+    return set(architectures) == {"untrained"}
 
 
 def reported(one) -> str:
-    """The side that a run's record is about: the first that has figures of test, validation and dev."""
+    """The split that a run's record is about: the first of test, validation and dev that has figures."""
     measured = one.record.get("metrics", {})
     return next((name for name in ("test", "validation", "dev") if measured.get(name)), "test")
 
 
-def side(one) -> str:
-    """The side of its data set that a line is about: its column's, else the one that its record is about."""
-    return SIDES[one.dataset][1] if one.dataset in SIDES else reported(one)
+def split(one) -> str:
+    """The split that a line is about: its column's, else the one that its record is about."""
+    return SPLITS[one.dataset][1] if one.dataset in SPLITS else reported(one)
 
 
 def figures(one, as_printed: bool = False) -> dict:
-    """The metrics of a line's side.
+    """The metrics of a line's split.
 
     Args:
-        as_printed: of a re-ranking those of its k candidates alone, as table 7 of joint_inference has them; else those of whole lists,
-            which alone can be compared with other rows.
+        as_printed: for a re-ranking, the metrics of its k candidates only, as in table 7 of joint_inference. By default those of whole
+            lists, which can be compared with other rows.
     """
     measured = one.record.get("metrics", {})
-    return (as_printed and measured.get("top_k")) or measured.get(side(one), {})
+    return (as_printed and measured.get("top_k")) or measured.get(split(one), {})
 
 
 def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[float]:
-    """One value a seed, 0 to 1; `as_printed` as of `figures`."""
-    measured = [figures(one, as_printed) for one in lines.itertuples()]
-    return [found[metric] for found in measured if found.get(metric) is not None]
+    """One value a seed, 0 to 1; `as_printed` as in `figures`."""
+    reached = [figures(one, as_printed).get(metric) for one in lines.itertuples()]
+    return [value for value in reached if value is not None]
 
 
 # ------------------------------------------------------------------ one value a question
@@ -161,34 +149,34 @@ def columns(record: dict) -> dict[str, str]:
 
 
 def per_question(one) -> pd.DataFrame:
-    """One record's values of every question or claim, from the record itself or from its run's folder, with their ids as index."""
-    if one.folder is not None:
-        name = f"per_question{'' if side(one) == reported(one) else '_' + side(one)}.parquet"
-        return rundir.read_table(one.folder, name).set_index("question_id")
-    return _committed(one, "per_question")
+    """The values of every question or claim, with ids as index, from a committed record or from the run's folder."""
+    if one.folder is None:
+        return _committed(one, "per_question")
+    name = "per_question" if split(one) == reported(one) else f"per_question_{split(one)}"
+    return rundir.read_table(one.folder, f"{name}.parquet").set_index("question_id")
 
 
 def _committed(one, key: str) -> pd.DataFrame:
     names, values = ["question_id", *columns(one.record).values()], one.record[key]
     if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
-        place = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
-        raise ValueError(f"{place}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
+        file = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
+        raise ValueError(f"{file}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
     return pd.DataFrame(values, columns=names).set_index("question_id")
 
 
 def chosen_on_dev(data: dict, one) -> bool:
-    """Whether dev chose anything of a line's runs: the epoch that was kept, or settings."""
+    """Whether dev questions chose the epoch or the settings of a line's runs."""
     search = data["budgets"].get(one.budget, {}).get("search", {}) | data["rows"][one.row].get("search", {})
     stopped = any(record["settings"].get("patience") is not None for record in chain(one))
     return stopped or one.dataset in search.get("datasets", ())
 
 
 def dev_questions(data: dict, one) -> pd.DataFrame | None:
-    """The values of every dev question of a line about test questions; None where dev chose anything, or where they are not at hand.
+    """The values of every dev question of a line about test questions; None where dev chose something or has no scores here.
 
     Deviation: D-117.
     """
-    if columns(one.record) is not PER_QUESTION or side(one) != "test" or chosen_on_dev(data, one):
+    if columns(one.record) is not PER_QUESTION or split(one) != "test" or chosen_on_dev(data, one):
         return None
     if one.folder is None:
         return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None
@@ -198,6 +186,6 @@ def dev_questions(data: dict, one) -> pd.DataFrame | None:
 
 
 def pooled(data: dict, one) -> pd.DataFrame | None:
-    """The values of every question of dev and test together; None where `dev_questions` are not to be had."""
+    """The values of the questions of dev and test together; None where `dev_questions` gives None."""
     dev = dev_questions(data, one)
     return None if dev is None else pd.concat({"dev": dev, "test": per_question(one)})

@@ -28,12 +28,19 @@ from .parameters import check as check
 from .parameters import effective, parameters, settings
 from .provenance import of_project
 
-NAMED_BY = (
-    "objective",
-    "data",
-    "dataset",
-    "embed.architecture",
-)  # what a run's name always says; of one notebook alone by its name
+NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
+# The order of the words in a run's name. It is fixed: old runs are found by their names, whatever the order in a notebook.
+WORDS = """
+objective data dataset first_run joint_run rerank.k models objectives budget embed.architecture encoder model generator
+corpus text_column paragraph_separator exclude_titles splitter min_sentence_chars hard_negatives negatives positives
+max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels heads
+steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
+projection_size projection_dropout wrong_type_negatives other_evidence reduction question_limit finetune.keep_head
+triplet_limit triplets_per_question margin distance selection distractors max_tokens epochs batch_size
+pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight detection_weight
+patience evaluations precision gradient_checkpointing rerank.dataset task_difficulty.validation_examples micro_tokens
+validation_examples workers claim_limit seed
+""".split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
@@ -148,17 +155,21 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
 def _slug(notebook: str, given: dict, named: dict) -> str:
     """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
     values, words = effective(notebook, given), []
-    for name in parameters(notebook):
+    for name in sorted(parameters(notebook), key=lambda name: _place(notebook, name)):
         if name == "runs_dir" or values[name] is None:
             continue
         without = {other: value for other, value in given.items() if other != name}
-        if {name, f"{notebook}.{name}"} & {*NAMED_BY} or (
-            name in given and values[name] != effective(notebook, without)[name]
-        ):
+        chosen = name in given and values[name] != effective(notebook, without)[name]
+        if chosen or name in NAMED_BY or f"{notebook}.{name}" in NAMED_BY:
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
     return "".join(f"-{word}" for word in words if word)[:80]
+
+
+def _place(notebook: str, name: str) -> int:
+    own = f"{notebook}.{name}" in WORDS
+    return WORDS.index(f"{notebook}.{name}" if own else name) if own or name in WORDS else len(WORDS)
 
 
 def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:

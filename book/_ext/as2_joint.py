@@ -203,7 +203,7 @@ def verdict_table(data: dict, runs: pd.DataFrame) -> str:
 
 def confusion(line) -> str:
     """How often each label got each verdict, from the scores of a run on this machine."""
-    split = records.side(line)
+    split = records.split(line)
     name = "scores.parquet" if split == "test" else f"scores_{split}.parquet"
     scores = rundir.read_table(line.folder, name, ids=("label",))
     columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]

@@ -132,7 +132,7 @@ def readout_table(data: dict, runs) -> str:
     """
     tables = []
     printed = dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"])
-    for dataset in (name for name in printed if name not in papers.SIDES):
+    for dataset in (name for name in printed if name not in papers.SPLITS):
         body = [line for row in data["rows"] for line in readout_lines(data, runs, row, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
         tables.append(markup.table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))

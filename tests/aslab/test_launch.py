@@ -11,6 +11,7 @@ import sys
 import termios
 from pathlib import Path
 
+import click
 import nbformat
 import pytest
 from click.testing import CliRunner
@@ -206,6 +207,14 @@ def test_a_notebook_is_another_projects_where_there_is_no_project(project, monke
     assert not launch.is_ours(project / "notebooks" / "absent.ipynb")
     monkeypatch.setattr(rundir, "root", nowhere)
     assert not launch.is_ours(project / "notebooks" / "demo.ipynb")
+
+
+def test_papermills_command_alone_is_wrapped():
+    from papermill.cli import papermill as command
+
+    assert command.callback.__module__ == "papermill.cli" and command.callback.__wrapped__.__module__ == "papermill.cli"
+    assert click.Command.parse_args.__module__ == click.Command.invoke.__module__ == "click.core"
+    assert not [finder for finder in sys.meta_path if isinstance(finder, launch.WhenImported)]
 
 
 def test_importing_the_hook_is_cheap():

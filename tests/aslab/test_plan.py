@@ -379,7 +379,7 @@ def test_commands_survive_a_shell():
         *["-p", "dataset", "wikiqa", "-p", "seed", "0"],
     ]
     odd = plans.Job("p", "r", "small", "d", 0, "finetune", {"dataset": "my data; rm -rf x"}, Path("f"))
-    assert shlex.split(plans.command(odd))[-1] == "my data; rm -rf x"
+    assert shlex.split(odd.command)[-1] == "my data; rm -rf x"
 
 
 def test_unknown_names_are_refused():

@@ -22,6 +22,12 @@ seed: int = 0  # seed
 runs_dir: str = "runs"  # where
 """
 
+ENTRIES = [
+    {"set": {"model": "tiny", "steps": 5}},
+    {"when": {"budget": "small"}, "set": {"steps": 9}},
+    {"when": {"budget": "small", "objective": ["ssp", "sp"], "model": "tiny"}, "set": {"steps": 7}},
+]
+
 
 @pytest.fixture
 def project(tmp_path, monkeypatch):
@@ -32,8 +38,7 @@ def project(tmp_path, monkeypatch):
     for name in ("pretrain", "finetune"):
         (tmp_path / "notebooks" / f"{name}.ipynb").write_text(json.dumps({"cells": [cell]}))
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
-    steps = {"laptop": 5, "small": {"objective": {"ssp": 7, "else": 9}}}
-    monkeypatch.setattr(parameters, "_budgets", lambda: {"pretrain": {"model": {"laptop": "tiny", "small": "tiny"}, "steps": steps}})
+    monkeypatch.setattr(parameters, "_budgets", lambda: {"pretrain": ENTRIES})
     return tmp_path
 
 
@@ -78,7 +83,28 @@ def test_budgets_fill_what_is_not_given_and_may_depend_on_another_parameter(proj
     assert runs.settings("pretrain", {})["steps"] == 5
     assert runs.settings("pretrain", {"budget": "small"})["steps"] == 9
     assert runs.settings("pretrain", {"budget": "small", "objective": "ssp"})["steps"] == 7
+    assert runs.settings("pretrain", {"budget": "small", "objective": "ssp", "model": "mini"})["steps"] == 9
     assert runs.settings("pretrain", {"budget": "small", "steps": 1})["steps"] == 1
+
+
+@pytest.mark.parametrize(
+    ("entry", "message"),
+    [
+        ({"set": {"step": 3}}, r"pretrain has no parameter 'step'; did you mean 'steps'\?"),
+        ({"when": {"objectve": "ssp"}, "set": {}}, r"no parameter 'objectve'; did you mean 'objective'\?"),
+        ({"when": {"objective": ["psd", "sssp"]}, "set": {}}, r"one of ssp, sp, psd; got 'sssp'; did you mean 'ssp'\?"),
+        ({"set": {"steps": "many"}}, "steps of pretrain is int, got 'many'"),
+        ({"set": {"peak_lr": 0.2}}, "peak_lr has a default in the notebook"),
+        ({"when": {"budget": "small"}}, r"`set: {...}`, with or without `when: {...}`, is expected, got {'when'"),
+        ({"sets": {}, "set": {}}, "`set: {...}`, with"),
+        ({"set": ["steps"]}, r"set: a mapping of parameters is expected, got \['steps'\]"),
+        ("steps", "is expected, got 'steps'"),
+    ],
+)
+def test_a_wrong_entry_of_the_budgets_is_named(project, monkeypatch, entry, message):
+    monkeypatch.setattr(parameters, "_budgets", lambda: {"pretrain": [*ENTRIES, entry]})
+    with pytest.raises(ValueError, match=f"budgets.yml, pretrain, entry 4: .*{message}"):
+        runs.settings("pretrain", {})
 
 
 def test_the_same_run_has_the_same_folder_however_it_is_asked_for(project):

@@ -349,7 +349,7 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
         assert records.values(own, "map_projected") == records.values(own, "map_predicted_type") == pytest.approx(expected)
         assert records.values(own, "map_raw") == pytest.approx([1.25 - one for one in expected])
         for one in own.itertuples():
-            assert records.side(one) == side and records.columns(one.record) == records.PER_CONTEXT
+            assert records.split(one) == side and records.columns(one.record) == records.PER_CONTEXT
             table = records.per_question(one)
             assert table.index.tolist() == [f"{side}{n}" for n in range(ASKED)]
             np.testing.assert_array_equal(table.map_projected, [*precision(level, one.seed, side), *[np.nan] * WITHOUT])

@@ -21,6 +21,8 @@ SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TINY = {"model": "tiny", "mlm_weight": 1.0, "steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
 
+SET_BY_BUDGETS = ("model", "corpus", "dataset", "steps", "epochs", "batch_size", "peak_lr", "max_tokens", "micro_tokens")
+
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_stored_without_outputs_in_short_cells(path):
@@ -28,7 +30,9 @@ def test_stored_without_outputs_in_short_cells(path):
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
     assert all(not cell["outputs"] and cell["execution_count"] is None for cell in code)
     tagged = [cell for cell in code if "parameters" in cell["metadata"].get("tags", [])]
-    assert len(tagged) == 1
+    (parameters_cell,) = tagged
+    first_met, *_ = "".join(parameters_cell["source"]).split("# For experts")
+    assert len(first_met.splitlines()) <= 15
     assert all(len("".join(cell["source"]).splitlines()) <= 15 for cell in code if cell not in tagged)
     assert notebook["cells"][0]["cell_type"] == "markdown"
     assert not any(word in "".join(cell["source"]) for cell in code for word in ("class ", "\nfor ", "while ")) or path.stem in (
@@ -40,18 +44,34 @@ def test_stored_without_outputs_in_short_cells(path):
 @pytest.mark.parametrize("name", ["pretrain", "finetune", "task_difficulty", "verify_claims", "embed", "find_evidence"])
 def test_every_parameter_is_explained_used_and_set_by_its_budget(name):
     notebook = json.loads((ROOT / "notebooks" / f"{name}.ipynb").read_text(encoding="utf-8"))
-    code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
+    code = "\n".join(
+        "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and c["metadata"].get("tags") != ["parameters"]
+    )
     taken = runs.parameters(name)
     assert {"seed", "budget", "runs_dir"} <= set(taken)
     for parameter in taken.values():
         assert len(parameter.help) >= 8 and parameter.type in parameters.TYPES
         assert parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code, parameter.name
-    table = parameters._budgets()[name]
-    assert set(table) <= set(taken)
-    for key, values in table.items():
-        assert set(values) == set(taken["budget"].choices) and taken[key].default is None, key
     for budget in taken["budget"].choices:
-        runs.check(name, runs.settings(name, {"budget": budget}))
+        settings = runs.settings(name, {"budget": budget})
+        runs.check(name, settings)
+        assert not [needed for needed in SET_BY_BUDGETS if needed in settings and settings[needed] is None and name != "task_difficulty"]
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_names_of_runs_have_a_word_order_for_every_parameter(path):
+    own = {name.removeprefix(f"{path.stem}.") for name in runs.WORDS}
+    assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem == "tour"
+
+
+def test_names_of_runs_do_not_follow_the_order_in_the_notebook():
+    given = {"keep_head": False, "batch_size": 16, "seed": 1, "model": "tiny", "head_form": "released", "architecture": "joint"}
+    name = runs.identity("finetune", given)["name"]
+    assert name[:-13] == "finetune-pydocs-tiny-joint-released-keep-headFalse-batch-size16-seed1"
+
+
+def test_the_budgets_are_of_notebooks():
+    assert set(parameters._budgets()) <= {path.stem for path in NOTEBOOKS}
 
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}  # the same number of threads, the same bytes
@@ -232,6 +252,17 @@ def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
 def test_what_is_wrong_stops_before_the_first_cell(tmp_path, given, message):
     result = papermill("pretrain", tmp_path, check=False, **given)
     assert result.returncode == 2 and message in result.stderr and not list(tmp_path.glob("pretrain*"))
+
+
+def test_a_parameter_for_experts_is_set_and_explained(tmp_path):
+    result = papermill("pretrain", tmp_path, str(tmp_path / "out.ipynb"), "--prepare-only", min_sentence_chars=7)
+    assert "unknown parameter" not in result.stderr
+    cells = json.loads((tmp_path / "out.ipynb").read_text("utf-8"))["cells"]
+    tags = [(cell["metadata"].get("tags") or [""])[0] for cell in cells]
+    injected = tags.index("injected-parameters")
+    assert tags[injected - 1] == "parameters" and "min_sentence_chars = 7" in "".join(cells[injected]["source"])
+    shown = papermill("pretrain", tmp_path, "--help-notebook").stdout
+    assert all(f"  {name}: " in shown for name in runs.parameters("pretrain"))
 
 
 def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):

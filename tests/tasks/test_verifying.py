@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from aslab import papers, parameters, runs
+from aslab import papers, runs
 from aslab.show import lists, plots
 from asutil import metrics, training
 from asutil.corpus import tokenizers
@@ -475,7 +475,7 @@ def run_notebook(given):
     for cell in notebook["cells"]:
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), names)
-            names |= given if cell["metadata"].get("tags") else {}
+            names |= given if "parameters" in cell["metadata"].get("tags", []) else {}
     return names
 
 
@@ -512,7 +512,7 @@ def test_the_notebook_from_claims_to_a_record(tmp_path, own_tokenizer, blind, te
         expected = [LABELS[label] for label in verdicts.predictions(scores["scores"])]
         assert [line["predicted_label"] for line in lines] == expected and [line["id"] for line in lines] == list(range(9))
     again = loading.load(folder / "model")
-    pd.testing.assert_frame_equal(verifying.predict(again, names["sides"]["dev"], 96, progress=False), scores["scores_dev"])
+    pd.testing.assert_frame_equal(verifying.predict(again, names["splits"]["dev"], 96, progress=False), scores["scores_dev"])
 
 
 @pytest.fixture(scope="module")
@@ -550,7 +550,7 @@ def opened(tokenizer, saved, tmp_path_factory):
                 "first step": (first["examples"], first["tokens"]),
                 "micro": micro,
                 "verdicts": names["scores"]["dev"][list(verdicts.CLASSES)].round(4).values.tolist(),
-                "claims": {side: len(found) for side, found in names["sides"].items()},
+                "claims": {side: len(found) for side, found in names["splits"].items()},
                 "folder": names["run"].folder.name,
             }
         return known[key]
@@ -599,12 +599,13 @@ def test_every_option_changes_what_it_should(opened, option):
 
 def test_every_parameter_is_explained_used_and_set_by_its_budget():
     notebook = json.loads((rundir.root() / "notebooks" / "verify_claims.ipynb").read_text(encoding="utf-8"))
-    code = "\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and not c["metadata"].get("tags"))
-    given, table = runs.parameters("verify_claims"), parameters._budgets()["verify_claims"]
+    code = "\n".join(
+        "".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code" and c["metadata"].get("tags") != ["parameters"]
+    )
+    given = runs.parameters("verify_claims")
     for parameter in given.values():
         assert len(parameter.help) >= 8 and (parameter.name in ("budget", "runs_dir") or f"s.{parameter.name}" in code), parameter.name
         assert parameter.name in {option.split(",")[0] for option in CHANGES} | {"runs_dir"}
-    assert set(table) <= set(given) and all(given[name].default is None for name in table)
     for budget in given["budget"].choices:
         for head in HEADS:
             chosen = runs.settings("verify_claims", {"budget": budget, "head": head})

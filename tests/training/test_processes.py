@@ -222,7 +222,7 @@ def test_cells_run_up_to_the_training(tmp_path, capsys):
     cells = [
         {
             "cell_type": "markdown" if name == "first" else "code",
-            "metadata": {"tags": ["parameters"] if name == "parameters" else []},
+            "metadata": {"tags": [name] if name in ("parameters", "train") else []},
             "source": source,
         }
         for name, source in NOTEBOOK.items()
@@ -232,14 +232,14 @@ def test_cells_run_up_to_the_training(tmp_path, capsys):
     lab_processes.run(path, {"steps": 7, "kept": kept})
     assert kept == [7, "trained"] and capsys.readouterr().out == "before 7 none\n"
     path.write_text(json.dumps({"cells": cells[:3]}), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"made_up.ipynb does not train: it has no cell with training.train\("):
+    with pytest.raises(ValueError, match=r"made_up.ipynb does not train: it has no code cell tagged `train`"):
         lab_processes.run(path, {})
 
 
 @pytest.mark.parametrize("notebook", ["pretrain", "finetune", "verify_claims", "embed", "find_evidence"])
 def test_every_notebook_that_trains_has_such_a_cell(notebook):
     found = lab_processes.cells(ROOT / "notebooks" / f"{notebook}.ipynb")
-    assert sum(has_parameters for _, has_parameters in found) == 1 and lab_processes.TRAINING in found[-1][0]
+    assert sum("parameters" in tags for _, tags in found) == 1 and "training.train(" in found[-1][0]
     assert "run.finish(" not in "".join(source for source, _ in found)
 
 

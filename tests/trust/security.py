@@ -274,7 +274,8 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
     path, seen = root / "notebooks" / "seen.ipynb", Path(os.environ["TMPDIR"]) / "seen"
     training = f"class training:\n    train = lambda text: open({str(seen)!r}, 'w', newline='').write(text)\ntraining.train(runs_dir)"
     tagged = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": 'runs_dir: str = "runs"  # where runs are kept'}
-    path.write_text(json.dumps({"cells": [tagged, {"cell_type": "code", "metadata": {}, "source": training}]}), encoding="utf-8")
+    trains = {"cell_type": "code", "metadata": {"tags": ["train"]}, "source": training}
+    path.write_text(json.dumps({"cells": [tagged, trains]}), encoding="utf-8")
     try:
         _ranks("notebooks/seen.ipynb", "-p", "runs_dir", value)
         with seen.open(newline="") as stream:

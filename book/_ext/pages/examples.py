@@ -12,7 +12,7 @@ from html import escape
 import pandas as pd
 
 from aslab import papers, plan, records
-from aslab.papers import SIDES
+from aslab.papers import SPLITS
 from aslab.records import HERE
 from aslab.show import markup, plots
 from aslab.show.markup import NAMES, Html
@@ -65,7 +65,7 @@ def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *runs.dataset]):
-        if dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SIDES):
+        if dataset not in (plan.TRANSFER, papers.NOTEBOOKS["pretrain"], *SPLITS):
             pairs = list(comparisons.pairs(runs, after, before, dataset, rundir.BUDGETS))
             best += sorted(pairs, key=lambda p: (rundir.BUDGETS.index(p.budget), len(p.seeds), p.source == HERE))[-1:]
     return best

@@ -210,7 +210,7 @@ def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """
     known = {}
     for line in lines.itertuples():
-        of_same_split = measured.side(line) == measured.reported(line)
+        of_same_split = measured.split(line) == measured.reported(line)
         if of_same_split and line.record.get("notebook") != "find_evidence":
             for name, figures in (line.record.get("baselines") or {}).items():
                 known.setdefault((name, measured.backbone(line) if name == "zero_shot" else ""), figures)

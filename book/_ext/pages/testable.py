@@ -7,8 +7,8 @@ from functools import cache
 
 import pandas as pd
 
-from aslab.papers import NOTEBOOKS, SIDES
-from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, side
+from aslab.papers import NOTEBOOKS, SPLITS
+from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, split
 from aslab.show.markup import NAMES
 from asutil.metrics import significance
 
@@ -24,7 +24,7 @@ def declared(data: dict, row: str, dataset: str) -> str:
     """
     for budget, reason in data["rows"][row].get("not_testable", {}).items():
         entry = data["budgets"].get(budget, {"datasets": ()})
-        name, _ = SIDES.get(dataset, (dataset, ""))
+        name, _ = SPLITS.get(dataset, (dataset, ""))
         if name in (*entry["datasets"], *entry.get("claims", ())):
             return reason
     return ""
@@ -113,7 +113,7 @@ def chance(line, metric: str) -> float | None:
     """The best figure of the baselines of `CHANCE` in a record; None where it has none, or where they are of
     other questions.
     """
-    if side(line) != reported(line):
+    if split(line) != reported(line):
         return None
     baselines = line.record.get("baselines") or {}
     name = "map" if metric.startswith("map") else metric
