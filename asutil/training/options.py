@@ -49,6 +49,7 @@ class Options:
 
     @property
     def bf16(self) -> bool:
+        """Whether the model runs in bf16."""
         if self.precision == "auto":
             return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
         return self.precision == "bf16"
