@@ -243,9 +243,10 @@ class Folders(Shown):
             "left out here; the table below lists every import."
         )
         row = rows(direct(edges))
+        from_top = lambda name: (row[name], name)
         body = []
-        for name in sorted(edges, key=row.get):
-            below = ", ".join(sorted(edges[name], key=row.get)) or "nothing of the project"
+        for name in sorted(edges, key=from_top):
+            below = ", ".join(sorted(edges[name], key=from_top)) or "nothing of the project"
             head = markup.cell(markup.Html(f"<code>{name}</code>"), "th", scope="row")
             body.append(markup.line([head, markup.Html(inline(summary(name))), below]))
         table = boxed(markup.table("The folders from top to bottom.", ["Folder", "What lives there", "Imports"], body))
