@@ -1,6 +1,6 @@
 """For Snakemake's runs: a GPU for each, the expected GPU-hours, and a report of failures.
 
-`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on one of 4 GPUs that no other such command uses.
+`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on a free one of 4 GPUs.
 """
 
 import argparse

@@ -123,7 +123,7 @@ def _median_speed(some: list[Run]) -> float | None:
 
 
 def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | None, str]:
-    """Tokens that a run reads in training, and their source: runs like it, else its settings, which give an upper bound."""
+    """Tokens that a run reads in training, and their source: runs like it, else its settings (an upper bound)."""
     with_examples = [run for run in known if run.figures.get("examples")]
     alike = _like(with_examples, notebook, settings, ALIKE)
     same = [run for run in _like(alike, notebook, settings, COUNTED) if run.settings.get("epochs")]
@@ -166,7 +166,7 @@ def work(notebook: str, settings: dict) -> tuple[int, int, int]:
 
 
 def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
-    """Training examples of one epoch, and the texts of each. Of a joint model's groups, a question's last one is half empty."""
+    """Training examples of one epoch, and texts of each. A question's last group of a joint model is half empty."""
     dataset, architecture = settings["dataset"], settings.get("architecture")
     try:
         if notebook == "verify_claims":
@@ -195,7 +195,7 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
 
 
 def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
-    """Tokens a second of a backbone's training steps, measured once in its own process and stored; None where it fails."""
+    """Tokens a second of a backbone's training steps, measured once in a process and stored; None if that fails."""
     key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
     stored = rundir.runs_folder() / "shared" / f"speed-{key}.json"
     if not stored.is_file():

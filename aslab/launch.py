@@ -1,7 +1,8 @@
 """What papermill loads before its command line runs: strict parameters, a default output path, output shown live.
 
-papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its engines, and so this
-module, before `papermill.cli` defines its command. So the command is wrapped as soon as that module is imported.
+papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its
+engines, and so this module, before `papermill.cli` defines its command. So the command is wrapped as soon as that
+module is imported.
 """
 
 import base64
@@ -105,7 +106,7 @@ def prepare(options: dict) -> None:
 
 
 def wrap(command: click.Command) -> None:
-    """Let papermill's command prepare the runs of this project's notebooks first; other notebooks are papermill's alone."""
+    """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     execute = command.callback
 
     @functools.wraps(execute)
@@ -145,8 +146,9 @@ TEXT_BARS = 'import sys, tqdm.std; sys.modules["tqdm.autonotebook"] = tqdm.std; 
 class Live:
     """Writes the output of cells to this process's own streams, while it comes.
 
-    On a terminal the text is written as it is. papermill's bar is removed before it and drawn again after a full line, so that
-    a cell's own progress bar moves in place. In a file or a pipe a line is written when it is complete, in its last state.
+    On a terminal the text is written as it is. papermill's bar is removed before it and drawn again after a full
+    line, so that a cell's own progress bar moves in place. In a file or a pipe a line is written when it is complete,
+    in its last state.
     """
 
     def __init__(self):
@@ -209,7 +211,7 @@ def __getattr__(name: str):
             return output
 
     class Engine(NBClientEngine):
-        """papermill's own engine, with the cells' output shown as it comes and stored with finished progress bars only."""
+        """papermill's engine, but it shows output as it comes and stores progress bars in their last state."""
 
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):

@@ -1,7 +1,7 @@
 """Writes `results/`: small records of the papers' finished runs, with numbers and without any text.
 
-`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every finished run of a
-row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
+`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every
+finished run of a row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
 """
 
 import argparse
@@ -79,7 +79,7 @@ def _rounded(values: pd.DataFrame) -> list[list]:
 
 
 def _earlier(before: dict) -> dict:
-    """The part of an earlier run's record that is published: its settings, and the cosines between its slots if it has them."""
+    """The published part of an earlier run's record: its settings, and the cosines between its slots if any."""
     part = {name: before[name] for name in ("notebook", "name", "budget", "seed", "settings", "inputs")}
     cosines = before.get("figures", {}).get("slot_cosines")
     return part | ({"figures": {"slot_cosines": cosines}} if cosines else {})
@@ -92,9 +92,10 @@ def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:
 
 
 def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
-    """Best candidates of the questions that the paper prints, and of others chosen by a hash of their ids, the same for every row.
+    """Best candidates of the questions that the paper prints, and of others chosen by a hash, the same for every row.
 
-    Where the baseline's run is on this machine, also of some that the row rescues and one that it loses, with the baseline's ranking.
+    Where the baseline's run is on this machine, also of some that the row rescues and one that it loses, with the
+    baseline's ranking.
     """
     ids = set(table.question_id)
     names = dict.fromkeys([*(name for name in printed if name in ids), *draws.choose(ids, SHARED)])

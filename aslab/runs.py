@@ -1,8 +1,9 @@
 """A run folder: parameters in, record out.
 
-`runs/<notebook>-<slug>-<hash>/` has `run.json` (the given parameters), the executed notebook, `log.jsonl`, `checkpoints/`, `model/`,
-`scores.parquet` and, written last, `record.json`: a run is finished exactly when its record exists. The hash covers every effective
-parameter and every input's fingerprint. So the same command finds its run, and a changed parameter or changed data start a new run.
+`runs/<notebook>-<slug>-<hash>/` has `run.json` (the given parameters), the executed notebook, `log.jsonl`,
+`checkpoints/`, `model/`, `scores.parquet` and, written last, `record.json`: a run is finished exactly when its record
+exists. The hash covers every effective parameter and every input's fingerprint. So the same command finds its run,
+and a changed parameter or changed data start a new run.
 """
 
 import hashlib
@@ -29,17 +30,17 @@ from .parameters import effective, parameters, settings
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
-# The order of the words in a run's name. It is fixed: old runs are found by their names, whatever the order in a notebook.
+# The order of the words in a run's name. It is fixed, because old runs are found by their names.
 WORDS = """
 objective data dataset first_run joint_run rerank.k models objectives budget embed.architecture encoder model generator
 corpus text_column paragraph_separator exclude_titles splitter min_sentence_chars hard_negatives negatives positives
-max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels heads
-steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
+max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels
+heads steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
 projection_size projection_dropout wrong_type_negatives other_evidence reduction question_limit finetune.keep_head
 triplet_limit triplets_per_question margin distance selection distractors max_tokens epochs batch_size
-pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight detection_weight
-patience evaluations precision gradient_checkpointing rerank.dataset task_difficulty.validation_examples micro_tokens
-validation_examples workers claim_limit seed
+pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
+detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
+task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
@@ -158,7 +159,7 @@ def _place(notebook: str, name: str) -> int:
 
 
 def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
-    """The backbone that a chain of runs began with; a model that is not a run is its own. None where run.json is missing."""
+    """The backbone that a chain of runs began with; a model that is no run is its own. None if run.json is missing."""
     while model and (folder := find(model, runs_dir)):
         path = folder / "run.json"
         run = with_current_names(files.json_object(path, notebook=str, given=dict)) if path.is_file() else {}
@@ -196,7 +197,7 @@ def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, m
 
 @dataclass
 class Run:
-    """A run in progress. A notebook reads its parameters from `options`; `settings` are those of the record, without paths."""
+    """A run in progress. A notebook reads its parameters from `options`; the record has `settings`, without paths."""
 
     notebook: str
     folder: Path
@@ -281,7 +282,7 @@ def hashes(folder: Path) -> dict:
 
 
 def folders(folder: str | Path = "runs") -> list[Path]:
-    """The folders of runs, finished or not. Symbolic links and folders with other names are skipped: they are not runs."""
+    """The folders of runs, finished or not. Symbolic links and folders with other names are no runs: skipped."""
     paths = sorted(runs_folder(folder).glob("*-*"))
     return [path for path in paths if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
 
