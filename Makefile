@@ -32,13 +32,13 @@ book: demo  ## the demonstration and the built book
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
-trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (hours)
+trust: $(READY)  ## every promise at full size: kills, faults, hostile inputs, security, numbers, pages, mutants (takes hours)
 	$(BIN)/python -m tests.trust --record results/trust
 
 trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
 	$(BIN)/python -m tests.trust --quick
 
-bench: $(READY)  ## every benchmark that a CPU can run, each beside its peer; figures into results/benchmarks/
+bench: $(READY)  ## every benchmark that a CPU can run, each with its peer; figures into results/benchmarks/
 	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step latency search encoding
 
 lint: $(READY)  ## style of code and notebooks

@@ -1,4 +1,4 @@
-"""The lab around `asutil`: runs and their parameters, papermill and torchrun, the plans of the papers, records, and what notebooks show.
+"""The lab around `asutil`: runs and their parameters, papermill, torchrun, plans of the papers, records, plots.
 
 Nothing in `asutil` imports it.
 """

@@ -1,6 +1,6 @@
-"""Around the runs of the matrix: a GPU for each, the hours that are expected of them, and which of them failed.
+"""For Snakemake's runs: a GPU for each, the expected GPU-hours, and a report of failures.
 
-`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on that one of 4 GPUs which no other such command holds.
+`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on a free one of 4 GPUs.
 """
 
 import argparse
@@ -19,26 +19,27 @@ POLL = 1.0  # seconds between two looks for a free GPU
 
 
 def gpus(count: int, visible: str | None = None) -> list[str]:
-    """The GPUs that runs may have, by the names that CUDA_VISIBLE_DEVICES takes: its own where it is set, else 0 to count - 1.
+    """The names of GPUs that runs may use: the first in CUDA_VISIBLE_DEVICES if it is set, else 0 to count - 1.
 
-    Raises: ValueError where fewer are visible than are asked for.
+    Raises: ValueError where fewer than `count` are visible.
     Example:
         >>> gpus(2), gpus(2, visible="3,5,6")
         (['0', '1'], ['3', '5'])
     """
-    found = (
-        [str(number) for number in range(count)] if visible is None else [name for name in visible.split(",") if name]
-    )
-    if not 0 < count <= len(found):
-        raise ValueError(f"gpu={count}: expected 1 to {len(found)} of the GPUs in CUDA_VISIBLE_DEVICES={visible}")
-    return found[:count]
+    if visible is None:
+        names = [str(number) for number in range(count)]
+    else:
+        names = [name for name in visible.split(",") if name]
+    if not 0 < count <= len(names):
+        raise ValueError(f"gpu={count}: expected 1 to {len(names)} of the GPUs in CUDA_VISIBLE_DEVICES={visible}")
+    return names[:count]
 
 
 def hold(devices: list[str]) -> tuple[str, int]:
-    """Lock the first GPU that no other run of this user holds; waits while all are held.
+    """Lock the first GPU that no other run of this user has locked; wait while all are locked.
 
-    The lock is the operating system's, on an open file: it ends with the process, however that ends, so none is ever left behind.
-    Returns: the GPU's name, and the file's number.
+    The operating system locks an open file, and ends the lock with the process, however that ends.
+    Returns: the GPU's name, and the number of the open file.
     """
     while True:
         for device in devices:
@@ -53,9 +54,8 @@ def hold(devices: list[str]) -> tuple[str, int]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m aslab.gpus", description="Run a command on a GPU that no other one holds."
-    )
+    description = "Run a command on a GPU that no other such command uses."
+    parser = argparse.ArgumentParser(prog="python -m aslab.gpus", description=description)
     parser.add_argument("gpus", type=int, help="how many GPUs there are to choose from")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run; NAME=value before it as in `env`")
     given = parser.parse_args()
@@ -66,9 +66,7 @@ def main() -> None:
     if not given.command:
         parser.error("a command is expected after the number of GPUs")
     device, lock = hold(devices)
-    os.set_inheritable(
-        lock, True
-    )  # the command takes this process's place and its lock: the GPU is held as long as the command lives
+    os.set_inheritable(lock, True)  # the command replaces this process and keeps its lock
     os.execvp("env", ["env", f"CUDA_VISIBLE_DEVICES={device}", *given.command])
 
 
@@ -76,37 +74,41 @@ def main() -> None:
 
 
 def expected(jobs, searches=()) -> str:
-    """The hours of one GPU that are expected of some runs, by paper, budget and notebook, in words.
+    """A text table of the expected hours of one GPU, by paper, budget and notebook.
 
     Args:
-        searches: the tries of each search that is not done: the seeds that follow it are no jobs yet.
+        searches: the tries of each unfinished search, after which runs with the other seeds follow.
     """
     from . import plan
 
-    counted, hours, follow = Counter(), Counter(), [job for tries in searches for job in plan.after(tries)]
+    counts, hours = Counter(), Counter()
+    follow = [job for tries in searches for job in plan.after(tries)]
     for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
-        place = (job.paper, job.budget, job.notebook, when)
-        counted[place] += 1
-        hours[place] += plan.gpu_hours(job)
-    lines = [(*place, f"{number:,}", f"{hours[place]:,}") for place, number in counted.items()]
-    lines = [("paper", "budget", "notebook", "", "runs", "GPU-hours"), *lines]
-    lines.append(("in all", "", "", "", f"{sum(counted.values()):,}", f"{sum(hours.values()):,}"))
-    wide = [max(map(len, column)) for column in zip(*lines)]
-    shown = [
-        "  ".join([*map(str.ljust, line[:4], wide), *map(str.rjust, line[4:], wide[4:])]).rstrip() for line in lines
-    ]
-    head = "Expected of what would run, in hours of one GPU (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
-    return "\n".join([head, *shown])
+        group = (job.paper, job.budget, job.notebook, when)
+        counts[group] += 1
+        hours[group] += plan.gpu_hours(job)
+    rows = [(*group, f"{count:,}", f"{hours[group]:,}") for group, count in counts.items()]
+    rows = [("paper", "budget", "notebook", "", "runs", "GPU-hours"), *rows]
+    rows.append(("in all", "", "", "", f"{sum(counts.values()):,}", f"{sum(hours.values()):,}"))
+    head = "Expected hours of one GPU of the runs to come (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
+    return "\n".join([head, *aligned(rows, right={4, 5})])
+
+
+def aligned(rows: list[tuple[str, ...]], right: set[int]) -> list[str]:
+    """Rows of a table as lines of text; the columns in `right` are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    pad = lambda text, number: text.rjust(widths[number]) if number in right else text.ljust(widths[number])
+    return ["  ".join(pad(text, number) for number, text in enumerate(row)).rstrip() for row in rows]
 
 
 # ------------------------------------------------------------------ after: what failed
 
 
 def failures(failed, waiting, since: float = 0.0) -> str:
-    """The runs that failed, each with its row, folder, last error and the command that runs it alone.
+    """A report of the runs that failed: row, folder, last error, and the command that runs it alone.
 
     Args:
-        waiting: runs that could not start. since: when the call began; a notebook that is older tells nothing about it.
+        waiting: runs that did not start. since: when the call began; an older notebook is not about it.
     """
     parts = [f"{len(failed)} run{'s' * (len(failed) != 1)} failed:"]
     for job in sorted(failed, key=lambda job: (job.paper, job.row, job.dataset, job.seed)):
@@ -121,16 +123,16 @@ def failures(failed, waiting, since: float = 0.0) -> str:
 
 
 def last_error(folder: Path, since: float = 0.0) -> str:
-    """The last error in a run's executed notebook, in one line; words where there is none."""
+    """The last error in a run's executed notebook, in one line; a sentence where there is none."""
     path = Path(folder) / "notebook.ipynb"
-    with contextlib.suppress(
-        OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError
-    ):  # a notebook that is half written
+    half_written = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)
+    with contextlib.suppress(*half_written):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"] if path.stat().st_mtime >= since else []
-        errors = [one for cell in cells for one in cell.get("outputs", ()) if one.get("output_type") == "error"]
+        outputs = [output for cell in cells for output in cell.get("outputs", ())]
+        errors = [output for output in outputs if output.get("output_type") == "error"]
         if errors:
             return " ".join(f"{errors[-1]['ename']}: {errors[-1]['evalue']}".split())[:400]
-    return "none in a notebook: it stopped before its first cell, or was killed (the lines above, or the log of the job, say more)"
+    return "none in a notebook: it stopped before its first cell, or was killed (see above, or the log of the job)"
 
 
 if __name__ == "__main__":

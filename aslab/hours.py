@@ -1,4 +1,4 @@
-"""Hours of training that planned runs take on this machine's cores: their tokens, by the tokens a second that were measured.
+"""Expected hours of planned runs on this machine's cores: the tokens of their training / measured tokens a second.
 
 `python -m aslab.hours MODEL 2` measures a backbone on 2 cores.
 """
@@ -18,25 +18,19 @@ from typing import NamedTuple
 from asutil.data import answers, claims, long_questions
 from asutil.io import disk, rundir
 
-from . import plan, records, runs
+from . import gpus, plan, records, runs
 
-SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that the form of an example follows from
-ALIKE = (*SHAPED, "objective", "data", "dataset")  # and its texts
-COUNTED = (
-    "protocol",
-    "train_questions",
-    "question_limit",
-    "triplet_limit",
-    "claim_limit",
-)  # and those that their number follows from
-TEXTS, LENGTH = 32, 64  # what one measured step reads
-SECONDS = 3.0  # that a measurement takes, after a first step
+SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that decide the form of an example
+ALIKE = (*SHAPED, "objective", "data", "dataset")  # the same, and those that decide its texts
+COUNTED = ("protocol", "train_questions", "question_limit", "triplet_limit", "claim_limit")  # decide how many there are
+TEXTS, LENGTH = 32, 64  # texts of one measured step, and tokens of each
+SECONDS = 3.0  # of a measurement, after a first step
 READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
 WAIT = 300  # seconds after which a measurement is given up
 
 
 class Run(NamedTuple):
-    """A finished run: what it learnt, and how long it took."""
+    """A finished run: its settings and figures, and how long it took."""
 
     notebook: str
     settings: dict
@@ -48,44 +42,39 @@ class Run(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Hours of one run, None where they are not known, and what they are reckoned from."""
+    """Expected hours of one run, None where unknown, and the sources of its tokens and speed."""
 
     hours: float | None
     tokens: str
     speed: str
 
 
-# ------------------------------------------------------------------ what is known
+# ------------------------------------------------------------------ finished runs
 
 
 def finished(papers, runs_dir: str = "runs") -> list[Run]:
-    """The runs of some papers that are committed, and all that this machine finished, on processors alone."""
+    """The committed runs of some papers, and all runs that this machine finished; those on GPUs are left out."""
     known = []
-    for one in runs.read_all(runs_dir).query("finished").itertuples():
-        known.append(_run(one.record, runs.started_from(one.record["settings"].get("model"), runs_dir), here=True))
+    for run in runs.read_all(runs_dir).query("finished").itertuples():
+        known.append(_run(run.record, runs.started_from(run.record["settings"].get("model"), runs_dir), here=True))
     for paper in papers:
-        found = records.records(paper, runs_dir=Path(runs_dir) / "none")
-        known += [_run(one.record, records.backbone(one), here=False) for one in found.itertuples()]
-    return [one for one in known if one is not None]
+        committed = records.records(paper, runs_dir=Path(runs_dir) / "none")
+        known += [_run(line.record, records.backbone(line), here=False) for line in committed.itertuples()]
+    return [run for run in known if run is not None]
 
 
 def _run(record: dict, backbone, here: bool) -> Run | None:
     hardware = record.get("hardware", {})
     if hardware.get("gpu") or "seconds" not in record:
         return None
-    figures = record.get("figures", {})
-    return Run(
-        record["notebook"], record["settings"], figures, record["seconds"], backbone, here, hardware.get("cpu_cores")
-    )
+    figures, cores = record.get("figures", {}), hardware.get("cpu_cores")
+    return Run(record["notebook"], record["settings"], figures, record["seconds"], backbone, here, cores)
 
 
 def _like(known: list[Run], notebook: str, settings: dict, names) -> list[Run]:
     """The finished runs of a notebook that have the same settings of these names."""
-    return [
-        one
-        for one in known
-        if one.notebook == notebook and all(one.settings.get(name) == settings.get(name) for name in names)
-    ]
+    wanted = [settings.get(name) for name in names]
+    return [run for run in known if run.notebook == notebook and [run.settings.get(name) for name in names] == wanted]
 
 
 # ------------------------------------------------------------------ an estimate
@@ -94,56 +83,61 @@ def _like(known: list[Run], notebook: str, settings: dict, names) -> list[Run]:
 def of_run(
     notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int, speed_of=None
 ) -> Estimate:
-    """The hours of one run: tokens / (tokens a second), times what such runs take besides training.
+    """hours = tokens / (tokens a second), times the share of such runs' whole time to their training time.
 
     Args:
-        known: what `finished` gave. speed_of: (backbone, cores, bf16) -> tokens a second or None; `speed` by default.
+        known: runs as `finished` gives them.
+        speed_of: (backbone, cores, bf16) -> tokens a second or None; `speed` by default.
     """
     if notebook in ("rerank", "task_difficulty") or settings.get("architecture") == "untrained":
-        took = [one.seconds for one in _like(known, notebook, settings, ("dataset", "architecture"))]
-        return Estimate(
-            statistics.median(took) / 3600 if took else None, "", "runs that trained nothing" if took else ""
-        )
-    tokens, counted = tokens_of(notebook, settings, known)
+        seconds = [run.seconds for run in _like(known, notebook, settings, ("dataset", "architecture"))]
+        if not seconds:
+            return Estimate(None, "", "")
+        return Estimate(statistics.median(seconds) / 3600, "", "runs that trained nothing")
+    tokens, tokens_from = tokens_of(notebook, settings, known)
     if tokens is None:
-        return Estimate(None, counted, "")
-    trained = [one for one in known if one.notebook == notebook and one.figures.get("training_seconds")]
-    # A run that was taken up again has the seconds of its last call alone.
-    besides = (
-        statistics.median(max(1.0, one.seconds / one.figures["training_seconds"]) for one in trained)
-        if trained
-        else 1.0
-    )
+        return Estimate(None, tokens_from, "")
+    trained = [run for run in known if run.notebook == notebook and run.figures.get("training_seconds")]
+    # A continued run has the seconds of its last call only.
+    shares = [max(1.0, run.seconds / run.figures["training_seconds"]) for run in trained]
+    whole_to_training = statistics.median(shares) if shares else 1.0
     bf16 = settings.get("precision") == "bf16"
-    own = [one for one in trained if (one.backbone, one.settings.get("precision") == "bf16") == (backbone, bf16)]
-    here = [one for one in own if one.here and one.cores == cores]
-    reached, said = _median_speed(_like(here, notebook, settings, ALIKE)) or _median_speed(here), "runs on this machine"
-    if reached is None and backbone:
-        reached, said = (speed_of or speed)(backbone, cores, bf16), "measured now"
-    if reached is None:
-        reached, said = _median_speed(own) or _median_speed(trained), "committed runs of another machine"
-    return Estimate(tokens / reached / 3600 * besides if reached else None, counted, said if reached else "")
+    own = [run for run in trained if run.backbone == backbone and (run.settings.get("precision") == "bf16") == bf16]
+    here = [run for run in own if run.here and run.cores == cores]
+    rate = _median_speed(_like(here, notebook, settings, ALIKE)) or _median_speed(here)
+    rate_from = "runs on this machine"
+    if rate is None and backbone:
+        rate = (speed_of or speed)(backbone, cores, bf16)
+        rate_from = "measured now"
+    if rate is None:
+        rate = _median_speed(own) or _median_speed(trained)
+        rate_from = "committed runs of another machine"
+    if rate is None:
+        return Estimate(None, tokens_from, "")
+    return Estimate(tokens / rate / 3600 * whole_to_training, tokens_from, rate_from)
 
 
 def _median_speed(some: list[Run]) -> float | None:
-    speeds = [one.figures["tokens"] / one.figures["training_seconds"] for one in some]
+    speeds = [run.figures["tokens"] / run.figures["training_seconds"] for run in some]
     return statistics.median(speeds) if speeds else None
 
 
 def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | None, str]:
-    """Tokens that a run reads in training, and where the number comes from: runs like it, else its settings, which give the most."""
-    counted_ones = [one for one in known if one.figures.get("examples")]
-    alike = _like(counted_ones, notebook, settings, ALIKE)
-    same = [one for one in _like(alike, notebook, settings, COUNTED) if one.settings.get("epochs")]
-    others = alike or _like(counted_ones, notebook, settings, SHAPED)
-    each = statistics.median(one.figures["tokens"] / one.figures["examples"] for one in others) if others else None
+    """Tokens that a run reads in training, and their source: runs like it, else its settings (an upper bound)."""
+    with_examples = [run for run in known if run.figures.get("examples")]
+    alike = _like(with_examples, notebook, settings, ALIKE)
+    same = [run for run in _like(alike, notebook, settings, COUNTED) if run.settings.get("epochs")]
+    others = alike or _like(with_examples, notebook, settings, SHAPED)
+    each = statistics.median(run.figures["tokens"] / run.figures["examples"] for run in others) if others else None
     if same:
-        examples = statistics.median(one.figures["examples"] / one.settings["epochs"] for one in same)
+        examples = statistics.median(run.figures["examples"] / run.settings["epochs"] for run in same)
         return settings["epochs"] * examples * each, "runs like it"
     try:
         most = work(notebook, settings)[1]
-        counted = settings["steps"] * settings["batch_size"] if notebook == "pretrain" else None
-        examples = counted or settings["epochs"] * examples_of(notebook, settings)[0]
+        if notebook == "pretrain":
+            examples = settings["steps"] * settings["batch_size"]
+        else:
+            examples = settings["epochs"] * examples_of(notebook, settings)[0]
     except ValueError:
         return None, "not known"
     if each is None:
@@ -151,11 +145,11 @@ def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | 
     return examples * each, "runs like it" if alike else "runs on other data"
 
 
-# ------------------------------------------------------------------ what settings say
+# ------------------------------------------------------------------ from settings
 
 
 def work(notebook: str, settings: dict) -> tuple[int, int, int]:
-    """Steps, tokens at most, and how many tokens are read together, of one run; 0 steps where nothing is trained.
+    """Steps of one run, its tokens at most, and the length of an input; 0 steps where nothing is trained.
 
     Example:
         >>> work("pretrain", {"steps": 100, "batch_size": 8, "max_tokens": 128})
@@ -172,27 +166,28 @@ def work(notebook: str, settings: dict) -> tuple[int, int, int]:
 
 
 def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
-    """Training examples of one epoch, and the texts of each; of groups of k candidates with half of a question's last group empty."""
+    """Training examples of one epoch, and texts of each. A question's last group of a joint model is half empty."""
     dataset, architecture = settings["dataset"], settings.get("architecture")
     try:
         if notebook == "verify_claims":
             return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
-            asked = long_questions.COUNTS[dataset]["train"]["questions"]
-            return min(asked, settings.get("question_limit") or asked), 1
+            questions = long_questions.COUNTS[dataset]["train"]["questions"]
+            return min(questions, settings.get("question_limit") or questions), 1
         protocols, protocol = answers.COUNTS[dataset], settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
-        asked, candidates = protocols[protocol]["train"]
-        if (limit := settings.get("question_limit")) and limit < asked:
-            asked, candidates = limit, candidates * limit // asked
+        questions, candidates = protocols[protocol]["train"]
+        if (limit := settings.get("question_limit")) and limit < questions:
+            candidates = candidates * limit // questions
+            questions = limit
         if architecture == "triplet":
             candidates = answers.TRIPLETS[dataset, settings["protocol"]]
-            candidates = min(candidates, asked * (settings.get("triplets_per_question") or candidates))
+            candidates = min(candidates, questions * (settings.get("triplets_per_question") or candidates))
     except KeyError:
         raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None
     if architecture == "joint":
-        return round((candidates + asked * (settings["k"] - 1) / 2) / settings["k"]), 1
+        return round((candidates + questions * (settings["k"] - 1) / 2) / settings["k"]), 1
     return candidates, READ_TOGETHER.get(architecture, 1)
 
 
@@ -200,26 +195,26 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
 
 
 def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
-    """Tokens a second of training steps of a backbone, measured once in a process of its own and kept; None where it is not at hand."""
+    """Tokens a second of a backbone's training steps, measured once in a process and stored; None if that fails."""
     key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
-    kept = rundir.runs_folder() / "shared" / f"speed-{key}.json"
-    if not kept.is_file():
+    stored = rundir.runs_folder() / "shared" / f"speed-{key}.json"
+    if not stored.is_file():
         command = [sys.executable, "-m", "aslab.hours", backbone, str(cores), *["--bf16"] * bf16]
         environment = {**os.environ, "OMP_NUM_THREADS": str(cores)}
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, env=environment, check=True)
-            reached = float(done.stdout.split()[-1])
+            rate = float(done.stdout.split()[-1])
         except (subprocess.SubprocessError, ValueError, IndexError):
             return None
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        disk.write_json(kept, {"backbone": backbone, "cores": cores, "bf16": bf16, "tokens_a_second": reached})
-    return disk.read_json(kept)["tokens_a_second"]
+        stored.parent.mkdir(parents=True, exist_ok=True)
+        disk.write_json(stored, {"backbone": backbone, "cores": cores, "bf16": bf16, "tokens_a_second": rate})
+    return disk.read_json(stored)["tokens_a_second"]
 
 
 def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECONDS) -> float:
     """Tokens a second of whole training steps: forward, backward and AdamW, on texts of one length without padding.
 
-    Its clock is the time that processors spent on it, divided by the cores: what else runs now does not count.
+    The clock counts processor time divided by the cores, so other running programs do not matter.
     """
     import torch
     from transformers import AutoModel
@@ -235,9 +230,8 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     def step():
         attention = packing.plain_attention(model) if bf16 else contextlib.nullcontext()  # as in training
         with attention, torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            model(
-                input_ids=ids, attention_mask=torch.ones_like(ids)
-            ).last_hidden_state.float().square().mean().backward()
+            hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+            hidden.float().square().mean().backward()
         optimiser.step()
         optimiser.zero_grad()
 
@@ -249,13 +243,13 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     return steps * TEXTS * LENGTH / took
 
 
-# ------------------------------------------------------------------ in words
+# ------------------------------------------------------------------ a table
 
 
 def expected(jobs, cores: int | None = None, known: list[Run] | None = None, speed_of=None) -> str:
-    """The hours of some runs on this machine's cores, by paper, budget and notebook with what they are reckoned from, in words.
+    """A text table of the expected hours on this machine's cores, by paper, budget and notebook, with their sources.
 
-    Runs of budget `laptop` take minutes, and those with `gpu_hours` are made for GPUs: "" where no others are among the runs.
+    Runs of budget `laptop` take minutes, and those with `gpu_hours` need GPUs: "" where there are no other runs.
     """
     jobs = [job for job in jobs if job.budget != "laptop" and not plan.gpu_hours(job)]
     if not jobs:
@@ -265,20 +259,14 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None, spe
     groups = {}
     for job in jobs:
         settings = runs.settings(job.notebook, job.parameters)
-        reckoned = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores, speed_of)
-        groups.setdefault((job.paper, job.budget, job.notebook), []).append(reckoned)
-    lines = [("paper", "budget", "notebook", "runs", "hours", "tokens from", "tokens a second from")]
-    lines += [(*group, *_summed(some)) for group, some in groups.items()]
-    lines.append(("in all", "", "", *_summed([one for some in groups.values() for one in some])[:2], "", ""))
-    wide = [max(map(len, column)) for column in zip(*lines)]
-    shown = [
-        "  ".join(
-            [*map(str.ljust, line[:3], wide), *map(str.rjust, line[3:5], wide[3:]), *map(str.ljust, line[5:], wide[5:])]
-        )
-        for line in lines
-    ]
-    head = f"Expected of what would run, in hours of {cores} free core{'s' * (cores != 1)} of this machine:"
-    return "\n".join([head, *(line.rstrip() for line in shown)])
+        estimate = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores, speed_of)
+        groups.setdefault((job.paper, job.budget, job.notebook), []).append(estimate)
+    rows = [("paper", "budget", "notebook", "runs", "hours", "tokens from", "tokens a second from")]
+    rows += [(*group, *_summed(estimates)) for group, estimates in groups.items()]
+    count, hours, *_ = _summed([estimate for estimates in groups.values() for estimate in estimates])
+    rows.append(("in all", "", "", count, hours, "", ""))
+    head = f"Expected hours of the runs to come on {cores} free core{'s' * (cores != 1)} of this machine:"
+    return "\n".join([head, *gpus.aligned(rows, right={3, 4})])
 
 
 def _backbone(model: str | None, planned: dict) -> str | None:
@@ -288,20 +276,17 @@ def _backbone(model: str | None, planned: dict) -> str | None:
     return runs.started_from(model) if model else None
 
 
-def _summed(some: list[Estimate]) -> tuple[str, ...]:
-    hours = [one.hours for one in some if one.hours is not None]
-    unknown = f" and {len(some) - len(hours)} not known" if len(hours) < len(some) else ""
-    words = [
-        ", ".join(dict.fromkeys(filter(None, column)))
-        for column in ([one.tokens for one in some], [one.speed for one in some])
-    ]
-    return f"{len(some):,}", f"{sum(hours):,.1f}{unknown}", *words
+def _summed(estimates: list[Estimate]) -> tuple[str, str, str, str]:
+    hours = [estimate.hours for estimate in estimates if estimate.hours is not None]
+    unknown = f" and {len(estimates) - len(hours)} not known" if len(hours) < len(estimates) else ""
+    tokens = ", ".join(dict.fromkeys(estimate.tokens for estimate in estimates if estimate.tokens))
+    speeds = ", ".join(dict.fromkeys(estimate.speed for estimate in estimates if estimate.speed))
+    return f"{len(estimates):,}", f"{sum(hours):,.1f}{unknown}", tokens, speeds
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m aslab.hours", description="Tokens a second of training steps of a backbone, measured now."
-    )
+    description = "Measure the tokens a second of a backbone's training steps."
+    parser = argparse.ArgumentParser(prog="python -m aslab.hours", description=description)
     parser.add_argument("backbone", help="a hub id or a folder")
     parser.add_argument("cores", type=int, help="threads that share a step")
     parser.add_argument("--bf16", action="store_true", help="in bf16 instead of fp32")

@@ -1,7 +1,8 @@
 """What papermill loads before its command line runs: strict parameters, a default output path, output shown live.
 
-papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its engines, and so this
-module, before `papermill.cli` defines its command. So the command is wrapped as soon as that module is imported.
+papermill 2.7 refuses a missing OUTPUT_PATH and only logs an unknown parameter. It imports the entry points of its
+engines, and so this module, before `papermill.cli` defines its command. So the command is wrapped as soon as that
+module is imported.
 """
 
 import base64
@@ -71,7 +72,7 @@ def _check_names(given: dict, where: str = "") -> None:
 
 
 def announce(folder: Path, record: dict) -> str:
-    """What a finished run says instead of running again: where it is, its main metrics, how to run it anew."""
+    """The message about a finished run instead of a new one: its folder, its main metrics, how to run it again."""
     lines = [f"Already finished: {folder}"]
     for split, values in record.get("metrics", {}).items():
         shown = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, float)]
@@ -82,7 +83,7 @@ def announce(folder: Path, record: dict) -> str:
 def prepare(options: dict) -> None:
     """Check the parameters of a notebook of this project and fill in its output path and its engine, in place.
 
-    Raises: click.UsageError (exit code 2) for a parameter that the notebook does not take; click.exceptions.Exit(0) for a finished run.
+    Raises: click.UsageError (exit code 2) for a wrong parameter; click.exceptions.Exit(0) for a finished run.
     """
     from asutil.io import rundir
 
@@ -105,7 +106,7 @@ def prepare(options: dict) -> None:
 
 
 def wrap(command: click.Command) -> None:
-    """Let papermill's command prepare the runs of this project's notebooks first; other notebooks are papermill's alone."""
+    """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     execute = command.callback
 
     @functools.wraps(execute)
@@ -138,15 +139,16 @@ class WhenImported(MetaPathFinder):
 sys.meta_path.insert(0, WhenImported())
 
 
-# In a kernel tqdm and transformers draw widgets, which no terminal shows: they are told that this one is a console.
+# In a kernel tqdm and transformers draw widgets, which no terminal shows: this makes them write text bars.
 TEXT_BARS = 'import sys, tqdm.std; sys.modules["tqdm.autonotebook"] = tqdm.std; get_ipython().config.pop("IPKernelApp", None); del sys, tqdm'  # noqa: E501
 
 
 class Live:
-    """Writes what cells print to this process's own streams, while they print it.
+    """Writes the output of cells to this process's own streams, while it comes.
 
-    On a terminal the text goes out as it is, with papermill's bar taken away before it and put back after a full line, so that a
-    cell's own progress bar moves in place. In a file or a pipe a line is written once it is complete, in its last state.
+    On a terminal the text is written as it is. papermill's bar is removed before it and drawn again after a full
+    line, so that a cell's own progress bar moves in place. In a file or a pipe a line is written when it is complete,
+    in its last state.
     """
 
     def __init__(self):
@@ -179,7 +181,7 @@ class Live:
 
 
 def plain_text(output: dict) -> str:
-    """The text of a displayed result, empty for what has no useful text (a picture, a widget, an object's address)."""
+    """The text of a displayed result; "" for a picture, a widget or an object's address."""
     data = output.get("data", {})
     text = "".join(data.get("text/plain", ""))
     if text.startswith("<") or any(kind.startswith(("image/", "application/vnd.jupyter.widget")) for kind in data):
@@ -209,18 +211,14 @@ def __getattr__(name: str):
             return output
 
     class Engine(NBClientEngine):
-        """papermill's own engine, with the cells' output shown as it comes and stored with finished progress bars only."""
+        """papermill's engine, but it shows output as it comes and stores progress bars in their last state."""
 
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):
-            kept = {name: options.get(name) for name in ("stdout_file", "stderr_file")}
-            kept |= {
-                "kernel_name": kernel_name,
-                "timeout": execution_timeout,
-                "startup_timeout": start_timeout,
-                "log": logger,
-            }
-            client = Client(nb_man, coalesce_streams=True, extra_arguments=["--log-level=ERROR"], **kept)
+            own = {name: options.get(name) for name in ("stdout_file", "stderr_file")}
+            own |= {"kernel_name": kernel_name, "timeout": execution_timeout, "startup_timeout": start_timeout}
+            own |= {"coalesce_streams": True, "extra_arguments": ["--log-level=ERROR"]}
+            client = Client(nb_man, log=logger, **own)
             client.live = Live()
             try:
                 return client.execute()

@@ -1,4 +1,4 @@
-"""Reads `experiments/<paper>.yml`: rows with published values and the stages that reproduce them, tables, budgets and claims.
+"""Reads `experiments/<paper>.yml`: rows with published values and stages, tables, budgets and claims.
 
 An unknown key, row, data set or metric is refused with the file and the place.
 """
@@ -172,7 +172,7 @@ def _check_cell(cell, place: str) -> None:
 
 
 def _check_stage(stage, place: str) -> None:
-    """A stage has a notebook, values of its parameters (one, one a budget, or one a budget and data set), and its budgets."""
+    """A stage has a notebook, values of its parameters (for all, by budget, or also by data set), and its budgets."""
     if not isinstance(stage, dict) or "notebook" not in stage:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
@@ -185,7 +185,7 @@ def _check_stage(stage, place: str) -> None:
 
 
 def _check_chain(name: str, rows: dict) -> None:
-    """A row that re-ranks does so last, after `finetune`, the best candidates of its `first` row; one that embeds does nothing else."""
+    """`rerank` is the last stage, after `finetune`, and has a `first` row; `embed` is the only stage."""
     stages = rows[name].get("stages") or ()
     notebooks = [stage["notebook"] for stage in stages]
     shown = ", ".join(notebooks)
@@ -254,7 +254,7 @@ def claims(data: dict) -> list[dict]:
 
 
 def claims_asked(data: dict, budget: str) -> list[dict]:
-    """The claims whose rows a budget runs, each on the data set that the budget has in place of the paper's (`asked_of`).
+    """The claims whose rows a budget runs, on the data sets that replace the paper's there (`asked_of`).
 
     Claims that differ only in the paper's data set are listed once.
     """
@@ -293,7 +293,7 @@ def untrained(data: dict, row: str) -> bool:
 
 
 def seeds(data: dict, row: str, budget: str, chosen: list[int] | None = None) -> list[int]:
-    """The seeds of a row at one budget: all of them, or those that were chosen; only the first of an untrained encoder."""
+    """The seeds of a row at one budget, or the chosen ones of them; of an untrained encoder only the first."""
     entry = data["budgets"][budget]
     every = [*entry["seeds"], *entry.get("more_seeds", {}).get(row, ())]
     if untrained(data, row):

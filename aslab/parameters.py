@@ -34,7 +34,8 @@ class Parameter:
 def parameters(notebook: str) -> dict[str, Parameter]:
     """The parameters of a notebook, read from its cell tagged `parameters` without running it.
 
-    Each is a typed assignment of a literal with a comment. The comment may limit the values: `one of: a, b, c`, `at least 1`.
+    Each is a typed assignment of a literal with a comment. The comment may limit the values:
+    `one of: a, b, c`, `at least 1`.
     """
     path = _path(notebook)
     return _parameters_of(path, path.stat().st_mtime_ns)
@@ -109,7 +110,7 @@ def _short(value) -> str:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of `budgets.yml`: the runs that it is for, by the values that each parameter may have, and what it sets."""
+    """One entry of `budgets.yml`: the parameters of the runs that it is for, and what it sets."""
 
     when: dict[str, list]
     set: dict[str, object]
@@ -144,7 +145,7 @@ def _entries(path: Path, changed: int) -> list[Entry]:
 
 
 def settings(notebook: str, given: dict) -> dict:
-    """Every effective parameter: the given value, else the notebook's default, else (where that is None) the budget's."""
+    """Every effective parameter: the given value, else the notebook's default, else (if that is None) the budget's."""
     check(notebook, given)
     return effective(notebook, given)
 

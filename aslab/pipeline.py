@@ -1,10 +1,12 @@
 """Builds indexes of large sources with datatrove: tasks on this machine or on a Slurm cluster, one shard a task.
 
-    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32 --workers 2
-    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --executor slurm --partition cpu
+    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32
+    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index \\
+        --executor slurm --partition cpu
 
-A shard is an index of its own, of a contiguous share of the documents. When all shards are there, they are concatenated and removed: the
-arrays are those that one process would write, whatever the number of shards. datatrove's own files are in `datatrove/`.
+A shard is the index of a contiguous share of the documents. When all shards are there, they are concatenated and
+removed: the arrays are those that one process would write, whatever the number of shards. datatrove's own files are
+in `datatrove/`.
 """
 
 import argparse
@@ -34,7 +36,7 @@ COUNTS = ("documents_read", "documents", "paragraphs", "sentences", "tokens")
 
 
 def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, limit=None) -> dict:
-    """What is built, and how it is divided: `tasks` share the `total` number of a `unit`, files, or documents if files are few."""
+    """What is built, and how it is divided: `tasks` share `total` files, or documents if there are fewer files."""
     unit = "files"
     total = 0 if limit else len(_files(source))
     if total < tasks:
@@ -58,7 +60,7 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
 
 
 def _files(source) -> list[tuple[Path, str, str]]:
-    """The files of a source in the order of its documents, with text column and paragraph separator; [] if a part is no files."""
+    """The files of a source in its order, with text column and paragraph separator; [] if a part is no files."""
     files = []
     for part in sources.parts_of(source):
         hub_id = part.partition(":")[0]
@@ -92,7 +94,7 @@ def _documents(source, planned: dict, rank: int):
 
 
 class Index(PipelineStep):
-    """Task k of n: writes the index of its share of the documents. The folder appears when it is complete, and is kept."""
+    """Task k of n: writes the index of its share of the documents. The folder appears when it is complete."""
 
     name, type = "index", "asutil"
 
@@ -121,7 +123,7 @@ class Index(PipelineStep):
         self.stat_update("documents", value=counts["documents_read"])
 
     def _tokenizer(self, planned: dict) -> SimpleNamespace:
-        """What `build` needs of a tokenizer, as `tokenizers.load_tokenizer` sets it up, without transformers and torch."""
+        """What an index needs of a tokenizer, set up as in `tokenizers.load_tokenizer`, without torch."""
         from tokenizers import Tokenizer
 
         folder = self.out / TOKENIZER
@@ -195,12 +197,14 @@ def build(
     Args:
         tokenizer: a hub id, a folder or a run.
         tasks: how many shards; fewer where there are fewer documents.
-        executor: `local`, or `slurm`, which submits two jobs and returns: the tasks, and what writes corpus.json after them.
+        executor: `local`, or `slurm`, which submits two jobs and returns: the tasks, and what writes corpus.json
+            after them.
         workers: tasks at a time; None: 2, on Slurm all.
         partition, time: of Slurm.
         dry_run: print the plan, or the scripts for sbatch, and start nothing.
         options: splitter, min_sentence_chars, and limit, which reads only the first documents.
-    Returns: the opened Corpus; None of a dry run and of Slurm. Raises: ImportError without datatrove; ValueError; OSError.
+    Returns: the opened Corpus; None of a dry run and of Slurm. Raises: ImportError without datatrove; ValueError;
+        OSError.
     """
     if PipelineStep is object:
         raise ImportError("building through datatrove needs it: pip install 'asutil[cluster]'")

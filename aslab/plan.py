@@ -78,7 +78,8 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
 
     The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made
     once, with seed 0. An untrained encoder is run once, with the budget's first seed. Where the budget searches
-    settings, the tries come first. The seeds follow when all tries have a record, with the settings that are best on dev.
+    settings, the tries come first. The seeds follow when all tries have a record, with the settings that are best on
+    dev.
 
     Args:
         rows, seeds: some of the budget's; all by default.
@@ -91,7 +92,7 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan][1:]
         [('finetune', 0, 'runs/pretrain-0'), ('finetune', 1, 'runs/pretrain-0')]
         >>> plan[0].command
-        'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus local/wikipedia_large -p seed 0'
+        'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
     unique = {}
     for job in _every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more):
@@ -103,7 +104,7 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
 
 
 def searches(paper: str, budget: str, folder=None, more=None) -> dict[str, list[Job]]:
-    """The tries of a budget by the name of their search, `<paper>-<budget>-<row>-<data set>`; empty where it searches nothing."""
+    """The tries of a budget by the name of their search, `<paper>-<budget>-<row>-<data set>`; {} if there are none."""
     data = read(paper, folder)
     one_of(budget, data.get("budgets", {}), paper, "budget")
     entries = (data["budgets"][budget], *data["rows"].values())

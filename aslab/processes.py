@@ -1,7 +1,8 @@
 """One of several processes that train a notebook's run together.
 
-`torchrun --nproc_per_node 4 -m aslab.processes notebooks/pretrain.ipynb -p objective psd` runs the notebook's cells up to its training in
-every process, on one machine or, with torchrun's own options, on several. A notebook that sees more than one GPU does that by itself.
+`torchrun --nproc_per_node 4 -m aslab.processes notebooks/pretrain.ipynb -p objective psd` runs the notebook's cells
+up to its training in every process, on one machine or, with torchrun's own options, on several. A notebook that sees
+more than one GPU does that by itself.
 """
 
 import argparse

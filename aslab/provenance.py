@@ -1,4 +1,4 @@
-"""What a record says of where its figures come from: versions, hardware, commit and sources of both packages."""
+"""The provenance in a record: versions, hardware, commit and sources of both packages."""
 
 import contextlib
 import hashlib
@@ -13,17 +13,7 @@ from pathlib import Path
 import asutil
 from asutil.io import hub
 
-RECORDED_VERSIONS = (
-    "asutil",
-    "torch",
-    "transformers",
-    "datasets",
-    "tokenizers",
-    "numpy",
-    "pandas",
-    "torchmetrics",
-    "papermill",
-)
+RECORDED_VERSIONS = "asutil torch transformers datasets tokenizers numpy pandas torchmetrics papermill".split()
 
 
 def of_project(folder: Path) -> dict:
@@ -47,7 +37,7 @@ def of_project(folder: Path) -> dict:
 
 
 def source_files(package: Path) -> list[tuple[str, Path]]:
-    """The sources of a package with their names in it, those of its folders included, in the order of the names."""
+    """The names and paths of all source files of a package and its folders, sorted by name."""
     return sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py"))
 
 
@@ -68,11 +58,13 @@ def _peak_memory() -> int:
 
 def _commit(folder: Path) -> str:
     try:
-        git = ["git", "-C", str(folder)]
-        commit = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        changed = subprocess.run(
-            [*git, "status", "--porcelain", "-uno"], capture_output=True, text=True, check=True
-        ).stdout.strip()
+        commit = _git(folder, "rev-parse", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "-uno")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")
+
+
+def _git(folder: Path, *words: str) -> str:
+    command = ["git", "-C", str(folder), *words]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

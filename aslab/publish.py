@@ -1,7 +1,7 @@
-"""From runs to `results/`: finished runs of the papers' rows as small records of numbers, without any text.
+"""Writes `results/`: small records of the papers' finished runs, with numbers and without any text.
 
-`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every finished run of a
-row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
+`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every
+finished run of a row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
 """
 
 import argparse
@@ -17,40 +17,35 @@ from asutil.metrics import changes, rankings
 from . import papers, records
 from .papers import untrained
 
-SHARED, RESCUED, LOST = (
-    3,
-    3,
-    1,
-)  # questions with their best candidates: the same ones in every row, and of each fate against the baseline
+# Questions that are published with their best candidates.
+SHARED = 3  # the same ones in every row
+RESCUED, LOST = 3, 1  # of each fate against the baseline
 
 
 def publish(
     paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False
 ) -> list[Path]:
-    """Write the records of a paper's finished runs into `results/`, those above the laptop budget or those of it. Returns the files."""
-    written, found, data = [], records.records(paper, results, runs_dir), papers.read(paper)
-    found = found[(found.source == records.HERE) & ((found.budget == "laptop") == laptop)]
-    for line in found.itertuples():
-        place = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        entries = disk.sealed(_published(data, line, _baseline(data, line, found))).items()
+    """Write the records of a paper's finished runs above the laptop budget, or of that budget. Returns the files."""
+    data, known, written = papers.read(paper), records.records(paper, results, runs_dir), []
+    known = known[(known.source == records.HERE) & ((known.budget == "laptop") == laptop)]
+    for line in known.itertuples():
+        file = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        record = disk.sealed(_published(data, line, _baseline(data, line, known)))
         # One line an entry: a change of a figure is a change of its line.
-        text = (
-            "{\n"
-            + ",\n".join(f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in entries)
-            + "\n}\n"
-        )
-        disk.atomically(place, lambda path, text=text: path.write_text(text, encoding="utf-8"))
-        written.append(place)
+        entries = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in record.items()]
+        text = "{\n" + ",\n".join(entries) + "\n}\n"
+        disk.atomically(file, lambda path, text=text: path.write_text(text, encoding="utf-8"))
+        written.append(file)
     return written
 
 
-def _baseline(data: dict, line, found: pd.DataFrame):
-    """The run of the row's baseline with the same seed, or its only one where it was not trained; None where it is not on this machine."""
+def _baseline(data: dict, line, known: pd.DataFrame):
+    """The run of the row's baseline with the same seed, or its only run if untrained; None where there is none here."""
     other = data["rows"][line.row].get("baseline")
     if other is None:
         return None
-    same = found[(found.row == other) & (found.dataset == line.dataset) & (found.budget == line.budget)]
+    same = known[(known.row == other) & (known.dataset == line.dataset) & (known.budget == line.budget)]
     return next(same[(same.seed == line.seed) | untrained(data, other)].itertuples(), None)
 
 
@@ -62,61 +57,57 @@ def _published(data: dict, line, baseline) -> dict:
         record.pop("pca", None)  # one seed is enough to look at
     scores = line.folder / f"scores{'_dev' if dev else ''}.parquet"
     if record.get("notebook") == "verify_claims":
-        record["per_question"] = [
-            [claim, int(right)] for claim, right in records.per_question(line)["label_accuracy"].items()
-        ]
+        right = records.per_question(line)["label_accuracy"]
+        record["per_question"] = [[claim, int(value)] for claim, value in right.items()]
     elif record.get("notebook") == "find_evidence":
-        known = records.per_question(line)[list(records.columns(record).values())].round(6)
-        record["per_question"] = [
-            [name, *(None if pd.isna(value) else value for value in row)] for name, *row in known.itertuples()
-        ]
+        values = records.per_question(line)[list(records.columns(record).values())]
+        record["per_question"] = _rounded(values.round(6))
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
-        per_question = rankings.of(table).per_question
-        record["per_question"] = [
-            [row[0], *(round(value, 6) for value in row[1:])] for row in per_question.itertuples(index=False)
-        ]
+        record["per_question"] = _rounded(rankings.of(table).per_question.set_index("question_id"))
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
-                record["per_question_dev"] = [
-                    [row[0], *(round(value, 6) for value in row[1:])] for row in of_dev.itertuples()
-                ]
+                record["per_question_dev"] = _rounded(of_dev)
     return record
 
 
+def _rounded(values: pd.DataFrame) -> list[list]:
+    """[id, value, ...] of every question, with six digits; None for a value that it does not have."""
+    return [[name, *(None if pd.isna(v) else round(v, 6) for v in row)] for name, *row in values.itertuples()]
+
+
 def _earlier(before: dict) -> dict:
-    """What is kept of a run that a model came from: what it was, and the cosines between its slots where it has some."""
-    kept = {name: before[name] for name in ("notebook", "name", "budget", "seed", "settings", "inputs")}
+    """The published part of an earlier run's record: its settings, and the cosines between its slots if any."""
+    part = {name: before[name] for name in ("notebook", "name", "budget", "seed", "settings", "inputs")}
     cosines = before.get("figures", {}).get("slot_cosines")
-    return kept | ({"figures": {"slot_cosines": cosines}} if cosines else {})
+    return part | ({"figures": {"slot_cosines": cosines}} if cosines else {})
 
 
 def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:
-    """A run's scores; of evidence in a long context how near each sentence is to its question, as the loss compares them."""
+    """A run's scores; for evidence in a long context, the similarity of each sentence and its question in the loss."""
     table = rundir.read_table(folder, name)
     return table.assign(score=table["gold"]) if "gold" in table else table
 
 
 def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
-    """Best candidates of some questions: those that the paper prints, and others chosen by a hash of their ids, the same for every row.
+    """Best candidates of the questions that the paper prints, and of others chosen by a hash, the same for every row.
 
-    Where the baseline's run is on this machine, also some that the row rescues and one that it loses, with the baseline's ranking.
+    Where the baseline's run is on this machine, also of some that the row rescues and one that it loses, with the
+    baseline's ranking.
     """
-    asked = set(table.question_id)
-    names = dict.fromkeys([*(name for name in printed if name in asked), *draws.choose(asked, SHARED)])
+    ids = set(table.question_id)
+    names = dict.fromkeys([*(name for name in printed if name in ids), *draws.choose(ids, SHARED)])
     chosen = [{"question_id": name, "candidates": changes.best_of(table, name)} for name in names]
     if baseline is not None:
         before = _ranked(baseline.folder)
-        fate = changes.fates(before, table)
-        for name in [
-            name
-            for one, limit in (("rescued", RESCUED), ("lost", LOST))
-            for name in draws.choose(fate.index[fate == one], limit)
-        ]:
-            beside = {"row": baseline.row, "candidates": changes.best_of(before, name)}
-            chosen.append({"question_id": name, "candidates": changes.best_of(table, name), "baseline": beside})
+        fates = changes.fates(before, table)
+        rescued = draws.choose(fates.index[fates == "rescued"], RESCUED)
+        lost = draws.choose(fates.index[fates == "lost"], LOST)
+        for name in [*rescued, *lost]:
+            first = {"row": baseline.row, "candidates": changes.best_of(before, name)}
+            chosen.append({"question_id": name, "candidates": changes.best_of(table, name), "baseline": first})
     return chosen
 
 
@@ -124,17 +115,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
     parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    parser.add_argument(
-        "--laptop", action="store_true", help="the records of the laptop budget, in place of those above it"
-    )
-    given = parser.parse_args()
-    unknown = [paper for paper in given.papers if paper not in papers.papers()]
+    parser.add_argument("--laptop", action="store_true", help="records of the laptop budget instead of those above it")
+    options = parser.parse_args()
+    slugs = papers.papers()
+    unknown = [paper for paper in options.papers if paper not in slugs]
     if unknown:
-        parser.error(
-            f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], papers.papers())} ({', '.join(papers.papers())})"
-        )
-    for paper in given.papers or papers.papers():
-        for path in publish(paper, runs_dir=given.runs_dir, laptop=given.laptop):
+        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], slugs)} ({', '.join(slugs)})")
+    for paper in options.papers or slugs:
+        for path in publish(paper, runs_dir=options.runs_dir, laptop=options.laptop):
             print(path.relative_to(rundir.root()))
 
 

@@ -1,4 +1,4 @@
-"""The records of a paper's rows, committed or local, and what a record is about: split, figures, values of questions, chain of runs."""
+"""The records of a paper's rows, committed or local: split, figures, values of questions, chain of runs."""
 
 from pathlib import Path
 
@@ -26,12 +26,14 @@ def records(
 ) -> pd.DataFrame:
     """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
 
-    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some budget.
+    A local run belongs to a row when its effective settings are those that the row gives to its notebook at some
+    budget.
 
-    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed" | "this machine"),
-        name, folder (None for a committed one), record (the dict), earlier (records of the runs that its model came from, and for
-        re-ranking those of the row that ranked first). A run has several rows where splits of its data set are columns of the
-        paper's tables (FEVER, and the dev questions of ASBERT): one for each split with labels.
+    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed"
+        | "this machine"), name, folder (None for a committed one), record (the dict), earlier (records of the runs
+        that its model came from, and for re-ranking those of the row that ranked first). A run has several rows where
+        splits of its data set are columns of the paper's tables (FEVER, and the dev questions of ASBERT): one for
+        each split with labels.
     Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
     data = papers.read(paper, folder)
@@ -82,7 +84,7 @@ def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
 
 
 def _columns(data: dict, dataset: str, record: dict) -> list[str]:
-    """The columns of the paper's tables that a run has figures for: splits of its data set with labels, and the data set itself."""
+    """The columns of the paper's tables that a run has figures for: its data set, and splits of it with labels."""
     printed = {column for table in data["tables"].values() for column in table["datasets"]}
     splits = {column: split for column, (name, split) in SPLITS.items() if name == dataset and column in printed}
     measured = [column for column, split in splits.items() if split in record["metrics"]]
@@ -127,8 +129,8 @@ def figures(one, as_printed: bool = False) -> dict:
     """The metrics of a line's split.
 
     Args:
-        as_printed: for a re-ranking, the metrics of its k candidates only, as in table 7 of joint_inference. By default those of whole
-            lists, which can be compared with other rows.
+        as_printed: for a re-ranking, the metrics of its k candidates only, as in table 7 of joint_inference. By
+            default those of whole lists, which can be compared with other rows.
     """
     measured = one.record.get("metrics", {})
     return (as_printed and measured.get("top_k")) or measured.get(split(one), {})
@@ -172,7 +174,7 @@ def chosen_on_dev(data: dict, one) -> bool:
 
 
 def dev_questions(data: dict, one) -> pd.DataFrame | None:
-    """The values of every dev question of a line about test questions; None where dev chose something or has no scores here.
+    """Values of every dev question of a line about test questions; None if dev chose something or has no scores.
 
     Deviation: D-117.
     """

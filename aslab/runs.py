@@ -1,8 +1,9 @@
 """A run folder: parameters in, record out.
 
-`runs/<notebook>-<slug>-<hash>/` holds `run.json` (what was asked for), the executed notebook, `log.jsonl`, `checkpoints/`, `model/`,
-`scores.parquet` and, written last, `record.json`: a run is finished exactly when its record exists. The hash covers every effective
-parameter and every input's fingerprint, so the same command finds its own run, and a changed parameter or changed data is another run.
+`runs/<notebook>-<slug>-<hash>/` has `run.json` (the given parameters), the executed notebook, `log.jsonl`,
+`checkpoints/`, `model/`, `scores.parquet` and, written last, `record.json`: a run is finished exactly when its record
+exists. The hash covers every effective parameter and every input's fingerprint. So the same command finds its run,
+and a changed parameter or changed data start a new run.
 """
 
 import hashlib
@@ -29,21 +30,21 @@ from .parameters import effective, parameters, settings
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
-# The order of the words in a run's name. It is fixed: old runs are found by their names, whatever the order in a notebook.
+# The order of the words in a run's name. It is fixed, because old runs are found by their names.
 WORDS = """
 objective data dataset first_run joint_run rerank.k models objectives budget embed.architecture encoder model generator
 corpus text_column paragraph_separator exclude_titles splitter min_sentence_chars hard_negatives negatives positives
-max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels heads
-steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
+max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels
+heads steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
 projection_size projection_dropout wrong_type_negatives other_evidence reduction question_limit finetune.keep_head
 triplet_limit triplets_per_question margin distance selection distractors max_tokens epochs batch_size
-pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight detection_weight
-patience evaluations precision gradient_checkpointing rerank.dataset task_difficulty.validation_examples micro_tokens
-validation_examples workers claim_limit seed
+pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
+detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
+task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
-STAGES = ("first_run", "joint_run")  # those that name a finished run and nothing else
+STAGES = ("first_run", "joint_run")  # parameters that name a finished run
 
 
 # ------------------------------------------------------------------ identity
@@ -62,12 +63,10 @@ def _fingerprints(notebook: str) -> dict:
 
 
 def shown(values: dict) -> dict:
-    """Settings as a record shows them: a run by its name, and a file or folder of one's own as `own:<name>`, never its place."""
-    named = (
-        {"models": ",".join(shown({"model": one})["model"] for one in values["models"].split(","))}
-        if values.get("models")
-        else {}
-    )
+    """Settings as a record shows them: a run by its name, a user's file or folder as `own:<name>`, without its path."""
+    named = {}
+    if values.get("models"):
+        named["models"] = ",".join(shown({"model": model})["model"] for model in values["models"].split(","))
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -80,29 +79,26 @@ def shown(values: dict) -> dict:
 
 
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
-    """The models of a list joined by commas; of `all` the finished pre-training runs of the budget that learnt a task.
+    """The models of a list joined by commas; for `all`, the budget's finished pre-training runs that learnt a task.
 
-    Returns: hub ids and folders; a run by its folder.
+    Returns: hub ids, and folders of models and runs.
     """
     if names != "all":
         return [str(find(name.strip(), runs_dir) or name.strip()) for name in names.split(",")]
     made = read_all(runs_dir or "runs")
     learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.budget == budget]
-    found = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
-    if not found:
-        raise ValueError(
-            f"models: no pre-training run of budget {budget} is finished; name runs or hub ids, joined by commas"
-        )
-    return found
+    folders = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
+    if not folders:
+        to_do = "name runs or hub ids, joined by commas"
+        raise ValueError(f"models: no pre-training run of budget {budget} is finished; {to_do}")
+    return folders
 
 
 def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "model") -> str:
     folder = find(name, runs_dir)
     if folder is not None:
         if must_exist and not (folder / "record.json").is_file():
-            raise ValueError(
-                f"{parameter}: {folder.name} is not a finished run (it has no record.json); finish it first"
-            )
+            raise ValueError(f"{parameter}: {folder.name} is not a finished run (no record.json); finish it first")
         return folder.name[-12:]
     if parameter in STAGES:
         raise ValueError(f"{parameter}: a finished run's name or folder is expected, got {name or None!r}")
@@ -114,21 +110,20 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     if "/" not in name and nearest(name, known, 0.7) and name not in known:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
-        raise FileNotFoundError(
-            f"{parameter}: {name} does not exist (expected a folder, a run, or a hub id owner/name)"
-        )
-    held = hub.mirror(name)
-    return hub.sha256(held) if held else name
+        expected = "a folder, a run, or a hub id owner/name"
+        raise FileNotFoundError(f"{parameter}: {name} does not exist (expected {expected})")
+    mirrored = hub.mirror(name)
+    return hub.sha256(mirrored) if mirrored else name
 
 
 def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
-    """Name, hash, effective settings and input fingerprints of the run that these parameters make. Pure, and without torch.
+    """Name, hash, effective settings and input fingerprints of the run that these parameters make; needs no torch.
 
     Args:
-        must_exist: refuse a model or a stage that names a run which is not finished; False for planning a chain of runs.
+        must_exist: refuse a model or a stage that names an unfinished run; False for planning a chain of runs.
     """
-    values = settings(notebook, given)
-    runs_dir, inputs = values.pop("runs_dir", None), {}
+    values, inputs = settings(notebook, given), {}
+    runs_dir = values.pop("runs_dir", None)
     for name, fingerprint in _fingerprints(notebook).items():
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
@@ -138,9 +133,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
         if values.get(name) or (name in STAGES and name in values):
             inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)
     named = shown(values)
-    decided = {
-        name: value for name, value in values.items() if value is not None
-    }  # a new optional parameter moves no old run
+    decided = {name: value for name, value in values.items() if value is not None}  # None: as before the parameter
     if "budget" in decided:
         decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
@@ -173,19 +166,19 @@ def _place(notebook: str, name: str) -> int:
 
 
 def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
-    """The backbone that a chain of runs began with; a model that is not a run began with itself. None where a run does not say."""
+    """The backbone that a chain of runs began with; a model that is no run is its own. None if run.json is missing."""
     while model and (folder := find(model, runs_dir)):
-        asked = folder / "run.json"
-        run = with_current_names(files.json_object(asked, notebook=str, given=dict)) if asked.is_file() else {}
+        path = folder / "run.json"
+        run = with_current_names(files.json_object(path, notebook=str, given=dict)) if path.is_file() else {}
         model = effective(run["notebook"], run["given"]).get("model") if run else None
     return model
 
 
 def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
-    """What a run was pre-trained with; of a released model what `pretrain` does where nothing is given.
+    """The settings that a run was pre-trained with; for a released model, the defaults of `pretrain`.
 
     The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
-    Raises: ValueError where the titles that the run left out are not those of the file any more.
+    Raises: ValueError if the file of excluded titles has changed since the run.
     """
     folder = find(model)
     if folder is None:
@@ -202,7 +195,7 @@ def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
 
 
 def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, must_exist: bool = True) -> Path:
-    """The folder that a run with these parameters has, whether it was run or not."""
+    """The folder of the run with these parameters, whether it exists or not."""
     return runs_folder(runs_dir or given.get("runs_dir")) / identity(notebook, given, must_exist)["name"]
 
 
@@ -211,7 +204,7 @@ def folder_for(notebook: str, given: dict, runs_dir: str | Path | None = None, m
 
 @dataclass
 class Run:
-    """One run under way. `options.steps` is what a notebook reads; `settings` is what a record shows of it, without paths."""
+    """A run in progress. A notebook reads its parameters from `options`; the record has `settings`, without paths."""
 
     notebook: str
     folder: Path
@@ -227,7 +220,7 @@ class Run:
 
     @property
     def shared(self) -> Path:
-        """Where runs keep what several of them use: indexes and tokenizers."""
+        """The folder of indexes and tokenizers, which several runs use."""
         return self.folder.parent / "shared"
 
     @property
@@ -239,7 +232,7 @@ class Run:
         return disk.atomically(self.folder / name, lambda path: table.to_parquet(path, index=False))
 
     def finish(self, **measured) -> dict:
-        """Write the record: parameters, provenance and what was measured. From here on the run counts as finished."""
+        """Write the record: parameters, provenance and the measured values. Now the run is finished."""
         record = {
             "notebook": self.notebook,
             "name": self.folder.name,
@@ -263,28 +256,22 @@ def start(notebook: str, values: dict) -> Run:
     """Open the run that a notebook's variables describe; the same variables always open the same folder.
 
     Args:
-        values: the notebook's variables (`globals()`): the names of its parameters cell are taken.
+        values: the notebook's variables (`globals()`), among them its parameters.
     """
-    given = {
-        name: values[name] for name, p in parameters(notebook).items() if name in values and values[name] != p.default
-    }
-    who = identity(notebook, given)
-    folder = no_link(runs_folder(given.get("runs_dir")) / who["name"])
+    defaults = {name: parameter.default for name, parameter in parameters(notebook).items()}
+    given = {name: values[name] for name in defaults if name in values and values[name] != defaults[name]}
+    described = identity(notebook, given)
+    folder = no_link(runs_folder(given.get("runs_dir")) / described["name"])
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
     disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
     values = settings(notebook, given)
-    found = {name: find(values[name], values["runs_dir"]) for name in (*STARTS, *STAGES) if values.get(name)}
-    run = Run(
-        notebook,
-        folder,
-        given,
-        who,
-        SimpleNamespace(**values | {name: str(path) for name, path in found.items() if path}),
-        lock=lock,
-    )
+    for name in (*STARTS, *STAGES):
+        if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):
+            values[name] = str(start_folder)
+    run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock)
     if run.finished:
-        print(f"{folder.name} is finished already: its cells will give the same again, from its checkpoints")
+        print(f"{folder.name} is finished already: its cells give the same again, from its checkpoints")
     return run
 
 
@@ -294,7 +281,7 @@ def provenance() -> dict:
 
 
 def hashes(folder: Path) -> dict:
-    """What a record says of the files beside it: those of its model's weights and of its tables."""
+    """The sha256 of a run's weights and tables, for its record."""
     return {
         "weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"),
         "tables_sha256": disk.hashes(folder, "*.parquet"),
@@ -302,13 +289,13 @@ def hashes(folder: Path) -> dict:
 
 
 def folders(folder: str | Path = "runs") -> list[Path]:
-    """The folders of runs, finished or not. A link is none, it may lead out of `folder`, nor is what `start` would name otherwise."""
-    found = sorted(runs_folder(folder).glob("*-*"))
-    return [path for path in found if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
+    """The folders of runs, finished or not. Symbolic links and folders with other names are no runs: skipped."""
+    paths = sorted(runs_folder(folder).glob("*-*"))
+    return [path for path in paths if NAME.fullmatch(path.name) and path.is_dir() and not path.is_symlink()]
 
 
 def read_all(folder: str | Path = "runs") -> pd.DataFrame:
-    """One row a run, finished or not: name, notebook, budget, seed, finished, folder, record, and the test (or validation) metrics."""
+    """One row a run: name, notebook, budget, seed, finished, folder, record, and its test (or validation) metrics."""
     rows = []
     for path in folders(folder):
         record = read_record(path) if (path / "record.json").is_file() else {}
@@ -317,6 +304,5 @@ def read_all(folder: str | Path = "runs") -> pd.DataFrame:
         row["notebook"] = row["notebook"] or path.name.split("-")[0]
         rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
         rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
-    return pd.DataFrame(
-        rows, columns=None if rows else ["name", "notebook", "budget", "seed", "finished", "folder", "record"]
-    )
+    empty = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]
+    return pd.DataFrame(rows, columns=None if rows else empty)

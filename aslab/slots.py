@@ -1,4 +1,4 @@
-"""A record of the cosines between the slots of joint inputs, by layer: `slot_cosines` of several models.
+"""Records the cosines between the slots of joint inputs, by layer, for several models.
 
 python -m aslab.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
 """
@@ -13,20 +13,16 @@ from . import runs
 
 
 def record(names: list[str], inits: list[float], dataset: str) -> dict:
-    """The cosines of several models, each with slot types of every size, and where they come from."""
+    """The cosines of several models, each with slot types of every standard deviation, and their provenance."""
     models, tokenizer = [], None
     for name in names:
         for init in inits:
             model, table = slot_cosines.of(name, init, dataset, tokenizer)
-            tokenizer = tokenizer or model.tokenizer  # of a random one that of the first model
+            tokenizer = tokenizer or model.tokenizer  # a model with random weights gets that of the first model
             config = model.backbone.config
-            described = {
-                "model": name,
-                "type": config.model_type,
-                "layers": config.num_hidden_layers,
-                "hidden": config.hidden_size,
-            }
-            described |= {"init": init, "weights_sha256": checkpoints.fingerprint_of_weights(None, model.backbone)}
+            sizes = {"layers": config.num_hidden_layers, "hidden": config.hidden_size}
+            described = {"model": name, "type": config.model_type, **sizes, "init": init}
+            described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
     origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
@@ -36,19 +32,17 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.slots", description=__doc__.splitlines()[0])
     parser.add_argument("models", nargs="+", help="hub ids, folders or runs", metavar="model")
-    parser.add_argument(
-        "--init", nargs="+", type=float, default=[0.02], help="standard deviations of fresh slot types (default: 0.02)"
-    )
+    deviations = "standard deviations of fresh slot types (default: 0.02)"
+    parser.add_argument("--init", nargs="+", type=float, default=[0.02], help=deviations)
     parser.add_argument("--random", action="store_true", help="also RoBERTa-Base's architecture with random weights")
-    parser.add_argument(
-        "--dataset", default="pydocs", help="whose test questions are read (default: the embedded ones)"
-    )
+    parser.add_argument("--dataset", default="pydocs", help="its test questions are read (default: the embedded ones)")
     parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
-    given = parser.parse_args()
-    content = record([*given.models, *[slot_cosines.RANDOM] * given.random], given.init, given.dataset)
-    if given.out:
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        print(disk.write_json(given.out, content))
+    options = parser.parse_args()
+    models = options.models + [slot_cosines.RANDOM] * options.random
+    content = record(models, options.init, options.dataset)
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        print(disk.write_json(options.out, content))
 
 
 if __name__ == "__main__":

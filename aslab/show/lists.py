@@ -18,7 +18,7 @@ from . import markup
 
 
 def sampled(sampler) -> pd.DataFrame:
-    """The first group of a `sampling.Sampler`: a line an example, of mspp, where the group is one example, a line a sentence."""
+    """The first group of a `sampling.Sampler`: one row an example; for mspp, whose group is one example, one row a sentence."""
     first = sampler[0]
     if isinstance(first.kind, tuple):
         kinds, labels = ("s0", *first.kind), ("", *first.label)
@@ -37,12 +37,12 @@ def sampled(sampler) -> pd.DataFrame:
 
 
 def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:
-    """One question with its best candidates as HTML, best first; at one score the wrong candidate stands first, as in the metrics."""
+    """One question with its best candidates as HTML, best first; of equal scores the wrong candidate is first, as in metrics."""
     return compare_rankings(question, candidates, labels, {"score": scores}, top)
 
 
 def compare_rankings(question: str, candidates: list[str], labels, scores: dict, top: int = TOP) -> str:
-    """One question ranked by several models as HTML: rank (score) by each, in the order of the first; texts are escaped.
+    """One question ranked by several models as HTML: rank (score) by each, in the first model's order; texts are escaped.
 
     Args:
         scores: name of a model -> one score a candidate.
@@ -58,8 +58,8 @@ def compare_rankings(question: str, candidates: list[str], labels, scores: dict,
     body = []
     for i in shown:
         ranks = [markup.number(f"{order.index(i) + 1} ({scores[name][i]:.3f})") for name, order in orders.items()]
-        kind, said = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
-        body.append(markup.line([*ranks, said, candidates[i]], kind))
+        kind, mark = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
+        body.append(markup.line([*ranks, mark, candidates[i]], kind))
     heads = [
         *("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders),
         "Label",
@@ -88,25 +88,22 @@ def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) 
 
 
 def verdicts(claims: Sequence[Claim], scores: pd.DataFrame, each: int = 1, seed: int = 0) -> str:
-    """Claims with their evidence, label and verdict as HTML, `each` with a right and as many with a wrong one, chosen by a hash.
+    """Claims with evidence, label and verdict as HTML: `each` with a right and `each` with a wrong verdict, by a hash.
 
     Args:
         scores: rows of `predict` for these claims. seed: of the hash.
     """
-    known, right = (
-        {claim.id: claim for claim in claims},
-        per_claim(scores).set_index("question_id")["label_accuracy"] == 1,
-    )
+    by_id = {claim.id: claim for claim in claims}
+    right = per_claim(scores).set_index("question_id")["label_accuracy"] == 1
     guesses = dict(zip(scores.claim_id, predictions(scores)))
     best = dict(zip(scores.claim_id, np.exp(scores[list(CLASSES)].max(axis=1))))
     parts = []
-    for ids, kind, said in (
-        (right.index[right], "as2-right", "✓ right"),
-        (right.index[~right], "as2-wrong", "✗ wrong"),
-    ):
+    groups = ((right.index[right], "as2-right", "✓ right"), (right.index[~right], "as2-wrong", "✗ wrong"))
+    for ids, kind, mark in groups:
         for name in choose(ids, each, seed):
-            claim = known[name]
-            caption = f"{claim.text} Label: {LABELS[claim.label]}. Verdict: {LABELS[guesses[name]]}, probability {best[name]:.2f} ({said})."
+            claim = by_id[name]
+            verdict = f"{LABELS[guesses[name]]}, probability {best[name]:.2f} ({mark})"
+            caption = f"{claim.text} Label: {LABELS[claim.label]}. Verdict: {verdict}."
             body = [markup.line([markup.number(str(n)), piece.text], kind) for n, piece in enumerate(claim.evidence, 1)]
             parts.append(markup.table(caption, ["No.", "Evidence"], body or [markup.line(["–", "no evidence"], kind)]))
     return "".join(parts)

@@ -1,8 +1,8 @@
 """Tables as HTML: every text is escaped on its way in, and what is markup already says so by its type.
 
-Classes for a style sheet: tables `as2-table`; cells `as2-number`; marks of tests `as2-mark`; verdicts `as2-verdict` with one of
-`as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for claims `as2-shows`,
-`as2-unclear`, `as2-opposite`; for both `as2-not-testable-here`. The lines
+Classes for a style sheet: tables `as2-table`; cells `as2-number`; marks of tests `as2-mark`; verdicts `as2-verdict`
+with one of `as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for
+claims `as2-shows`, `as2-unclear`, `as2-opposite`; for both `as2-not-testable-here`. The lines
 of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
 """
 
@@ -71,12 +71,13 @@ def said(text: str, reason: str = "") -> Html:
 
 
 def marked(text: str, against: str, seeds=None, questions=None, below: str = "") -> Html:
-    """A figure's cell with the marks of two tests against another row: † over seeds, ‡ over questions, with an arrow down for worse.
+    """A figure's cell with the marks of two tests against another row: † over seeds, ‡ over questions, ↓ for worse.
 
     What is better over seeds is underlined, as in the papers.
 
     Args:
-        against: the other row's name. seeds, questions: Comparisons; None where a test was not possible. below: words under the figure.
+        against: the other row's name. seeds, questions: Comparisons; None where a test was not possible. below: words
+            under the figure.
     """
     shown = f"<u>{escape(text)}</u>" if seeds is not None and seeds.sign > 0 else escape(text)
     for symbol, over, pair in (("†", "seeds, Student's t", seeds), ("‡", "questions, paired bootstrap", questions)):

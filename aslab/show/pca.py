@@ -1,4 +1,4 @@
-"""Questions with a right and a wrong candidate in two dimensions, before and after training: principal components, as numbers and drawn."""
+"""Principal components of questions with a right and a wrong candidate, before and after training."""
 
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -19,7 +19,7 @@ DIGITS = 4
 
 
 def chosen(questions: Iterable[Question], count: int = 40, seed: int = 0) -> list[tuple[str, str, str]]:
-    """(question, positive, negative): the texts of some questions with one right and one wrong candidate each, chosen by hashes of ids.
+    """(question, positive, negative): texts of some questions with a right and a wrong candidate, chosen by hashes.
 
     Args:
         count: at most so many, of the questions that have a candidate of both kinds.
@@ -43,10 +43,12 @@ def coordinates(
     Shapes: before, after (N, H)
     Args:
         after: None for an encoder that was not trained.
-        roles: what each text is: question, positive or negative. questions: the number of the question that it belongs to.
+        roles: what each text is: question, positive or negative. questions: the number of the question that it
+            belongs to.
         kinds: the type of that question, one a text; a plot gives each type a colour.
-    Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained (share of the variance of
-        each component) and distance (mean Euclidean distance of a question to its positives and to its negatives, in all H dimensions).
+    Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained
+        (share of the variance of each component) and distance (mean Euclidean distance of a question to its positives
+        and to its negatives, in all H dimensions).
     Raises: ValueError for vectors, roles and numbers that do not belong together, or a value that is not finite.
 
     Example:
@@ -111,7 +113,7 @@ def _rounded(values: np.ndarray) -> list[float]:
 
 
 def plot(coordinates: dict):
-    """What `coordinates` gave, as a matplotlib Figure: a panel before and one after training, thin lines from questions to positives.
+    """`coordinates` as a matplotlib Figure: a panel before and one after training, lines from questions to positives.
 
     Marks tell what a text is; colours tell it too, or, where question types are given, the type.
     """

@@ -26,7 +26,7 @@ PLACES = {
 
 
 def accuracy_bars(table: pd.DataFrame):
-    """Accuracy of models on their own tasks as bars, each with a line at the share of its majority class, as a matplotlib Figure.
+    """A matplotlib Figure: accuracy of models on their own tasks, each with a line at the share of its majority class.
 
     Args:
         table: one row a model, with `accuracy` and `majority` from 0 to 1.
@@ -53,7 +53,7 @@ def accuracy_bars(table: pd.DataFrame):
 
 
 def training_curves(logs: dict):
-    """Loss and validation metric by step of some runs, as a matplotlib Figure; a colour and a dash a name, a line a seed.
+    """A matplotlib Figure: loss and validation metric by step; a colour and a dash for a name, a line for a seed.
 
     Args:
         logs: name, or (name, seed) -> path of a `log.jsonl`, or its lines as dicts.
@@ -132,7 +132,7 @@ def confusion_plot(scores: pd.DataFrame):
 
 
 def moves_plot(moves: pd.DataFrame, before: str, after: str):
-    """Where ranks moved, as a matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
+    """A matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
     import seaborn
     from matplotlib.colors import LinearSegmentedColormap, PowerNorm
     from matplotlib.figure import Figure

@@ -129,7 +129,7 @@ class StepTrainer:
                 bar.update()
                 last = self.step == self.steps
                 if last or self.step % options.log_every == 0:
-                    self._log_losses(grad_norm, rate)
+                    self._write_log(grad_norm, rate)
                     bar.set_postfix(loss=f"{self.rows[-1]['loss']:.4f}")
                 evaluates = options.evaluate and (last or self.step % (options.evaluate_every or self.steps) == 0)
                 if evaluates:
@@ -234,7 +234,7 @@ class StepTrainer:
 
     # -------------------------------------------------------------- the log
 
-    def _log_losses(self, grad_norm: torch.Tensor, rate: float) -> None:
+    def _write_log(self, grad_norm: torch.Tensor, rate: float) -> None:
         *totals, steps = self._all_sums()
         self.sums.zero_()
         means = {part: total / steps for part, total in zip(self.weights, totals)}

@@ -98,7 +98,7 @@ def test_a_table_of_papers_and_their_sum():
     jobs = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1])
     told = hours.expected(jobs, 2, [], lambda *_: 1_000.0).splitlines()
     steps = runs.settings("pretrain", jobs[0].parameters)
-    assert told[0] == "Expected of what would run, in hours of 2 free cores of this machine:"
+    assert told[0] == "Expected hours of the runs to come on 2 free cores of this machine:"
     each = [steps["steps"] * steps["batch_size"] * steps["max_tokens"] / 3.6e6]
     each += [
         2 * 3 * 8_672 * 128 / 3.6e6

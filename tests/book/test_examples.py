@@ -74,7 +74,7 @@ def test_fates_of_records_equal_those_of_scores():
 
 
 def test_other_questions_are_refused():
-    with pytest.raises(ValueError, match=r"not the same questions, each once \(50 and 49\)"):
+    with pytest.raises(ValueError, match=r"do not have the same questions, each of them once \(50 and 49\)"):
         changes.fates(BEFORE, AFTER[AFTER.question_id != "q3"])
 
 

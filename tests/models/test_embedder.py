@@ -275,7 +275,7 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     run.mkdir()
     disk.write_json(run / "run.json", {"notebook": "pretrain", "given": {"objective": "ssp", "model": str(folder)}})
     cells = json.loads((rundir.root() / "notebooks" / "finetune.ipynb").read_text("utf-8"))["cells"]
-    (cell,) = ["".join(one["source"]) for one in cells if one["cell_type"] == "code" and "baseline_scores" in "".join(one["source"])]
+    (cell,) = ["".join(one["source"]) for one in cells if one["cell_type"] == "code" and "baseline_scores(" in "".join(one["source"])]
     rows = [{"question_id": q.id, "question": q.text, "answer": c.text, "label": c.label} for q in asked() for c in q.candidates]
     pd.DataFrame(rows).to_json(tmp_path / "test.jsonl", orient="records", lines=True)
     for name in ("train", "dev"):
