@@ -105,6 +105,8 @@ def _check(data, paper: str) -> None:
         _keys(table, "tables", name)
         all_of(table["rows"], rows, name)
         all_of(table["metrics"], METRICS, name)
+        printed = {dataset for row in table["rows"] for dataset in rows[row]["published"]}
+        all_of(table["datasets"], printed, f"{name}: data sets that a row of the table has under `published`")
     all_of(data.get("private", ()), datasets, "private")
     for name, budget in budgets.items():
         one_of(name, BUDGETS, "budgets")

@@ -60,7 +60,7 @@ class BaseSampler:
     def __init__(self, corpus, objective: str, options: Options):
         self.corpus, self.objective, self.options = corpus, objective, options
         self.split, self.labels = options.split, options.labels
-        self.rule = RULES.get(UNIONS.get(objective, [objective])[0], mspp)
+        self.rule = (RULES | {"mspp": mspp})[UNIONS.get(objective, [objective])[0]]
         self.parts = self.rule.parts
         self.negatives = self.rule.negatives or options.negatives
         self.max_tokens = self._input_length()

@@ -1,6 +1,7 @@
 """The YAML of the papers, strictly read, and the plan of runs that follows from it."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -612,3 +613,24 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
         for one, other in zip(theirs[1:], ours[1:], strict=True):
             settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
             assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]
+
+
+def test_a_data_set_that_no_row_of_a_table_prints_is_refused(tmp_path):
+    data = yaml.safe_load((FOLDER / "asbert.yml").read_text("utf-8"))
+    data["tables"]["table_3"]["datasets"].append("wikiqa_dev")
+    for row in data["tables"]["table_3"]["rows"]:
+        data["rows"][row]["published"].pop("wikiqa_dev", None)
+    (tmp_path / "asbert.yml").write_text(yaml.safe_dump(data), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"table_3: data sets that a row of the table has under .published.: unknown value 'wikiqa_dev'"):
+        papers.read("asbert", tmp_path)
+
+
+@pytest.mark.parametrize("paper", papers.papers())
+def test_every_table_of_a_paper_is_on_its_page_or_part_of_one_that_is(paper):
+    page = (FOLDER.parent / "book" / "papers" / f"{paper}.md").read_text("utf-8")
+    shown = set(re.findall(rf"{{as2-results}} {paper} (\w+)", page))
+    tables = papers.read(paper, FOLDER)["tables"]
+    assert shown <= set(tables)
+    for name in set(tables) - shown:
+        parts = ("rows", "datasets", "metrics")
+        assert any(all(set(tables[name][part]) <= set(tables[other][part]) for part in parts) for other in shown), name

@@ -175,6 +175,7 @@ def _check_pair(text, objective, positive, example, before) -> tuple[set[str], i
         must(is_positive == (other == anchor), "a negative is of another paragraph")
         need = len(a) + 1
     else:
+        must(objective == "ssp", f"{objective} has laws of its own here")
         must(contiguous(a) and 1 <= len(a) <= 3 and contiguous(b) and 1 <= len(b) <= 5, f"spans of 1 to 3 and 1 to 5: {a}, {b}")
         must(not set(a) & set(b) and not (before and is_positive and b[0] < a[-1]), f"disjoint, and B after A where it is to be: {a}, {b}")
         must(contiguous(chosen) and len(chosen) == len(b), f"as long as the positive's {b}: {chosen}")
