@@ -194,10 +194,15 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
 # ------------------------------------------------------------------ tokens a second of this machine
 
 
+NOT_MEASURED: set[Path] = set()  # files that a failed measurement of this process would have written
+
+
 def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
     """Tokens a second of a backbone's training steps, measured once in a process and stored; None if that fails."""
     key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
     stored = rundir.runs_folder() / "shared" / f"speed-{key}.json"
+    if stored in NOT_MEASURED:
+        return None
     if not stored.is_file():
         command = [sys.executable, "-m", "aslab.hours", backbone, str(cores), *["--bf16"] * bf16]
         environment = {**os.environ, "OMP_NUM_THREADS": str(cores)}
@@ -205,6 +210,7 @@ def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
             done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, env=environment, check=True)
             rate = float(done.stdout.split()[-1])
         except (subprocess.SubprocessError, ValueError, IndexError):
+            NOT_MEASURED.add(stored)  # the plan asks for every run
             return None
         stored.parent.mkdir(parents=True, exist_ok=True)
         disk.write_json(stored, {"backbone": backbone, "cores": cores, "bf16": bf16, "tokens_a_second": rate})

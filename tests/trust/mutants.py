@@ -194,6 +194,8 @@ def in_child(tree: Path, given: list[str], log: Path) -> None:
     sys.dont_write_bytecode = True
     os.environ |= {"PYTHONPATH": str(tree), "OMP_NUM_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
     os.environ.pop("ASUTIL_MIRROR", None)  # which tests run must not depend on the machine
+    for name in [name for name in sys.modules if name.partition(".")[0] == "tests"]:
+        del sys.modules[name]  # the tests of the tree are to run, not those next to this file
     import pytest
 
     if torch := sys.modules.get("torch"):  # it read its environment before

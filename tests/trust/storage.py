@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 from tests.trust import must
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 KINDS = ("no space", "device error", "short write")
 HALF = (".part", ".former", ".building", ".embedding")  # how what is half-written ends
 TRIES = 20  # of a kind of save at quick size
@@ -30,8 +31,8 @@ def check(full: bool, seed: int, folder: Path) -> dict:
     """Faults at every write of every kind of save, a random share of them at quick size, and damaged files."""
     library = compiled(folder)
     command = [sys.executable, "-m", "tests.trust.storage", str(folder), str(seed), str(int(full))]
-    environment = {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(HERE.parent)}
-    done = subprocess.run(command, env=environment, cwd=HERE.parent, stdout=subprocess.PIPE, text=True)
+    environment = {**os.environ, "LD_PRELOAD": str(library), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     must(done.returncode == 0, f"faults: the process that saves ended with {done.returncode}")
     found = json.loads(done.stdout.splitlines()[-1])
     must(not found["broken"], f"{len(found['broken'])} saves broke a promise:\n" + "\n".join(found["broken"][:40]))

@@ -149,6 +149,8 @@ def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = N
         name = markup.cell(data["rows"][row]["name"], "th", scope="row")
         body.append(markup.line([name, *figures, gain], "as2-from-ours"))
     dataset = ranked.dataset.iloc[0]
-    title = f"Made on this machine: {question_count(ranked):,} test questions of {dataset}, one seed. Points."
+    count = question_count(ranked)
+    questions = f"{count:,} test questions of {dataset}" if count else f"test questions of {dataset}"
+    title = f"Made on this machine: {questions}, one seed. Points."
     gained = f"{NAMES['map']} against its baseline [95 %]"
     return markup.table(title, ["Row", "AUC on its own task, held-out documents", NAMES["map"], gained], body)
