@@ -48,7 +48,10 @@ def load_ranker(name: str | Path, device: str | None = None):
     config = checkpoints.from_pretrained(AutoConfig, path, name)
     if not (Path(path) / checkpoints.HEAD).is_file():
         cross_encoder.require_encoder(name, config)
-    if any(architecture.endswith(cross_encoder.HEAD) for architecture in config.architectures or ()):
+    architectures = config.architectures or []
+    if not isinstance(architectures, list) or not all(isinstance(architecture, str) for architecture in architectures):
+        raise ValueError(f"{name}: architectures in config.json is a list of names, got {config.architectures!r}")
+    if any(architecture.endswith(cross_encoder.HEAD) for architecture in architectures):
         return cross_encoder.load(name, path, device)
     return _fine_tuned(name, Path(path).parent, device)
 

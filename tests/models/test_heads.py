@@ -1,4 +1,4 @@
-"""The question-evidence loss and its projections: against loops, by hand, finite differences, laws."""
+"""Heads on pooled pairs, the question-evidence loss and its projections: against loops, by hand, finite differences, laws."""
 
 import pytest
 import torch
@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil import losses
-from asutil.models.heads import QuestionTypeProjection, Siamese
+from asutil.models.heads import POOLED, QuestionTypeProjection, Siamese
 from tests.trust import slow
 
 
@@ -137,3 +137,28 @@ def test_forms_that_do_not_go_together_are_refused():
         QuestionTypeProjection(8, size=4, form="bilinear")
     with pytest.raises(ValueError, match='"projected" or "bilinear" expected'):
         QuestionTypeProjection(8, form="linear")
+
+
+@pytest.mark.parametrize("form", ["linear", "released"])
+@pytest.mark.parametrize("name", POOLED)
+def test_a_head_on_pooled_pairs_equals_a_loop(name, form):
+    torch.manual_seed(0)
+    head = POOLED[name](hidden_size=4, classes=3, form=form).eval()
+    pairs = torch.randn(2, 5, 4)
+    present = torch.tensor([[True, False, True, True, False], [True, False, False, False, False]])
+    pooled = []
+    for vectors in (pairs[row][present[row]] for row in range(2)):
+        if name == "pair_max":
+            pooled.append([max(column) for column in vectors.T.tolist()])
+        else:
+            powers = [torch.exp(head.weigh.weight[0] @ vector).item() for vector in vectors]
+            pooled.append([sum(p * v[i].item() for p, v in zip(powers, vectors)) / sum(powers) for i in range(4)])
+    with torch.no_grad():
+        logits, expected = head(pairs, present), head.scored(torch.tensor(pooled))
+    assert logits.shape == (2, 3)
+    torch.testing.assert_close(logits, expected)
+
+
+def test_the_weights_of_a_weighted_sum_begin_near_zero():
+    torch.manual_seed(0)
+    assert POOLED["pair_weighted"](hidden_size=4096).weigh.weight.std().item() == pytest.approx(0.02, rel=0.1)

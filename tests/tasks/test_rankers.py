@@ -1,5 +1,6 @@
 """Rankers by name: BM25 against the formula by hand."""
 
+import json
 import math
 import re
 
@@ -51,3 +52,10 @@ def test_a_name_that_leads_nowhere(monkeypatch, tmp_path):
         load_ranker("nobody/nothing")
     with pytest.raises(FileNotFoundError, match="no such folder"):
         load_ranker(tmp_path / "absent")
+
+
+@pytest.mark.parametrize("architectures", [math.nan, "BertForSequenceClassification", [3]])
+def test_architectures_that_are_no_list_of_names_are_refused(tmp_path, architectures):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "architectures": architectures}), encoding="utf-8")
+    with pytest.raises(ValueError, match=r"architectures"):
+        load_ranker(tmp_path, "cpu")
