@@ -169,11 +169,12 @@ def test_the_budgets_below_the_papers():
 
 def test_committed_runs_are_those_of_todays_plan():
     """A record whose settings its row no longer has says nothing about the row."""
-    planned = {(job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in plan("small")}
+    jobs = [job for budget in ("laptop", "small") for job in plan(budget)]
+    planned = {(job.budget, job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in jobs}
     committed = records.records(PAPER, runs_dir="no runs")
-    assert len(committed) and set(committed.budget) == {"small"}
+    assert len(committed) and set(committed.budget) == {"laptop", "small"}
     for one in committed.itertuples():
-        wanted = planned[one.row, one.dataset.removesuffix("_dev"), one.seed]
+        wanted = planned[one.budget, one.row, one.dataset.removesuffix("_dev"), one.seed]
         settings = plans.completed("embed", one.record["settings"])
         assert plans.settings_key("embed", settings) == plans.settings_key("embed", wanted), one.name
 
