@@ -43,7 +43,7 @@ KEYS = {
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
     "budgets": ("backbones datasets seeds rows", "more_seeds corpus claims search gpu_hours asked_of"),
-    "claims": ("id where claim row_a row_b dataset metric sign", ""),
+    "claims": ("id where claim row_a row_b dataset metric sign", "not_testable"),
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
 }
@@ -78,13 +78,13 @@ def _read(path: Path, changed: int) -> dict:
 
 
 class _Strict(yaml.SafeLoader):
-    """Refuses a key that stands twice: plain YAML would silently drop the first value, maybe a published number."""
+    """Refuses a key that appears twice: plain YAML would silently drop the first value, maybe a published number."""
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = [key for key in keys if keys.count(key) > 1]
         if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} stands twice", node.start_mark)
+            raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} appears twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
@@ -150,7 +150,12 @@ def _check_row(row, rows: dict, datasets: set, place: str) -> None:
             _check_cell(cell, f"{place}, {dataset}, {metric}")
     if "doubtful" in row and not (_is_text(row["doubtful"]) and any(row["published"].values())):
         raise ValueError(f"{place}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
-    reasons = row.get("not_testable", {})
+    _check_reasons(row, place)
+
+
+def _check_reasons(content: dict, place: str) -> None:
+    """`not_testable` of a row or a claim: why it cannot be answered, for some budgets."""
+    reasons = content.get("not_testable", {})
     if not isinstance(reasons, dict) or not all(map(_is_text, reasons.values())):
         raise ValueError(f"{place}: not_testable says in words for each budget why; got {reasons!r}")
     all_of(reasons, BUDGETS, f"{place}: not_testable", "budget")
@@ -235,6 +240,7 @@ def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
     one_of(claim["dataset"], datasets, place)
     all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
+    _check_reasons(claim, place)
 
 
 def one_of(value, known, place: str, what: str = "value") -> None:

@@ -10,7 +10,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy,
 IGNORED = -100
 
 
-def wide(values: torch.Tensor) -> torch.Tensor:
+def _wide(values: torch.Tensor) -> torch.Tensor:
     """Float32 where the values are narrower."""
     return values.to(torch.promote_types(values.dtype, torch.float32))
 
@@ -51,7 +51,7 @@ def replaced_token(
     """
     if not logits.shape == replaced.shape == mask.shape:
         raise ValueError(f"logits, replaced and mask of one shape expected, got {_shapes(logits, replaced, mask)}")
-    logits = wide(logits)
+    logits = _wide(logits)
     real = mask.bool()
     losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
     return losses.where(real, 0).sum() / max(int(real.sum()) if total is None else total, 1)
@@ -74,7 +74,7 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
     if logits.shape[:-1] != labels.shape:
         raise ValueError(f"logits (..., C) and labels (...) expected, got {_shapes(logits, labels)}")
     labels = labels.reshape(-1)
-    logits = wide(logits).reshape(-1, logits.shape[-1])
+    logits = _wide(logits).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
     return summed / max(int((labels != IGNORED).sum()) if total is None else total, 1)
 
@@ -97,7 +97,7 @@ def siamese(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None
     """
     if logits.shape != labels.shape or logits.ndim != 1:
         raise ValueError(f"logits (B,) and labels (B,) expected, got {_shapes(logits, labels)}")
-    logits = wide(logits)
+    logits = _wide(logits)
     summed = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum")
     return summed / max(len(labels) if total is None else total, 1)
 
@@ -109,7 +109,7 @@ def distance(first: torch.Tensor, second: torch.Tensor, squared: bool = True) ->
         >>> [distance(torch.zeros(2), torch.tensor([3.0, 4.0]), squared).item() for squared in (True, False)]
         [25.0, 5.0]
     """
-    difference = wide(first - second)
+    difference = _wide(first - second)
     return difference.square().sum(-1) if squared else torch.linalg.vector_norm(difference, dim=-1)
 
 
@@ -192,7 +192,7 @@ def or_softmax(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         [0.693..., 0.0]
     """
     answered = right.any(-1)
-    logits = wide(logits).where(answered[:, None], 0)
+    logits = _wide(logits).where(answered[:, None], 0)
     wrong = ~right & answered[:, None]
     return (logits.logsumexp(-1) - logits.masked_fill(wrong, -torch.inf).logsumexp(-1)).where(answered, 0)
 
@@ -217,7 +217,7 @@ def balanced(logits: torch.Tensor, right: torch.Tensor, real: torch.Tensor) -> t
     evidence = right.sum(1, keepdim=True)
     others = (real & ~right).sum(1, keepdim=True)
     weights = torch.where(right, others + 1, evidence + 1) * real
-    logits = wide(logits)
+    logits = _wide(logits)
     losses = binary_cross_entropy_with_logits(logits, right.to(logits.dtype), reduction="none")
     return (losses * weights).sum(1) / weights.sum(1).clamp(min=1)
 
@@ -257,7 +257,7 @@ def question_evidence(
     _check_choice("similarity", similarity, "cosine", "dot")
     _check_choice("other_evidence", other_evidence, "exclude", "include")
     _check_choice("reduction", reduction, "mean", "log_sum")
-    questions, sentences = wide(questions), wide(sentences)
+    questions, sentences = _wide(questions), _wide(sentences)
     if similarity == "cosine":
         questions, sentences = normalize(questions, dim=-1), normalize(sentences, dim=-1)
     logits = (sentences * questions[:, None]).sum(-1) / temperatures.to(questions.dtype)[:, None]

@@ -73,7 +73,8 @@ def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) 
     """The k candidates of some questions as HTML, with rank and score by both stages, in the second one's order.
 
     Args:
-        top: what `joined` gives. chosen: what is said before a question, such as "rescued" -> ids of questions.
+        top: the table of `reranking.joined`.
+        chosen: the word before a question, such as "rescued" -> ids of questions.
     """
     parts, places = [], {name: place for place, name in enumerate(split.ids)}
     for caption, name in [(caption, name) for caption, names in chosen.items() for name in names]:

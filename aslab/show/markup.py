@@ -1,6 +1,6 @@
 """Tables as HTML: every text is escaped on its way in, and what is markup already says so by its type.
 
-Classes for a style sheet: tables `as2-table`; cells `as2-number`; marks of tests `as2-mark`; verdicts `as2-verdict`
+Classes for a style sheet: tables `as2-table`; cells `as2-number`, in bold `as2-best`; marks of tests `as2-mark`; verdicts `as2-verdict`
 with one of `as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for
 claims `as2-shows`, `as2-unclear`, `as2-opposite`; for both `as2-not-testable-here`. The lines
 of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
@@ -25,6 +25,11 @@ NAMES = {
 # fmt: on
 LEGEND = (
     "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
+)
+
+
+BEST = (
+    "Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 )
 
 
@@ -57,6 +62,11 @@ def cell(content, tag: str = "td", **attributes: str) -> Html:
 def number(text: str) -> Html:
     """A cell with a figure."""
     return cell(text, kind="as2-number")
+
+
+def best(figure: Html) -> Html:
+    """The cell of a figure, in bold."""
+    return Html(figure.replace('class="as2-number"', 'class="as2-number as2-best"', 1))
 
 
 def word(text: str) -> Html:

@@ -1,12 +1,12 @@
 """HotpotQA's questions, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
 import contextlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..draws import text_hash
+from ..io import files
 
 COLUMNS = ("id", "question", "answer", "supporting_facts", "context")
 UNNAMED = "unnamed-"  # and a hash of the question, for copies that lack some ids
@@ -17,15 +17,7 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
 
     Raises: ValueError that names file and question.
     """
-    try:
-        questions = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name}: expected a JSON list of questions, not JSON ({error})") from None
-    if not isinstance(questions, list) or not questions:
-        raise ValueError(
-            f"{path.name}: expected a JSON list of questions, got {type(questions).__name__} of {len(questions or ())}"
-        )
-    for number, question in enumerate(questions, 1):
+    for number, question in enumerate(files.published_json(path, list, "questions"), 1):
         location = f"{path.name}, question {number}"
         with _naming(location):
             row = {

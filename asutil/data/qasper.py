@@ -1,10 +1,11 @@
 """QASPER's papers, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
 import contextlib
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+
+from ..io import files
 
 COLUMNS = ("id", "full_text", "qas")
 FLOAT = "FLOAT SELECTED"  # evidence that is a table or a figure: the text is its caption
@@ -15,15 +16,7 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
 
     Raises: ValueError that names the file.
     """
-    try:
-        papers = json.loads(path.read_bytes().decode("utf-8-sig"))
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path.name}: expected a JSON object of papers, not JSON ({error})") from None
-    if not isinstance(papers, dict) or not papers:
-        raise ValueError(
-            f"{path.name}: expected a JSON object of papers, got {type(papers).__name__} of {len(papers or ())}"
-        )
-    for id, paper in papers.items():
+    for id, paper in files.published_json(path, dict, "papers").items():
         yield f"{path.name}, paper {id}", paper
 
 

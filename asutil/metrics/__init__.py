@@ -9,7 +9,7 @@ __getattr__ = names_of(
     __name__,
     {
         "rankings": ("Ranking", "auc", "classification", "of", "ranking"),
-        "significance": ("Comparison", "paired_bootstrap", "student_t", "student_t_from_summary"),
+        "significance": ("Comparison", "holm", "paired_bootstrap", "student_t", "student_t_from_summary"),
         "trec": ("write_trec",),
         "verdicts": ("confusion", "verification"),
     },

@@ -130,6 +130,26 @@ def proportion_interval(share: float, questions: int) -> tuple[float, float]:
     return float((middle - half_width) / scale), float((middle + half_width) / scale)
 
 
+def holm(p_values) -> list[float]:
+    """Holm's adjusted p-values: where no difference is real, a value below 0.05 appears in at most one family of tests in 20.
+
+    p'_(i) = max over j <= i of min(1, (m - j + 1) p_(j)),  p_(1) <= ... <= p_(m)
+    Returns: one a test, in the order given.
+    Raises: ValueError for a value outside 0 to 1.
+    Example:
+        >>> holm([0.01, 0.04, 0.03, 0.5])
+        [0.04, 0.09, 0.09, 0.5]
+    """
+    given = _finite(p_values, "p_values")
+    if ((given < 0) | (given > 1)).any():
+        raise ValueError(f"p-values from 0 to 1 expected, got {given[(given < 0) | (given > 1)][0]}")
+    order = np.argsort(given, kind="stable")
+    scaled = np.minimum(1, given[order] * np.arange(len(given), 0, -1))
+    adjusted = np.empty(len(given))
+    adjusted[order] = np.maximum.accumulate(scaled)
+    return adjusted.tolist()
+
+
 def smallest_gain(questions: int, lost: int = 0) -> int:
     """How many more questions one system must get right than another before a paired bootstrap detects it, exactly.
 

@@ -50,7 +50,7 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
             raise ValueError(f"row {wrong[0]}: {reason}")
     if len(twice := np.flatnonzero(table.duplicated())):
         question, candidate = table.loc[twice[0]]
-        raise ValueError(f"row {twice[0]}: candidate {candidate!r} stands twice in question {question!r}")
+        raise ValueError(f"row {twice[0]}: candidate {candidate!r} appears twice in question {question!r}")
     table["label"] = rankings.checked_labels(scores["label"]).astype(int)
     table["score"] = rankings.checked_scores(scores["score"]).astype(np.float32)
     table["question"] = pd.factorize(table.question_id)[0]

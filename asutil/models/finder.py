@@ -163,7 +163,8 @@ class EvidenceFinder(nn.Module):
             logits = outputs["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
             starts, ends = logits.unbind(-1)
             return total + (losses.or_softmax(starts, micro["starts"]) + losses.or_softmax(ends, micro["ends"]))
-        logits = losses.wide(outputs["text"]).transpose(1, 2)
+        logits = outputs["text"].transpose(1, 2)
+        logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
         text = cross_entropy(logits, micro["answers"], ignore_index=losses.IGNORED, reduction="none")
         return total + text.sum(1) / (micro["answers"] != losses.IGNORED).sum(1).clamp(min=1)
 

@@ -108,7 +108,7 @@ def _checked(scores: pd.DataFrame, name: str) -> pd.DataFrame:
     """The scores themselves. Raises: ValueError naming the row of a repeated candidate, or of a NaN or infinity."""
     if len(twice := np.flatnonzero(scores.duplicated(["question_id", "candidate_id"]))):
         row = scores.iloc[twice[0]]
-        reason = f"candidate {row.candidate_id!r} stands twice in question {row.question_id!r}"
+        reason = f"candidate {row.candidate_id!r} appears twice in question {row.question_id!r}"
         raise ValueError(f"{name}, row {twice[0]}: {reason}")
     values = scores["score"].to_numpy()
     if len(wrong := np.flatnonzero(~np.isfinite(values))):
@@ -229,7 +229,7 @@ def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dic
     Paper: joint_inference, tables 2 and 7.
     Deviation: D-45, table 7 apparently scores the k alone.
     Args:
-        first: the first stage's scores. top: what `joined` gives. whole: what `spliced` gives.
+        first: the first stage's scores. top: the table of `joined`. whole: the table of `spliced`.
     Returns: by the keys of NAMES.
     """
     return {

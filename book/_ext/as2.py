@@ -16,6 +16,7 @@ import as2_contexts
 import as2_costs
 import as2_evidence
 import as2_figures
+import as2_findings
 import as2_joint
 import as2_networks
 import as2_results
@@ -29,7 +30,7 @@ from asutil.io.rundir import read_record
 
 MODULES = (
     *(as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_evidence, as2_figures),
-    *(as2_joint, as2_networks, as2_results, as2_trust, as2_vectors),
+    *(as2_findings, as2_joint, as2_networks, as2_results, as2_trust, as2_vectors),
 )
 
 # ------------------------------------------------------------------ copies
@@ -113,6 +114,6 @@ def setup(app):
     for module in MODULES:
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
-    for name, role in as2_built.ROLES.items():
+    for name, role in (as2_built.ROLES | as2_findings.ROLES).items():
         app.add_role(f"as2-{name}", role)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

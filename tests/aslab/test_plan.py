@@ -158,7 +158,7 @@ def test_broken_files(tmp_path):
     with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
         papers.read("asbert", tmp_path)
     write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")
-    with pytest.raises(ValueError, match=r"asbert.yml: key 'one' stands twice"):
+    with pytest.raises(ValueError, match=r"asbert.yml: key 'one' appears twice"):
         papers.read("asbert", tmp_path)
     write(tmp_path, text="just words")
     with pytest.raises(ValueError, match=r"asbert.yml: the file: a mapping is expected, got 'just words'"):

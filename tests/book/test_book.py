@@ -41,6 +41,8 @@ class Book:
         for name in ("asutil", "aslab", "experiments", "notebooks", "data_cards"):
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
         shutil.copytree(ROOT / "book", root / "book", ignore=GENERATED)
+        for page in (root / "book").rglob("*.md"):  # figures in the text are those of results that are not here
+            page.write_text(re.sub(r"\{as2-figure\}`([^:`]+):[^`]+`", r"\1", page.read_text("utf-8")), encoding="utf-8")
         (root / "results").mkdir()
         (root / "offline").mkdir()
         (root / "offline" / "sitecustomize.py").write_text(NO_NETWORK)

@@ -76,7 +76,7 @@ def test_what_is_ours_alone_has_no_figure():
 
 def test_claims_have_the_printed_sign():
     unprinted = set()
-    for claim in DATA["claims"]:
+    for claim in papers.claims(DATA):
         figures = [DATA["rows"][claim[row]]["published"][claim["dataset"]].get(claim["metric"]) for row in ("row_a", "row_b")]
         if None in figures:
             unprinted.add(claim["id"])

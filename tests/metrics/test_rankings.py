@@ -338,7 +338,7 @@ def test_verification_refuses_what_is_no_class(labels, predictions, said):
         (["a b", "c"], ["1", "2"], "row 0: .*question_id 'a b'"),
         (["a", ""], ["1", "2"], "row 1: .*question_id ''"),
         (["a", "a"], ["1", None], "row 1: .*candidate_id ''"),
-        (["a", "a"], ["1", "1"], "row 1: candidate '1' stands twice in question 'a'"),
+        (["a", "a"], ["1", "1"], "row 1: candidate '1' appears twice in question 'a'"),
     ],
 )
 def test_trec_export_refuses_what_the_format_cannot_hold(question, candidate, said, tmp_path):

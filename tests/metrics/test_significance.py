@@ -5,6 +5,8 @@ import random
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from asutil.metrics import significance
@@ -175,3 +177,30 @@ def test_too_few_questions_show_nothing():
     for asked in (10, 5):  # of 5 questions with 5 lost none is left that could be gained
         with pytest.raises(ValueError, match=f"{asked} questions with 5 lost cannot show a gain"):
             smallest_gain(asked, 5)
+
+
+# ------------------------------------------------------------------ many tests
+
+
+@given(st.lists(st.floats(0, 1), max_size=12), st.floats(0.001, 0.999))
+def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, level):
+    """As Holm wrote it: from the smallest on, compare with level / (number of those left), and stop at the first that is larger."""
+    rejected = set()
+    for number, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] * (len(p_values) - number) > level:
+            break
+        rejected.add(place)
+    adjusted = significance.holm(p_values)
+    assert {place for place, value in enumerate(adjusted) if value <= level} == rejected
+    assert all(given <= value <= 1 for given, value in zip(p_values, adjusted))
+
+
+def test_holm_by_hand():
+    assert significance.holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
+    assert significance.holm([0.02]) == [0.02] and significance.holm([]) == []
+
+
+@pytest.mark.parametrize("p_values", [[0.1, -0.1], [1.5], [float("nan")]])
+def test_holm_refuses(p_values):
+    with pytest.raises(ValueError, match="p-values from 0 to 1|finite numbers"):
+        significance.holm(p_values)

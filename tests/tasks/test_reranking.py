@@ -101,7 +101,7 @@ def test_of_equal_candidates_every_row_is_kept_as_often():
     [
         (
             lambda table: pd.concat([table, table[2:3]], ignore_index=True),
-            r"first stage, row 540: candidate 'q0-2' stands twice in question 'q0'",
+            r"first stage, row 540: candidate 'q0-2' appears twice in question 'q0'",
         ),
         (lambda table: table.assign(score=table.score.where(table.index != 7)), r"first stage, row 7: a score is a finite number, got nan"),
     ],

@@ -69,7 +69,6 @@ def modules() -> list:
 def known_losses() -> set[str]:
     """The public functions of asutil.losses, and every function or method of asutil whose name ends in loss or losses."""
     found = {name for name, value in vars(losses).items() if inspect.isfunction(value) and _own(value, losses) and name[0] != "_"}
-    found -= {"wide"}  # widens numbers for the losses
     for module in modules():
         for name, value in vars(module).items():
             if _own(value, module) and inspect.isclass(value):

@@ -35,6 +35,7 @@ SURVIVORS = Path(__file__).with_name("survivors.yml")
 COPIED = ("asutil", "aslab", "book", "experiments", "notebooks", "tests")  # without the book it is no project
 # Which tests reach every line of a module, beside the examples in it: its own first, then the quickest.
 TESTS = {
+    "sampling/base": ("sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling"),
     "sampling/pairs": ("sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling"),
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),

@@ -53,6 +53,105 @@ def claims(root: Path, name: str):
         yield [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if any(together) else [])]
 
 
+def asked(paper: Paper, laptop: bool) -> list[tuple]:
+    """(claim, what `claimed` gives) of all claims on the paper's own data sets, or of those that the laptop asks of ours."""
+    if not laptop:
+        return [(claim, claimed(paper, claim)) for claim in paper.claims()]
+    entry, every = paper.data["budgets"].get("laptop", {"rows": []}), {}
+    for claim in paper.claims():
+        dataset = entry.get("asked_of", {}).get(claim["dataset"])
+        if dataset and {claim["row_a"], claim["row_b"]} <= set(entry["rows"]):
+            key = (claim["row_a"], claim["row_b"], claim["metric"], claim["sign"], dataset)
+            every.setdefault(key, claim | {"dataset": dataset})
+    return [(claim, claimed(paper, claim, ("laptop",))) for claim in every.values()]
+
+
+def tested(every: list[tuple]) -> dict[int, float]:
+    """Place of a claim that was tested -> its p by Holm's rule."""
+    p_values = {place: test[3] for place, (_, (_, _, test, reason)) in enumerate(every) if test and not reason}
+    least, adjusted = 0.0, {}
+    for number, place in enumerate(sorted(p_values, key=p_values.get)):
+        least = adjusted[place] = max(least, min(1.0, (len(p_values) - number) * p_values[place]))
+    return adjusted
+
+
+def findings(root: Path, name: str):
+    """For each kind of questions how many tests came out how, then a line for each claim that has runs, or a reason for none."""
+    paper = Paper(root, name)
+    for laptop, kind in ((False, "The paper's data sets, budget small and above."), (True, "Our own questions, budget laptop.")):
+        every = asked(paper, laptop)
+        holm, groups = tested(every), {}
+        for place, (claim, found) in enumerate(every):
+            groups.setdefault(claim["id"], []).append((claim, found, holm.get(place)))
+        if every:
+            yield f"{kind} {outcomes(every, holm, groups)}."
+        for group in groups.values():
+            claim, (_, (ours, other, seeds), _, reason), _ = group[0]
+            head = f"{claim['claim']} {claim['where']}"
+            if seeds:
+                seen = f"{seeds} seed{'s' * (seeds > 1)}, budget {ours[0]['budget']}, {' and '.join(models(ours, other))}"
+                where = f"{compared(paper, claim).rsplit(', ', 1)[0]}, {seen}"
+                yield f"{head} {where}: {'; '.join(result(*one) for one in group)}."
+            elif reason:
+                yield f"{head} {UNTESTABLE} : {reason}."
+
+
+def outcomes(every: list[tuple], holm: dict[int, float], groups: dict) -> str:
+    words = {place: direction(every[place][0], every[place][1][2]) for place in holm}
+    count = Counter(words.values())
+    kept = sum(word == "shows" and holm[place] < 0.05 for place, word in words.items())
+    said = f"{count['shows']} show, {count['unclear']} unclear, {count['opposite']} opposite; {kept} still show after Holm's adjustment "
+    without = sum(not found[1][2] and not found[3] for (_, found, _), *_ in groups.values())
+    parts = [f"{said}for {len(holm)} tests"] * bool(holm) + [f"{without} of {len(groups)} claims have no runs yet"] * bool(without)
+    return ". ".join(parts)
+
+
+def models(ours: list[dict], other: list[dict]) -> dict[str, None]:
+    """The names of the models that the runs of two rows began with."""
+    names = {}
+    for record in (*ours, *other):
+        settings = {one["name"]: one["settings"] for one in record.get("earlier", [])}
+        model = record["settings"].get("first_run") or record["settings"].get("model", "")
+        while model in settings:
+            model = settings[model].get("model", "")
+        names[model.rsplit("/", 1)[-1]] = None
+    return names
+
+
+def result(claim: dict, found: tuple, holm: float | None) -> str:
+    """A claim's words on one metric."""
+    _, _, test, reason = found
+    word = direction(claim, test, reason)
+    if holm is None:
+        return f"{NAMES[claim['metric']]} {word}" + f" ({reason})" * bool(reason)
+    adjusted = p_value((0, 0, 0, holm)).replace("p", "Holm", 1)
+    return f"{NAMES[claim['metric']]} {points(test)} {word} ({p_value(test)}, {adjusted})"
+
+
+def quoted(root: Path, expression: str, shown: str) -> str:
+    """What a figure in the text of a page must say, by its expression; words are repeated where their direction is right, else ""."""
+    name, metric, _, row, *rest = expression.split()
+    other = rest[1] if rest[0] == "-" else None
+    rest = rest[2:] if other else rest
+    (_, dataset, _, budget), said = rest[:4], rest[5:]
+    paper = Paper(root, name)
+    if not other:
+        known = [one for one in paper.records if (one["dataset"], one["budget"]) == (dataset, budget)]
+        own = [one for one in known if one["row"] == row]
+        baseline = [one["baselines"][row][metric] for one in known if (one.get("baselines") or {}).get(row)][:1]
+        figures = values(own, metric) if row in paper.rows else baseline
+        return f"{100 * sum(figures) / len(figures):.{decimals(shown)}f}"
+    ours, theirs, _ = paper.pair(row, other, dataset, (budget,))
+    test = over_questions(ours, theirs, metric)
+    if said:
+        return shown if sign(test) == {"better": 1, "worse": -1, "unclear": 0}[said[0]] else ""
+    return f"{100 * test[0]:+.{decimals(shown)}f}"
+
+
+def decimals(shown: str) -> int:
+    return len(shown.partition(".")[2])
+
+
 def orderings(root: Path, name: str):
     paper, lines = Paper(root, name), {}
     for claim in paper.data["claims"]:

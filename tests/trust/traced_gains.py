@@ -9,7 +9,7 @@ import yaml
 from scipy import stats
 
 from .traced import NAMES, Paper, over_seeds, values
-from .traced_claims import claimed, printed_tests
+from .traced_claims import asked, claimed, printed_tests, tested
 
 
 def limits(root: Path, name: str):
@@ -77,8 +77,34 @@ def own_gains(root: Path, name: str) -> dict[str, list]:
     return plotted(tests) | {"dashed": []}
 
 
+def claims_plot(root: Path, name: str) -> dict[str, list]:
+    """What the plot of a paper's claims draws: the printed difference of each that was tested, and ours at one or both kinds of budget."""
+    paper, printed, ours = Paper(root, name), {}, []
+    last = {claim["id"]: claim for claim in paper.claims()}
+    for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
+        for claim, (_, _, test, _) in (every[place] for place in tested(every)):
+            if claim["metric"] == last[claim["id"]]["metric"]:
+                ours.append(test)
+                printed[claim["id"]] = printed_test(paper, last[claim["id"]])
+    return plotted([*filter(None, printed.values()), *ours]) | {"dashed": []}
+
+
+def printed_test(paper: Paper, claim: dict):
+    """(difference, low, high, p) of two printed cells; without an interval where no deviation is printed, None without figures."""
+    cells = [paper.published(claim[row], claim["dataset"], claim["metric"]) for row in ("row_a", "row_b")]
+    if None in cells:
+        return None
+    apart, runs = (cells[0][0] - cells[1][0]) / 100, paper.data.get("runs")
+    if not runs or min(map(len, cells)) < 2:
+        return apart, None, None, None
+    (mean, std), (other, other_std) = cells
+    test = stats.ttest_ind_from_stats(mean, std, runs, other, other_std, runs)
+    half = stats.t.ppf(0.975, 2 * runs - 2) * np.sqrt((std**2 + other_std**2) / runs) / 100
+    return apart, apart - half, apart + half, test.pvalue
+
+
 def plotted(tests: list[tuple]) -> dict[str, list]:
     return {
-        "intervals": sorted((100 * low, 100 * high) for _, low, high, _ in tests),
+        "intervals": sorted((100 * low, 100 * high) for _, low, high, _ in tests if low is not None),
         "differences": sorted(100 * difference for difference, *_ in tests),
     }

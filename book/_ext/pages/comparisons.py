@@ -119,6 +119,25 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
     return significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
 
 
+def printed_difference(data: dict, claim: dict) -> tuple[float, float, float] | None:
+    """A claim's two printed cells: their difference and its 95 % interval over seeds, in points.
+
+    Returns: NaN for both ends where no deviation or number of runs is printed; None where a mean is not.
+    """
+    cells = [
+        data["rows"][claim[row]]["published"].get(claim["dataset"], {}).get(claim["metric"])
+        for row in ("row_a", "row_b")
+    ]
+    means = [printed_points(cell, data["unit"]) for cell in cells]
+    if None in means:
+        return None
+    (mean, std), (other, other_std) = means
+    if not data.get("runs") or not all(isinstance(cell, list) for cell in cells):
+        return mean - other, float("nan"), float("nan")
+    pair = significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
+    return pair.difference, *pair.interval
+
+
 def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Comparison | None:
     """Student's t of one row's seeds against another's; None where either has fewer than two."""
     each = [values(lines[lines.row == name], metric) for name in (row, other)]
@@ -149,6 +168,32 @@ def over_questions(
     return significance.paired_bootstrap(*means, draws=draws)
 
 
+def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000) -> list[str]:
+    """The row with the highest mean of a metric, and all rows whose difference to it has an interval over questions with zero.
+
+    Args:
+        lines: records of some rows on one data set, from one source at one budget; rows that are not testable are left out.
+    Returns: nothing for fewer than two such rows, or for a metric without values of questions.
+    """
+    each = {
+        row: own
+        for row, own in lines.groupby("row", sort=False)
+        if values(own, metric) and not testable.of_row(data, own, metric)
+    }
+    if len(each) < 2 or metric not in PER_QUESTION | PER_CLAIM | PER_CONTEXT:
+        return []
+    means = {row: sum(values(own, metric)) / len(own) for row, own in each.items()}
+    best = max(means, key=means.get)
+    dataset, budget = lines.dataset.iloc[0], lines.budget.iloc[0]
+    tied = []
+    for row in each:
+        pair = next(pairs(lines, best, row, dataset, (budget,)), None)
+        tested = pair and over_questions(pair, best, row, metric, draws)
+        if row == best or (tested and tested.sign <= 0):
+            tied.append(row)
+    return tied
+
+
 def direction(claim: dict, pair: Comparison | None) -> str:
     """`shows` if the whole interval has the claimed sign, `opposite` if it has the other sign, else `unclear`;
     `not run`.
@@ -166,7 +211,8 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, draws: int = 10_000, wh
         return Outcome(claim, None, None, None, testable.of_rows(data, (row, other), claim["dataset"]))
     ours = over_questions(where, row, other, metric, draws)
     together = over_questions(where, row, other, metric, draws, of=lambda record: records.pooled(data, record))
-    reason = testable.of_pair(data, where.of(row), where.of(other), metric)
+    declared = claim.get("not_testable", {}).get(where.budget, "")
+    reason = declared or testable.of_pair(data, where.of(row), where.of(other), metric)
     return Outcome(claim, where, ours, together, reason)
 
 

@@ -4,10 +4,16 @@ import pandas as pd
 
 from aslab import papers
 from aslab.show.markup import NAMES
-from pages.comparisons import limits, own_tests, printed_tests, rows_and_runs
+from pages import findings
+from pages.comparisons import limits, own_tests, printed_difference, printed_tests, rows_and_runs, rows_of_claim
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 APART = 0.3  # lines between two tests of one difference
+PRINTED = "paper, as printed"
+OURS = {
+    "small": "ours, small and above",
+    "laptop": "ours, laptop, our own questions",
+}  # by kind of budget, as in `findings`
 
 
 def gains_plot(paper: str, folder=None):
@@ -35,6 +41,57 @@ def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
     each = [tests.assign(test=name, pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
     frame = pd.concat(each).dropna(subset="pair")
     return intervals_plot(frame.assign(panel="ours")) if len(frame) else None
+
+
+def claims_plot(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None):
+    """The claims that committed runs test: the printed difference beside ours, with 95 % intervals in points.
+
+    A claim on several metrics is drawn by its last one. A dot is full where its whole interval lies on one side of zero:
+    over seeds as printed, over questions for ours. A printed difference without deviations has no interval.
+    Returns: a matplotlib Figure; None where no claim was tested.
+    """
+    points = claim_points(*rows_and_runs(paper, runs, folder), draws)
+    return _claims_figure(points) if len(points) else None
+
+
+def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
+    """What `claims_plot` draws: name of the claim, source, difference, low, high, in points; NaN for both ends of no interval."""
+    claims = {claim["id"]: claim for claim in papers.claims(data)}  # each with its last metric
+    made = {}
+    for budget, source in OURS.items():
+        for outcome, holm in findings.findings(data, runs, budget, draws):
+            claim = claims[outcome.claim["id"]]
+            if holm is not None and outcome.claim["metric"] == claim["metric"]:
+                name = rows_of_claim(data, claim)
+                pair = outcome.questions
+                made[name, PRINTED] = printed_difference(data, claim)
+                made[name, source] = tuple(100 * x for x in (pair.difference, *pair.interval))
+    rows = [(*key, *figures) for key, figures in made.items() if figures]
+    return pd.DataFrame(rows, columns=["name", "source", "difference", "low", "high"])
+
+
+def _claims_figure(points: pd.DataFrame):
+    import seaborn
+    from matplotlib.figure import Figure
+
+    sources = [source for source in (PRINTED, *OURS.values()) if source in set(points.source)]
+    names = list(dict.fromkeys(points.name))
+    figure = Figure(figsize=(9, 1.3 + 0.22 * len(names) * len(sources)), layout="constrained")
+    axis = figure.subplots()
+    for number, (source, colour) in enumerate(zip(sources, seaborn.color_palette("colorblind"))):
+        for at in points[points.source == source].itertuples():
+            line = names.index(at.name) + APART * (number - (len(sources) - 1) / 2)
+            face = colour if at.low > 0 or at.high < 0 else "white"
+            axis.hlines(line, at.low, at.high, colors=[colour])
+            axis.scatter(at.difference, line, s=34, zorder=3, edgecolors=[colour], facecolors=[face])
+        axis.scatter([], [], s=34, color=[colour], label=source)
+    axis.axvline(0, color="black", linewidth=0.8)
+    axis.set_yticks(range(len(names)), names)
+    axis.set(xlabel="row A − row B, in points")
+    axis.grid(axis="x", alpha=0.3)
+    axis.invert_yaxis()
+    figure.legend(loc="outside lower center", ncols=len(sources), frameon=False)
+    return figure
 
 
 def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):

@@ -8,10 +8,10 @@ import pandas as pd
 
 from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION
 from aslab.show import markup
-from aslab.show.markup import NAMES, Html
+from aslab.show.markup import BEST, NAMES, Html
 from pages import comparisons, testable
 from pages.comparisons import rows_and_runs
-from pages.report import PRETRAINING, baseline_lines, origin_cell, our_cell, seed_count
+from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, our_cell, seed_count
 from pages.verdicts import question_count
 
 
@@ -58,11 +58,14 @@ def laptop_table(
     shown = _shown(data["tables"][table] if table else {}, budget, dataset)
     lines = runs[(runs.budget == "laptop") & (runs.dataset == shown.dataset)]
     body = baseline_lines(lines, shown.metrics, 4) if shown.gained else []
+    best = best_cells(data, lines[lines.row.isin(rows)], shown.metrics)
     for row in rows:
-        body += _row_lines(data, row, lines, shown, links or {})
+        body += _row_lines(data, row, lines, shown, links or {}, best)
     where = f"{data['tables'][table]['where']}. " if table else ""
     size = f" {question_count(lines):,} test {shown.kind}." if shown.gained and question_count(lines) else ""
     title = f"{where}Budget laptop: {shown.title}; nothing of the paper.{size}{_made_on(lines)} Points, mean ± std over seeds."
+    if best:
+        title += f" {BEST}"
     gain = [f"{NAMES[shown.gained]} against its baseline [95 %]"] if shown.gained else []
     heads = ["Row", "From", *(NAMES[metric] for metric in shown.metrics), "Seeds", "Budget", *gain, "Verdict"]
     return markup.table(title, heads, body)
@@ -79,7 +82,7 @@ def _shown(table: dict, budget: dict, dataset: str) -> Shown:
     return Shown(dataset, list(PER_QUESTION), gained="map")
 
 
-def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: dict) -> list[str]:
+def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: dict, best: set) -> list[str]:
     """The lines of a row: one for each source that has runs, or one that says not run."""
     of_sources = [lines[(lines.row == row) & (lines.source == source)] for source in (COMMITTED, HERE)]
     groups = [own for own in of_sources if len(own)]
@@ -89,10 +92,15 @@ def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: d
         return [markup.line([*head, markup.word("not run"), *["–"] * empty], "as2-from-ours")]
     made = []
     for own in groups:
+        source = own.source.iloc[0]
         figures = [our_cell(data, own, lines, metric) for metric in shown.metrics]
+        figures = [
+            markup.best(cell) if (row, source, "laptop", metric) in best else cell
+            for cell, metric in zip(figures, shown.metrics)
+        ]
         gain = [gain_cell(data, own, lines, shown.gained)] if shown.gained else []
         words = [seed_count(data, own), "laptop", *gain, markup.word("reduced budget")]
-        origin = origin_cell(own.source.iloc[0], own, links)
+        origin = origin_cell(source, own, links)
         made.append(markup.line([*head, origin, *figures, *words], "as2-from-ours"))
         head = []
     return made

@@ -13,7 +13,7 @@ from aslab import records as measured
 from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, records, values
 from aslab.show import markup
-from aslab.show.markup import LEGEND, NAMES, Html
+from aslab.show.markup import BEST, LEGEND, NAMES, Html
 from asutil.io import rundir, spelling
 from pages import comparisons, testable, verdicts
 from pages.comparisons import printed_points, rows_and_runs
@@ -82,10 +82,12 @@ def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links
     rows = [name for name in table["rows"] if dataset in data["rows"][name]["published"]]
     metrics = _metrics(table, [data["rows"][name]["published"][dataset] for name in rows])
     body = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3)
+    shown = [group for row in rows for group in verdicts.at_largest_budget(runs, row, dataset)]
+    best = best_cells(data, pd.concat([lines for _, _, lines in shown]), metrics) if shown else set()
     for row in rows:
         lines = [
             *_printed_line(data, table, row, dataset, metrics, runs),
-            *_our_lines(data, row, dataset, metrics, runs, links),
+            *_our_lines(data, row, dataset, metrics, runs, links, best),
         ]
         head = _row_head(data["rows"][row], len(lines))
         for cells, kind in lines:
@@ -101,6 +103,8 @@ def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links
         title += ", mean ± std over seeds."
     if any("as2-mark" in line for line in body):
         title += f" {LEGEND}"
+    if best:
+        title += f" {BEST}"
     heads = ["Row", "From", *(NAMES[metric] for metric in metrics), "Seeds", "Budget", "Verdict"]
     return markup.table(title, heads, body)
 
@@ -136,10 +140,13 @@ def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs
     yield [origin, *theirs, *budget, _verdict_cell(metrics, words)], f"as2-from-{origin}"
 
 
-def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict):
+def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict, best: set):
     """A line of ours for each source that has runs of a row."""
     for source, budget, lines in verdicts.at_largest_budget(runs, row, dataset):
         ours = [our_cell(data, lines, runs, metric, as_printed=True) for metric in metrics]
+        ours = [
+            markup.best(cell) if (row, source, budget, metric) in best else cell for cell, metric in zip(ours, metrics)
+        ]
         words = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
         yield [origin_cell(source, lines, links), *ours, seed_count(data, lines), budget, words], "as2-from-ours"
 
@@ -178,6 +185,17 @@ def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, a
     seeds = comparisons.over_seeds(pair.lines, own.row, baseline, metric)
     questions = comparisons.over_questions(pair, own.row, baseline, metric)
     return markup.marked(text, data["rows"][baseline]["name"], seeds, questions)
+
+
+def best_cells(data: dict, lines: pd.DataFrame, metrics) -> set[tuple[str, str, str, str]]:
+    """(row, source, budget, metric) of the figures that are the best of a table, or not to be told from the best over questions."""
+    groups = lines.groupby(["source", "budget"])
+    return {
+        (row, *group, metric)
+        for group, own in groups
+        for metric in metrics
+        for row in comparisons.best_rows(data, own, metric)
+    }
 
 
 def printed_cell(data: dict, row: str, dataset: str, metric: str) -> Html:

@@ -1,0 +1,47 @@
+"""Directives and a role for what was found: claims in sentences, claims as intervals, figures in the text of a page."""
+
+from html import escape
+
+from as2_figures import drawn
+from as2_pages import Shown, note
+from docutils import nodes
+from pages import findings, intervals
+from sphinx.util.docutils import SphinxRole
+
+
+class Findings(Shown):
+    """Each claim of a paper in one sentence, from committed records."""
+
+    def show(self, paper):
+        return findings.findings_html(paper) or note("No claim of this paper has been tested yet.")
+
+
+class ClaimsPlot(Shown):
+    """The claims of a paper as differences with intervals: printed and ours."""
+
+    def show(self, paper):
+        figure = intervals.claims_plot(paper)
+        if figure is None:
+            return note("Differences of this paper's claims: not run.")
+        caption = (
+            "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as printed, "
+            "over questions for ours. A full dot: the whole interval is on one side of zero."
+        )
+        return drawn(figure, caption)
+
+
+class Figure(SphinxRole):
+    """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
+
+    def run(self):
+        paper = self.env.docname.rpartition("papers/")[2] if "papers/" in self.env.docname else ""
+        try:
+            quote = findings.quoted(self.text, paper)
+        except ValueError as error:
+            raise ValueError(f"{self.env.docname}, line {self.lineno}: {error}") from error
+        told = f'class="as2-quoted" title="{escape(quote.files)}" data-as2-figure="{escape(quote.expression)}"'
+        return [nodes.raw("", f"<span {told}>{escape(quote.shown)}</span>", format="html")], []
+
+
+DIRECTIVES = {"findings": Findings, "claims-plot": ClaimsPlot}
+ROLES = {"figure": Figure()}

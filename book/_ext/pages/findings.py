@@ -1,0 +1,229 @@
+"""What was found: every claim in a sentence, with p-values adjusted for their number, and figures quoted in a page's text.
+
+Only committed records count here, so that a page says the same on every machine.
+"""
+
+import re
+from functools import cache
+from html import escape
+from typing import NamedTuple
+
+import pandas as pd
+
+from aslab import papers, records
+from aslab.records import COMMITTED
+from aslab.show import markup
+from aslab.show.markup import NAMES, Html
+from asutil.io import rundir
+from asutil.metrics import significance
+from pages import comparisons, testable
+from pages.comparisons import Outcome, Pair
+
+BUDGETS = ("small", "laptop")  # the questions of the papers' data sets, at small and above; our own questions
+
+
+class Finding(NamedTuple):
+    """A claim on one metric at one budget; `holm` is its p over all tests of the paper at that budget, None where nothing was tested."""
+
+    outcome: Outcome
+    holm: float | None
+
+
+# ------------------------------------------------------------------ claims
+
+
+def findings(data: dict, runs: pd.DataFrame, budget: str = "small", draws: int = 10_000) -> list[Finding]:
+    """All claims of a paper on its own data sets, at budget small and above, or on those of budget laptop.
+
+    Args:
+        runs: the paper's records; those of this machine are left out.
+    """
+    runs = runs[runs.source == COMMITTED]
+    laptop = budget == "laptop"
+    asked = (
+        papers.claims_asked(data, budget)
+        if laptop and budget in data.get("budgets", {})
+        else papers.claims(data) * (not laptop)
+    )
+    outcomes = [_outcome(data, runs, claim, laptop, draws) for claim in asked]
+    tested = [outcome for outcome in outcomes if is_tested(outcome)]
+    adjusted = iter(significance.holm([outcome.questions.p_value for outcome in tested]))
+    return [Finding(outcome, next(adjusted) if is_tested(outcome) else None) for outcome in outcomes]
+
+
+def _outcome(data: dict, runs: pd.DataFrame, claim: dict, laptop: bool, draws: int) -> Outcome:
+    if not laptop:
+        return comparisons.outcome(data, runs, claim, draws)
+    pair = next(comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",)), None)
+    return comparisons.outcome(data, runs, claim, draws, pair) if pair else Outcome(claim, None, None, None, "")
+
+
+def is_tested(outcome: Outcome) -> bool:
+    return outcome.questions is not None and not outcome.reason
+
+
+def sentences(data: dict, found: list[Finding]) -> str:
+    """A list in HTML, one sentence a claim that has runs or a reason for none: difference, interval, p, seeds, budget, model."""
+    by_claim = {}
+    for finding in found:
+        if finding.outcome.where or finding.outcome.reason:
+            by_claim.setdefault(finding.outcome.claim["id"], []).append(finding)
+    items = "".join(f"<li>{_sentence(data, group)}</li>" for group in by_claim.values())
+    return f'<ul class="as2-findings">{items}</ul>' if items else ""
+
+
+def _sentence(data: dict, group: list[Finding]) -> Html:
+    """A claim, what was compared, and the result by each of its metrics."""
+    claim, where, reason = group[0].outcome.claim, group[0].outcome.where, group[0].outcome.reason
+    words = f"<q>{escape(claim['claim'])}</q> <small>{escape(claim['where'])}</small> "
+    if where is None:
+        return Html(f"{words}{markup.word(testable.VERDICT)}: {escape(reason)}.")
+    rows = " − ".join(data["rows"][claim[row]]["name"] for row in ("row_a", "row_b"))
+    seeds = f"{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}"
+    compared = f"{rows}, {NAMES.get(claim['dataset'], claim['dataset'])}, {seeds}, budget {where.budget}, {_models(where, claim)}"
+    return Html(f"{words}{escape(compared)}: {'; '.join(map(_result, group))}.")
+
+
+def _result(finding: Finding) -> str:
+    outcome = finding.outcome
+    metric = NAMES[outcome.claim["metric"]]
+    if finding.holm is None:
+        return f"{metric} {markup.word(outcome.word)}" + f" ({escape(outcome.reason)})" * bool(outcome.reason)
+    p_values = (
+        f"{markup.probability(outcome.questions.p_value)}, {markup.probability(finding.holm).replace('p', 'Holm', 1)}"
+    )
+    return f"{metric} {markup.points(outcome.questions)} {markup.word(outcome.word)} ({escape(p_values)})"
+
+
+def _models(where: Pair, claim: dict) -> str:
+    """The models that the runs of both rows began with; one name where they are the same."""
+    each = [records.backbone(line) for row in ("row_a", "row_b") for line in where.of(claim[row]).itertuples()]
+    return " and ".join(name.rsplit("/", 1)[-1] for name in dict.fromkeys(each))
+
+
+def counted(found: list[Finding]) -> str:
+    """How many tests came out how, in words: `4 show, 10 unclear (3 after Holm)`; "" for none."""
+    tested = [finding for finding in found if finding.holm is not None]
+    if not tested:
+        return ""
+    words = [finding.outcome.word for finding in tested]
+    kept = sum(finding.outcome.word == "shows" and finding.holm < 0.05 for finding in tested)
+    each = [
+        f"{words.count(word)} {said}"
+        for word, said in (("shows", "show"), ("unclear", "unclear"), ("opposite", "opposite"))
+    ]
+    return f"{', '.join(each)}; {kept} still show after Holm's adjustment for {len(tested)} tests"
+
+
+def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
+    """For each of the two kinds of questions: how many claims came out how, and a sentence a claim."""
+    data, runs = comparisons.rows_and_runs(paper, runs, folder)
+    parts = []
+    for budget in BUDGETS:
+        found = findings(data, runs, budget, draws)
+        if not found:
+            continue
+        kind = (
+            "The paper's data sets, budget small and above" if budget == "small" else "Our own questions, budget laptop"
+        )
+        missing = len(
+            {
+                finding.outcome.claim["id"]
+                for finding in found
+                if not finding.outcome.where and not finding.outcome.reason
+            }
+        )
+        absent = (
+            f"{missing} of {len({finding.outcome.claim['id'] for finding in found})} claims have no runs yet"
+            * bool(missing)
+        )
+        said = ". ".join(text for text in (counted(found), absent) if text)
+        parts.append(f"<p><strong>{kind}.</strong> {escape(said[:1].upper() + said[1:])}.</p>{sentences(data, found)}")
+    return "".join(parts)
+
+
+# ------------------------------------------------------------------ figures in the text of a page
+
+QUOTED = re.compile(
+    r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"
+    r"(?: is (?P<direction>better|worse|unclear))?",
+    re.DOTALL,
+)
+SIGNS = {"better": 1, "worse": -1, "unclear": 0}
+
+
+class Quote(NamedTuple):
+    """A figure or words on a page, and the records that they follow from."""
+
+    shown: str
+    expression: str
+    files: str
+
+
+def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=None) -> Quote:
+    """Checks words of a page against committed records: `+4.2: map of roberta_sp - roberta_base on pydocs at laptop`.
+
+    A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
+    Words need a direction: `no gain is shown: map of a - b on pydocs at laptop is unclear`, by the interval over questions.
+    A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
+    Raises: ValueError that says what the records give instead.
+    """
+    match = QUOTED.fullmatch(text.strip())
+    if not match:
+        raise ValueError(
+            f"expected `figure: metric of row - row on data set at budget`, with `is better` after words, got {text!r}"
+        )
+    part = match.groupdict()
+    paper = part["paper"] or paper
+    data, runs = (papers.read(paper, folder), runs) if runs is not None else _committed(paper)
+    rows = [name for name in (part["row"], part["other"]) if name]
+    value, sign, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
+    files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
+    if part["direction"]:
+        if sign != SIGNS[part["direction"]]:
+            told = next(word for word, known in SIGNS.items() if known == sign)
+            raise ValueError(
+                f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
+            )
+    else:
+        digits = len(part["shown"].partition(".")[2])
+        expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
+        if part["shown"].replace("-", "−") != expected:
+            raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
+    return Quote(part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip()]), files)
+
+
+def _value(data: dict, runs: pd.DataFrame, rows: list[str], part: dict) -> tuple[float, int | None, list[int]]:
+    """Points, the sign of the interval over questions where two rows are compared, and the seeds."""
+    lines = runs[(runs.dataset == part["dataset"]) & (runs.budget == part["budget"])]
+    if len(rows) == 1:
+        own = lines[lines.row == rows[0]]
+        values = records.values(own, part["metric"])
+        if rows[0] not in data["rows"]:
+            values = [
+                line.record["baselines"][rows[0]][part["metric"]]
+                for line in lines.itertuples()
+                if (line.record.get("baselines") or {}).get(rows[0])
+            ][:1]
+        if not values:
+            raise ValueError(f"no record of {rows[0]} on {part['dataset']} at {part['budget']} has {part['metric']}")
+        return 100 * sum(values) / len(values), None, sorted(own.seed)
+    pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
+    tested = pair and comparisons.over_questions(pair, *rows, part["metric"])
+    if not tested:
+        raise ValueError(
+            f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
+        )
+    return 100 * tested.difference, tested.sign, pair.seeds
+
+
+def _committed(paper: str) -> tuple[dict, pd.DataFrame]:
+    """A paper's file and its records, read again when a committed file has changed."""
+    root = rundir.root()
+    files = [root / "experiments" / f"{paper}.yml", *sorted((root / "results" / paper).glob("*/*.json"))]
+    return _read(paper, tuple((path, path.stat().st_mtime_ns) for path in files))
+
+
+@cache
+def _read(paper: str, files: tuple) -> tuple[dict, pd.DataFrame]:
+    return comparisons.rows_and_runs(paper)

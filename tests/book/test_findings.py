@@ -1,0 +1,204 @@
+"""Sentences on claims, the plot of claims, rows tied for best, and figures quoted on pages: by hand from made-up records, and from ours."""
+
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import comparisons, findings, intervals, report
+from scipy import stats
+
+from aslab import papers
+
+from ..made_up import FOLDER, PAPER, commit, found, record
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def results(tmp_path):
+    """SSP is far ahead of the baseline on WikiQA, PSD is the baseline, and on our own questions SSP is behind."""
+    for seed in (0, 1, 2):
+        for row, mean in {"roberta_base": 0.4, "roberta_ssp": 0.9, "roberta_psd": 0.4}.items():
+            commit(tmp_path, record(row, "wikiqa", "small", seed, mean, weights_sha256={"model": f"{row} {seed}"}))
+        commit(tmp_path, record("roberta_base", "pydocs", "laptop", seed, 0.9), record("roberta_ssp", "pydocs", "laptop", seed, 0.5))
+    return tmp_path
+
+
+def sentences(html: str) -> list[str]:
+    return [re.sub(r"\s+", " ", re.sub("<[^>]+>", "", item)) for item in re.findall(r"<li>(.*?)</li>", html)]
+
+
+def test_every_claim_with_runs_is_a_sentence_and_the_others_are_counted(results):
+    html = findings.findings_html(PAPER, found(results), draws=500, folder=FOLDER)
+    said = sentences(html)
+    first = next(text for text in said if text.startswith("On WikiQA the SSP objective lifts RoBERTa."))
+    assert "RoBERTa + SSP − RoBERTa-Base, WikiQA, 3 seeds, budget small, roberta-base: P@1 +50.0 [" in first
+    assert "] shows (p = 0.002, Holm = 0.0" in first
+    laptop = [text for text in said if "budget laptop" in text]
+    assert len(laptop) == 1 and "P@1 -40.0 [" in laptop[0] and "] opposite (" in laptop[0]
+    assert "14 claims have no runs yet" in html and not any("ELECTRA too" in text for text in said)
+
+
+def test_what_nothing_can_be_said_of_is_not_counted_as_a_test(results):
+    runs = found(results)
+    data = papers.read(PAPER, FOLDER)
+    every = findings.findings(data, runs, draws=200)
+    tested = [one for one in every if one.holm is not None]
+    named = {(one.outcome.claim["id"], one.outcome.claim["metric"]) for one in tested}
+    assert named == {(name, metric) for name in ("ssp_wikiqa", "psd_wikiqa", "ssp_single_document") for metric in ("p@1", "map")}
+    assert [one.holm for one in tested] == pytest.approx(findings.significance.holm([one.outcome.questions.p_value for one in tested]))
+    words = [one.outcome.word for one in tested]
+    assert findings.counted(every).startswith(f"{words.count('shows')} show, {words.count('unclear')} unclear, 0 opposite; ")
+    control = next(one.outcome for one in every if one.outcome.claim["id"] == "ssp_not_the_data")
+    assert control.reason and control.word == "not testable here"
+
+
+def test_runs_of_this_machine_say_nothing_there(results):
+    runs = found(results)
+    here = runs[runs.row == "roberta_ssp"].assign(source="this machine", row="electra_ssp")
+    base = runs[runs.row == "roberta_base"].assign(source="this machine", row="electra_base")
+    ours = findings.findings_html(PAPER, runs, draws=200, folder=FOLDER)
+    assert findings.findings_html(PAPER, pd.concat([runs, here, base]), draws=200, folder=FOLDER) == ours
+
+
+def test_a_declared_reason_of_a_claim_is_its_verdict(results):
+    data = papers.read(PAPER, FOLDER)
+    claim = next(claim for claim in papers.claims(data) if claim["id"] == "ssp_wikiqa")
+    outcome = comparisons.outcome(data, found(results), claim | {"not_testable": {"small": "stand-ins differ"}}, 100)
+    assert outcome.reason == "stand-ins differ" and outcome.word == "not testable here"
+    assert not comparisons.outcome(data, found(results), claim | {"not_testable": {"gpu": "stand-ins differ"}}, 100).reason
+
+
+# ------------------------------------------------------------------ the plot
+
+
+def test_the_plot_has_the_printed_difference_and_both_of_ours(results):
+    data = papers.read(PAPER, FOLDER)
+    points = intervals.claim_points(data, found(results), 500).set_index(["name", "source"])
+    name = "RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP"
+    (mean, std), (other, other_std) = (data["rows"][row]["published"]["wikiqa"]["map"] for row in ("roberta_ssp", "roberta_base"))
+    expected = stats.ttest_ind_from_stats(mean, std, 5, other, other_std, 5)
+    printed = points.loc[name, intervals.PRINTED]
+    assert printed.difference == pytest.approx(mean - other) and (printed.low > 0) == (expected.pvalue < 0.05)
+    assert points.loc[name, intervals.OURS["small"]].difference == pytest.approx(30)  # 0.6 x 50 points
+    assert points.loc[name, intervals.OURS["laptop"]].difference == pytest.approx(-24)
+    figure = intervals.claims_plot(PAPER, found(results), 500, FOLDER)
+    (axis,) = figure.axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == list(dict.fromkeys(points.reset_index().name))
+    assert axis.get_xlabel() == "row A − row B, in points"
+    drawn = sorted(x for dots in axis.collections for x, _ in dots.get_offsets() if not np.ma.is_masked(x) and len(dots.get_facecolors()))
+    assert drawn == pytest.approx(sorted(points.difference))
+
+
+def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figures_none():
+    cells = lambda *maps: {"unit": "fraction", "rows": {str(n): {"published": {"d": {"map": x}}} for n, x in enumerate(maps)}}
+    claim = {"row_a": "0", "row_b": "1", "dataset": "d", "metric": "map"}
+    difference, low, high = comparisons.printed_difference(cells(0.7, 0.5), claim)
+    assert difference == pytest.approx(20) and np.isnan([low, high]).all()
+    assert comparisons.printed_difference(cells(0.7, None), claim) is None
+
+
+def test_no_runs_no_plot(tmp_path):
+    assert intervals.claims_plot(PAPER, found(tmp_path), 100, FOLDER) is None
+
+
+# ------------------------------------------------------------------ tied for best
+
+
+def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
+    data, runs = papers.read(PAPER, FOLDER), found(results)
+    lines = runs[runs.budget == "small"]
+    assert comparisons.best_rows(data, lines, "map", 500) == ["roberta_ssp"]
+    assert sorted(comparisons.best_rows(data, lines[lines.row != "roberta_ssp"], "p@1", 500)) == ["roberta_base", "roberta_psd"]
+    assert not comparisons.best_rows(data, lines[lines.row == "roberta_ssp"], "map", 500), "one row is not the best of a table"
+    html = report.results_table(PAPER, "table_1", runs, "wikiqa", folder=FOLDER)
+    bold = [line for line in html.split("\n") if "as2-best" in line]
+    assert len(bold) == 1 and bold[0].count("as2-best") == 3 and "90.0" in bold[0] and "Bold: the best of our rows" in html
+
+
+# ------------------------------------------------------------------ figures on pages
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("+50.0: p@1 of roberta_ssp - roberta_base on wikiqa at small", "+50.0"),
+        ("−40.0: p@1 of roberta_ssp - roberta_base on pydocs at laptop", "−40.0"),
+        ("90.0: p@1 of roberta_ssp on wikiqa at small", "90.0"),
+        ("50: map of bm25 on wikiqa at small", "50"),
+        ("SSP is ahead: map of roberta_ssp - roberta_base on wikiqa at small is better", "SSP is ahead"),
+        ("none is seen: map of sentence_objectives/roberta_psd -\nroberta_base on wikiqa at small is unclear", "none is seen"),
+    ],
+)
+def test_a_quoted_figure_follows_from_the_records(results, text, shown):
+    quote = findings.quoted(" ".join(text.split()), PAPER, found(results), FOLDER)
+    row = "bm25" if "bm25" in text else "roberta_"
+    assert quote.shown == shown and quote.files.startswith(f"results/{PAPER}/{{{row}")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("+49.0: p@1 of roberta_ssp - roberta_base on wikiqa at small", r"'\+49.0' is quoted, the records give '\+50.0'"),
+        ("50.0: p@1 of roberta_ssp - roberta_base on wikiqa at small", r"the records give '\+50.0'"),
+        ("behind: map of roberta_ssp - roberta_base on wikiqa at small is worse", "'behind' is said to be worse, the records say better"),
+        ("1.0: map of roberta_ssp on trecqa at small", "no record of roberta_ssp on trecqa at small has map"),
+        ("+1.0: map of roberta_ssp - roberta_sp on wikiqa at small", "have no common runs on wikiqa at small"),
+        ("+1.0: of roberta_ssp", "expected `figure: metric of row"),
+    ],
+)
+def test_a_figure_that_does_not_follow_is_refused(results, text, said):
+    with pytest.raises(ValueError, match=said):
+        findings.quoted(text, PAPER, found(results), FOLDER)
+
+
+QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")
+EXPRESSION = re.compile(r"(.+?): (\S+) of (?:(\w+)/)?(\w+)(?: - (\w+))? on (\w+) at (\w+)(?: is (\w+))?")
+PLACE = {"p@1": 1, "map": 2, "mrr": 3}
+
+
+def committed(paper: str, row: str, dataset: str, budget: str) -> dict[int, dict]:
+    files = (ROOT / "results" / paper / row).glob(f"{dataset}-{budget}-seed*.json")
+    return {one["seed"]: one for one in (json.loads(path.read_text("utf-8")) for path in files)}
+
+
+def by_question(records: list[dict], metric: str) -> pd.Series:
+    each = [pd.DataFrame(one["per_question"]).set_index(0)[PLACE[metric]] for one in records]
+    return pd.concat(each, axis=1).mean(axis=1)
+
+
+def quotes() -> list[tuple[str, str]]:
+    pages = [*ROOT.glob("book/*.md"), *ROOT.glob("book/papers/*.md")]
+    return [(path.stem, " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
+
+
+@pytest.mark.parametrize(("page", "text"), quotes())
+def test_what_pages_say_follows_from_the_committed_files(page, text):
+    """Counted again from the files alone, with a bootstrap of its own."""
+    shown, metric, paper, row, other, dataset, budget, direction = EXPRESSION.fullmatch(text).groups()
+    ours = committed(paper or page, row, dataset, budget)
+    if other is None:
+        means = [one["metrics"]["test"][metric] for one in ours.values()]
+        if not ours:  # an untrained baseline
+            files = sorted((ROOT / "results" / (paper or page)).glob(f"*/{dataset}-{budget}-seed0.json"))
+            means = [json.loads(files[0].read_text("utf-8"))["baselines"][row][metric]]
+        assert abs(100 * np.mean(means) - float(shown)) < 0.051
+        return
+    pair = [ours, committed(paper or page, other, dataset, budget)]
+    trained = [own for own in pair if next(iter(own.values()))["settings"].get("architecture") != "untrained"] or pair
+    seeds = set.intersection(*map(set, trained))
+    assert seeds
+    first, second = (by_question([one for seed, one in own.items() if own not in trained or seed in seeds], metric) for own in pair)
+    deltas = (first - second.loc[first.index]).to_numpy()
+    if direction is None:
+        assert abs(100 * deltas.mean() - float(shown.replace("−", "-"))) < 0.051
+        return
+    low, high = np.percentile(np.random.default_rng(1).choice(deltas, (10_000, len(deltas))).mean(1), [2.5, 97.5])
+    assert {"better": low > 0, "worse": high < 0, "unclear": low <= 0 <= high}[direction]
+
+
+def test_pages_quote_figures():
+    assert len(quotes()) > 10
