@@ -24,8 +24,8 @@ class ClaimsPlot(Shown):
         if figure is None:
             return note("Differences of this paper's claims: not run.")
         caption = (
-            "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as printed, "
-            "over questions for ours. A full dot: the whole interval is on one side of zero."
+            "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as "
+            "printed, over questions for ours. A triangle: the whole interval is on one side of zero."
         )
         return drawn(figure, caption)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.collections import PathCollection
 from pages import comparisons, findings, intervals, report
 from scipy import stats
 
@@ -77,27 +78,26 @@ def test_a_declared_reason_of_a_claim_is_its_verdict(results):
 
 def test_the_plot_has_the_printed_difference_and_both_of_ours(results):
     data = papers.read(PAPER, FOLDER)
-    points = intervals.claim_points(data, found(results), 500).set_index(["name", "source"])
+    points = intervals.claim_points(data, found(results), 500)
+    pairs = points.set_index(["name", "test"]).pair
     name = "RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP"
     (mean, std), (other, other_std) = (data["rows"][row]["published"]["wikiqa"]["map"] for row in ("roberta_ssp", "roberta_base"))
     expected = stats.ttest_ind_from_stats(mean, std, 5, other, other_std, 5)
-    printed = points.loc[name, intervals.PRINTED]
-    assert printed.difference == pytest.approx(mean - other) and (printed.low > 0) == (expected.pvalue < 0.05)
-    assert points.loc[name, intervals.OURS["small"]].difference == pytest.approx(30)  # 0.6 x 50 points
-    assert points.loc[name, intervals.OURS["laptop"]].difference == pytest.approx(-24)
-    figure = intervals.claims_plot(PAPER, found(results), 500, FOLDER)
-    (axis,) = figure.axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == list(dict.fromkeys(points.reset_index().name))
-    assert axis.get_xlabel() == "row A − row B, in points"
-    drawn = sorted(x for dots in axis.collections for x, _ in dots.get_offsets() if not np.ma.is_masked(x) and len(dots.get_facecolors()))
-    assert drawn == pytest.approx(sorted(points.difference))
+    printed = pairs[name, intervals.PRINTED]
+    assert 100 * printed.difference == pytest.approx(mean - other) and printed.p_value == pytest.approx(expected.pvalue)
+    assert pairs[name, intervals.OURS["small"]].difference == pytest.approx(0.3)  # 0.6 x 50 points
+    assert pairs[name, intervals.OURS["laptop"]].difference == pytest.approx(-0.24)
+    (axis,) = intervals.claims_plot(PAPER, found(results), 500, FOLDER).axes
+    assert [label.get_text() for label in axis.get_yticklabels()] == list(dict.fromkeys(points.name))
+    drawn = [x for dots in axis.collections if isinstance(dots, PathCollection) for x, _ in dots.get_offsets()]
+    assert sorted(drawn) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
 
 
 def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figures_none():
     cells = lambda *maps: {"unit": "fraction", "rows": {str(n): {"published": {"d": {"map": x}}} for n, x in enumerate(maps)}}
     claim = {"row_a": "0", "row_b": "1", "dataset": "d", "metric": "map"}
-    difference, low, high = comparisons.printed_difference(cells(0.7, 0.5), claim)
-    assert difference == pytest.approx(20) and np.isnan([low, high]).all()
+    pair = comparisons.printed_difference(cells(0.7, 0.5), claim)
+    assert pair.difference == pytest.approx(0.2) and np.isnan(pair.interval).all() and pair.sign == 0
     assert comparisons.printed_difference(cells(0.7, None), claim) is None
 
 

@@ -119,23 +119,22 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
     return significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
 
 
-def printed_difference(data: dict, claim: dict) -> tuple[float, float, float] | None:
-    """A claim's two printed cells: their difference and its 95 % interval over seeds, in points.
+def printed_difference(data: dict, claim: dict) -> Comparison | None:
+    """A claim's two printed cells by Student's t: values from 0 to 1; None where a mean is not printed.
 
-    Returns: NaN for both ends where no deviation or number of runs is printed; None where a mean is not.
+    The interval is NaN where no deviation or number of runs is printed.
     """
     cells = [
         data["rows"][claim[row]]["published"].get(claim["dataset"], {}).get(claim["metric"])
         for row in ("row_a", "row_b")
     ]
-    means = [printed_points(cell, data["unit"]) for cell in cells]
-    if None in means:
+    points = [printed_points(cell, data["unit"]) for cell in cells]
+    if None in points:
         return None
-    (mean, std), (other, other_std) = means
+    (mean, std), (other, other_std) = ((mean / 100, std / 100) for mean, std in points)
     if not data.get("runs") or not all(isinstance(cell, list) for cell in cells):
-        return mean - other, float("nan"), float("nan")
-    pair = significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
-    return pair.difference, *pair.interval
+        return Comparison(float("nan"), mean - other, (float("nan"), float("nan")))
+    return significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
 
 
 def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Comparison | None:

@@ -9,11 +9,8 @@ from pages.comparisons import limits, own_tests, printed_difference, printed_tes
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 APART = 0.3  # lines between two tests of one difference
-PRINTED = "paper, as printed"
-OURS = {
-    "small": "ours, small and above",
-    "laptop": "ours, laptop, our own questions",
-}  # by kind of budget, as in `findings`
+PRINTED = "seeds, as printed"
+OURS = {"small": "questions, ours", "laptop": "our own questions, budget laptop"}  # by kind of budget, as in `findings`
 
 
 def gains_plot(paper: str, folder=None):
@@ -25,7 +22,7 @@ def gains_plot(paper: str, folder=None):
     data = papers.read(paper, folder)
     tests = printed_tests(data)
     by_dataset = limits(data).drop_duplicates("dataset").set_index("dataset")
-    frame = tests.assign(name=[data["rows"][row]["name"] for row in tests.row], test="seeds, as printed")
+    frame = tests.assign(name=[data["rows"][row]["name"] for row in tests.row], test=PRINTED)
     titles = {name: f"{NAMES.get(name, name)}, {by_dataset.questions[name]:,} questions" for name in by_dataset.index}
     frame["panel"] = [titles.get(name, NAMES.get(name, name)) for name in frame.dataset]
     smallest = {titles[name]: by_dataset.gain[name] for name in by_dataset.index}
@@ -44,54 +41,24 @@ def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
 
 
 def claims_plot(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None):
-    """The claims that committed runs test: the printed difference beside ours, with 95 % intervals in points.
-
-    A claim on several metrics is drawn by its last one. A dot is full where its whole interval lies on one side of zero:
-    over seeds as printed, over questions for ours. A printed difference without deviations has no interval.
-    Returns: a matplotlib Figure; None where no claim was tested.
-    """
+    """The claims that committed runs test: the printed difference beside ours; None where no claim was tested."""
     points = claim_points(*rows_and_runs(paper, runs, folder), draws)
-    return _claims_figure(points) if len(points) else None
+    return intervals_plot(points.assign(panel="claims")) if len(points) else None
 
 
 def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """What `claims_plot` draws: name of the claim, source, difference, low, high, in points; NaN for both ends of no interval."""
-    claims = {claim["id"]: claim for claim in papers.claims(data)}  # each with its last metric
-    made = {}
-    for budget, source in OURS.items():
+    """What `claims_plot` draws: name of a claim, test (whose figures), pair (a Comparison); of several metrics the last."""
+    claims = {claim["id"]: claim for claim in papers.claims(data)}
+    pairs = {}
+    for budget, whose in OURS.items():
         for outcome, holm in findings.findings(data, runs, budget, draws):
             claim = claims[outcome.claim["id"]]
             if holm is not None and outcome.claim["metric"] == claim["metric"]:
                 name = rows_of_claim(data, claim)
-                pair = outcome.questions
-                made[name, PRINTED] = printed_difference(data, claim)
-                made[name, source] = tuple(100 * x for x in (pair.difference, *pair.interval))
-    rows = [(*key, *figures) for key, figures in made.items() if figures]
-    return pd.DataFrame(rows, columns=["name", "source", "difference", "low", "high"])
-
-
-def _claims_figure(points: pd.DataFrame):
-    import seaborn
-    from matplotlib.figure import Figure
-
-    sources = [source for source in (PRINTED, *OURS.values()) if source in set(points.source)]
-    names = list(dict.fromkeys(points.name))
-    figure = Figure(figsize=(9, 1.3 + 0.22 * len(names) * len(sources)), layout="constrained")
-    axis = figure.subplots()
-    for number, (source, colour) in enumerate(zip(sources, seaborn.color_palette("colorblind"))):
-        for at in points[points.source == source].itertuples():
-            line = names.index(at.name) + APART * (number - (len(sources) - 1) / 2)
-            face = colour if at.low > 0 or at.high < 0 else "white"
-            axis.hlines(line, at.low, at.high, colors=[colour])
-            axis.scatter(at.difference, line, s=34, zorder=3, edgecolors=[colour], facecolors=[face])
-        axis.scatter([], [], s=34, color=[colour], label=source)
-    axis.axvline(0, color="black", linewidth=0.8)
-    axis.set_yticks(range(len(names)), names)
-    axis.set(xlabel="row A − row B, in points")
-    axis.grid(axis="x", alpha=0.3)
-    axis.invert_yaxis()
-    figure.legend(loc="outside lower center", ncols=len(sources), frameon=False)
-    return figure
+                pairs[name, PRINTED] = printed_difference(data, claim)
+                pairs[name, whose] = outcome.questions
+    rows = [(*key, pair) for key, pair in pairs.items() if pair]
+    return pd.DataFrame(rows, columns=["name", "test", "pair"], dtype=object)
 
 
 def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
@@ -116,7 +83,8 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     looks |= {"style_order": list(MARKERS), "markers": MARKERS}
     for axis, panel in zip(axes, panels):
         part = points[points.panel == panel]
-        axis.hlines(part.line, part.low, part.high, colors=[colours[test] for test in part["Interval over"]])
+        known = part.dropna(subset="low")
+        axis.hlines(known.line, known.low, known.high, colors=[colours[test] for test in known["Interval over"]])
         legend = "full" if axis is axes[-1] else False
         seaborn.scatterplot(part, x="difference", y="line", ax=axis, legend=legend, **looks)
         axis.axvline(0, color="black", linewidth=0.8)
@@ -148,6 +116,6 @@ def _points(frame: pd.DataFrame, names: list[str], tests: list[str]) -> pd.DataF
 def _below(figure, legend) -> None:
     """Moves a legend below all panels."""
     labels = [text.get_text() for text in legend.texts]
-    looks = {"ncols": len(labels), "columnspacing": 1.2, "frameon": False}
+    looks = {"ncols": len(labels) if len("".join(labels)) < 70 else 4, "columnspacing": 1.2, "frameon": False}
     figure.legend(legend.legend_handles, labels, loc="outside lower center", **looks)
     legend.remove()
