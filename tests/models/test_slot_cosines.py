@@ -2,6 +2,7 @@
 
 import json
 import logging
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from transformers import BertConfig, RobertaConfig
 
 from aslab import slots
 from asutil import inputs
+from asutil.data import answers
 from asutil.io import disk, rundir
 from asutil.models import joint, loading, slot_cosines
 
@@ -117,6 +119,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
     folder, out = model.save(tmp_path / "model"), tmp_path / "results" / "cosines.json"
+    monkeypatch.setattr(answers, "load_answers", cache(answers.load_answers))
     monkeypatch.setattr("sys.argv", ["slots", str(folder), "--init", "0.02", "0.5", "--out", str(out)])
     slots.main()
     found = disk.read_json(out)

@@ -7,17 +7,14 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from aslab import parameters, runs
 from asutil.io import rundir
-from tests.trust import matrix
 
 ROOT = Path(__file__).parents[2]
-SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 TINY = {"model": "tiny", "mlm_weight": 1.0, "steps": 6, "batch_size": 8, "max_tokens": 48, "validation_examples": 40, "warmup_steps": 1}
 
@@ -211,27 +208,6 @@ def test_the_ranker_of_a_run_ranks(line):
     assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
 
 
-@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
-def test_a_killed_matrix_ends_in_the_bytes_of_a_run_that_was_not_killed(line, corpus_file, tmp_path):
-    """Killed with all that it started when a first checkpoint is there, and called again. The same at random moments: trust.matrix."""
-    _, pretrained, _ = line
-    project = matrix.project_in(tmp_path / "project")
-    shutil.copytree(line[0] / "shared", project / "runs" / "shared")
-    settings = [f"{name}={value}" for name, value in {"corpus": corpus_file, **TINY}.items() if name != "model"]
-    call = lambda: matrix.started(SNAKEMAKE, project, f"runs/{pretrained.name}/record.json", settings)
-    process, run = call(), project / "runs" / pretrained.name
-    deadline = time.monotonic() + 300
-    while not list(run.glob("checkpoints/checkpoint-*/complete.json")):
-        assert process.poll() is None and time.monotonic() < deadline, (project / "output.txt").read_text()
-        time.sleep(0.01)
-    os.killpg(process.pid, 9)
-    process.wait()
-    assert not (run / "record.json").exists()
-    assert call().wait() == 0, (project / "output.txt").read_text()
-    for name in ("model.safetensors", "head.safetensors"):
-        assert (run / "model" / name).read_bytes() == (pretrained / "model" / name).read_bytes()
-
-
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_no_text_of_a_notebook_has_a_backslash_and_an_n_for_a_line_break(path):
     """What is printed with them shows both characters."""
@@ -263,13 +239,6 @@ def test_a_parameter_for_experts_is_set_and_explained(tmp_path):
     assert tags[injected - 1] == "parameters" and "min_sentence_chars = 7" in "".join(cells[injected]["source"])
     shown = papermill("pretrain", tmp_path, "--help-notebook").stdout
     assert all(f"  {name}: " in shown for name in runs.parameters("pretrain"))
-
-
-def test_a_cell_that_fails_gives_an_exit_code_and_no_record(tmp_path):
-    (tmp_path / "empty.jsonl").write_text('{"text": "short"}\n')
-    result = papermill("pretrain", tmp_path, check=False, corpus=tmp_path / "empty.jsonl")
-    assert result.returncode != 0 and "empty corpus: 1 documents read, none kept" in result.stderr + result.stdout
-    assert not list(tmp_path.glob("pretrain-*/record.json"))
 
 
 def test_the_tour_runs(tmp_path):
