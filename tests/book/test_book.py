@@ -1,6 +1,5 @@
 """The book as a reader gets it: built offline from a copy of the tree without runs, by `jupyter-book build book/`."""
 
-import json
 import os
 import re
 import shutil
@@ -30,7 +29,6 @@ NO_NETWORK = (
 PAYLOAD = "<script>alert('x')</script><img src=x onerror=alert(1)>"
 RUN = "pretrain-psd-0123456789ab"
 MARKUP = "a <img src=x onerror=alert(1)>-0123456789ab"
-RESULT = "results/sentence_objectives/roberta_base/wikiqa-small-seed0.json"
 
 
 class Book:
@@ -76,8 +74,13 @@ def fresh(book):
 
 @pytest.fixture(scope="module")
 def with_result(book, fresh):
-    """Pages with one committed result and one finished run more."""
-    write_result(book.root, 0.5)
+    """Pages with committed results of three rows and one finished run more."""
+    for row in ("roberta_base", "electra_base"):
+        write_result(book.root, row, 0.5)
+    better = {"row": "roberta_base", "candidates": [[f"Q1-1 {PAYLOAD}", 0, 0.9, 1]]}
+    psd = {"per_question": [[f"Q1 {PAYLOAD}", 1.0, 1.0, 1.0]]}
+    psd["chosen"] = [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1]], "baseline": better}]
+    write_result(book.root, "roberta_psd", 0.5, **psd)
     folder = book.root / "runs" / RUN
     folder.mkdir(parents=True)
     shutil.copy(next((book.root / "notebooks").glob("*.ipynb")), folder / "notebook.ipynb")
@@ -92,18 +95,18 @@ def with_result(book, fresh):
     return book.pages()
 
 
-def write_result(root: Path, accuracy: float) -> None:
+def write_result(root: Path, row: str, accuracy: float, **more) -> None:
     values = {"p@1": accuracy, "map": accuracy, "mrr": accuracy, "questions": 237, "tied_questions": 0, "empty_questions": 0}
     record = {
-        **{"paper": "sentence_objectives", "row": "roberta_base", "dataset": "wikiqa", "budget": "small", "seed": 0},
-        **{"notebook": "finetune", "name": "finetune-wikiqa-ba9876543210", "settings": {"dataset": "wikiqa"}, "metrics": {"test": values}},
+        **{"paper": "sentence_objectives", "row": row, "dataset": "wikiqa", "budget": "small", "seed": 0},
+        **{"notebook": "finetune", "name": f"finetune-{row}-ba9876543210", "settings": {"dataset": "wikiqa"}, "metrics": {"test": values}},
         "baselines": {"random": {"p@1": 0.1234, "map": 0.2, "mrr": 0.2}},
         "per_question": [[f"Q1 {PAYLOAD}", accuracy, accuracy, accuracy]],
         "chosen": [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1], ["Q1-1", 0, 0.1, 2]]}],
     }
-    path = root / RESULT
+    path = root / "results" / "sentence_objectives" / row / "wikiqa-small-seed0.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    disk.write_json(path, record)
+    disk.write_json(path, record | more)
 
 
 # ------------------------------------------------------------------ a fresh clone
@@ -182,15 +185,14 @@ def test_cards_and_code_are_shown_from_their_sources(fresh):
 
 
 def test_one_changed_result_changes_its_page_and_nothing_else(book, with_result):
-    assert "50.0" in with_result["papers/sentence_objectives.html"]
-    assert "reduced budget" in with_result["papers/sentence_objectives.html"]
-    write_result(book.root, 0.625)
+    """What is built again equals a new build: the drill of the pages."""
+    page = "papers/sentence_objectives.html"
+    assert "50.0" in with_result[page] and "reduced budget" in with_result[page]
+    write_result(book.root, "electra_base", 0.625)
     book.build()
     after = book.pages()
-    assert [name for name in after if after[name] != with_result.get(name)] == ["papers/sentence_objectives.html"]
-    assert "62.5" in after["papers/sentence_objectives.html"]
-    book.build("--all")
-    assert book.pages() == after  # no page holds the time, an address or an order that changes
+    assert [name for name in after if after[name] != with_result.get(name)] == [page]
+    assert "62.5" in after[page]
 
 
 def test_finished_runs_have_pages(with_result):
@@ -419,22 +421,11 @@ def test_pages_show_marks_examples_and_moved_ranks(with_result, fresh):
     assert shown.count("not run") >= 6
 
 
-def test_examples_and_moves_from_committed_results(book, with_result):
+def test_examples_and_moves_from_committed_results(with_result):
     """Two rows with results: the figure and both lists stand on their pages, with payloads from the records as text."""
-    write_result(book.root, 0.5)
-    base = json.loads((book.root / RESULT).read_text())
-    psd = json.loads(json.dumps(base).replace("roberta_base", "roberta_psd"))
-    psd["per_question"] = [[f"Q1 {PAYLOAD}", 1.0, 1.0, 1.0]]
-    beside = {"row": "roberta_base", "candidates": [[f"Q1-1 {PAYLOAD}", 0, 0.9, 1]]}
-    psd["chosen"] = [{"question_id": f"Q1 {PAYLOAD}", "candidates": [[f"Q1-0 {PAYLOAD}", 1, 0.9, 1]], "baseline": beside}]
-    path = book.root / RESULT.replace("roberta_base", "roberta_psd")
-    path.parent.mkdir(parents=True)
-    disk.write_json(path, psd)
-    book.build()
-    pages = book.pages()
+    pages = with_result
     page = pages["examples.html"]
     assert "Rescued: Q1 &lt;script&gt;alert" in page
     assert "of 1 questions the first right candidate stands higher" in page
     assert "1 rescued, 0 lost" in page
     assert not [name for name, html in pages.items() if "<script>alert" in html or "<img src=x" in html]
-    shutil.rmtree(path.parent)
