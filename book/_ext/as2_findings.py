@@ -3,9 +3,9 @@
 from html import escape
 
 from as2_figures import drawn
-from as2_pages import Shown, note
+from as2_pages import Shown, boxed, note
 from docutils import nodes
-from pages import findings, intervals
+from pages import findings, intervals, leaderboard
 from sphinx.util.docutils import SphinxRole
 
 
@@ -30,6 +30,15 @@ class ClaimsPlot(Shown):
         return drawn(figure, caption)
 
 
+class Leaderboard(Shown):
+    """Everything that was run on a data set, the best first."""
+
+    kind = "all results"
+
+    def show(self, dataset):
+        return boxed(leaderboard.leaderboard(dataset))
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -43,5 +52,5 @@ class Figure(SphinxRole):
         return [nodes.raw("", f"<span {told}>{escape(quote.shown)}</span>", format="html")], []
 
 
-DIRECTIVES = {"findings": Findings, "claims-plot": ClaimsPlot}
+DIRECTIVES = {"findings": Findings, "claims-plot": ClaimsPlot, "leaderboard": Leaderboard}
 ROLES = {"figure": Figure()}

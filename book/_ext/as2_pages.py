@@ -32,7 +32,17 @@ def result_files(paper: str) -> list[Path]:
     return [path for name in ([paper] if paper else papers.papers()) for path in report.sources(name)]
 
 
-SOURCES = {"cards": card_files, "modules": module_files, "runs": run_files, "results": result_files}
+def all_result_files(_: str) -> list[Path]:
+    return result_files("")
+
+
+SOURCES = {
+    "all results": all_result_files,
+    "cards": card_files,
+    "modules": module_files,
+    "runs": run_files,
+    "results": result_files,
+}
 
 
 def outdated(app, env, added, changed, removed):

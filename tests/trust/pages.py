@@ -32,6 +32,7 @@ from . import (
     traced_claims,
     traced_gains,
     traced_laptop,
+    traced_leaderboard,
     traced_plots,
 )
 
@@ -57,6 +58,7 @@ TRACED = {
     "laptop": traced_laptop.rows_of,
     "laptop-claims": traced_laptop.claims,
     "latency": traced_benchmarks.latency,
+    "leaderboard": traced_leaderboard.leaderboard,
     "limits": traced_gains.limits,
     "orderings": traced_claims.orderings,
     "overlap": traced_blocks.overlap,
@@ -81,7 +83,7 @@ DRAWN = {"claims-plot": traced_gains.claims_plot, "gains": traced_gains.gains, "
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
 NO_RESULTS = ("commands", "costs", "counts", "datasets")  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|costs measured|laptop|orderings|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|costs measured|laptop|leaderboard|orderings|t-tests)")
 BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 

@@ -1,0 +1,133 @@
+"""Everything that was run on one data set, on the same questions, the best first."""
+
+from html import escape
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+import yaml
+
+from aslab import papers, records
+from aslab.records import COMMITTED, PER_QUESTION
+from aslab.show import markup
+from aslab.show.markup import NAMES, Html
+from asutil.io import rundir
+from asutil.metrics import significance
+from pages import testable
+
+SEEN = yaml.safe_load(Path(__file__).with_name("backbones.yml").read_text("utf-8"))
+
+
+class Entry(NamedTuple):
+    """A row of a paper at its largest budget: how it was made, and the values of each question, averaged over its seeds."""
+
+    name: str
+    papers: list[str]
+    backbone: str
+    parameters: int | None
+    training: str
+    budget: str
+    seeds: int
+    questions: pd.DataFrame
+
+
+def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None) -> list[Entry]:
+    """Every row with committed records of ranking on a data set above budget laptop; the same runs under two names are one entry."""
+    made = {}
+    for paper in papers.papers():
+        data = papers.read(paper, folder)
+        lines = runs[paper] if runs is not None else records.records(paper, folder=folder)
+        lines = lines[(lines.source == COMMITTED) & (lines.dataset == dataset) & (lines.budget != "laptop")]
+        for row, own in lines.groupby("row", sort=False):
+            largest = max(own.budget, key=rundir.BUDGETS.index)
+            own = own[own.budget == largest].sort_values("seed")
+            if records.columns(own.record.iloc[0]) is not PER_QUESTION or testable.of_row(data, own, "map"):
+                continue
+            names = tuple(record.get("name") for record in own.record)
+            if names in made:
+                made[names].papers.append(paper)
+            else:
+                made[names] = _entry(data, row, paper, own, largest)
+    return list(made.values())
+
+
+def _entry(data: dict, row: str, paper: str, own: pd.DataFrame, budget: str) -> Entry:
+    first = next(own.itertuples())
+    values = pd.concat([records.per_question(line) for line in own.itertuples()]).groupby(level=0).mean()
+    parameters = first.record.get("figures", {}).get("parameters")
+    backbone = records.backbone(first).rsplit("/", 1)[-1]
+    return Entry(data["rows"][row]["name"], [paper], backbone, parameters, training(first), budget, len(own), values)
+
+
+def training(line) -> str:
+    """What a line's runs did to the model, in their order: `SSP, then pair model`."""
+    steps = []
+    for record in records.chain(line):
+        settings = record["settings"]
+        if record["notebook"] == "pretrain":
+            steps.append(settings["objective"].upper())
+        elif settings.get("architecture") == "untrained":
+            steps.append("none")
+        else:
+            kind = {"embed": "network", "rerank": "re-ranking"}.get(record["notebook"], "model")
+            steps.append(f"{settings.get('architecture', '')} {kind}".strip())
+    return ", then ".join(steps)
+
+
+def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None, draws: int = 10_000) -> str:
+    """A table of all entries on the questions that all of them have, by MAP; an interval is over questions, of the mean over seeds.
+
+    Rows whose paired difference to the best has an interval with zero are in bold: they are tied for best.
+    """
+    found = entries(dataset, runs, folder)
+    heads = [
+        "Place",
+        "Row",
+        "Begins with",
+        "Parameters",
+        "Training",
+        "Seeds",
+        "Budget",
+        "MAP [95 %]",
+        "P@1 [95 %]",
+        "MRR",
+    ]
+    heads.append("Trained on question-answer pairs before")
+    if not found:
+        return markup.table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
+    common = sorted(set.intersection(*(set(entry.questions.index) for entry in found)))
+    each = {number: entry.questions.loc[common] for number, entry in enumerate(found)}
+    order = sorted(each, key=lambda number: -each[number]["average_precision"].mean())
+    best = each[order[0]]["average_precision"]
+    body = []
+    for place, number in enumerate(order, 1):
+        tied = (
+            place == 1 or significance.paired_bootstrap(best, each[number]["average_precision"], draws=draws).sign <= 0
+        )
+        body.append(markup.line(_cells(place, found[number], each[number], tied, draws)))
+    title = f"{NAMES.get(dataset, dataset)}, {len(common)} test questions that all rows have; points. {markup.BEST}"
+    return markup.table(title, heads, body)
+
+
+def _cells(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: int) -> list:
+    papers_of = ", ".join(entry.papers)
+    ranked = [_mean(values[column], draws) for column in ("average_precision", "p_at_1")]
+    ranked[0] = markup.best(markup.number(ranked[0])) if tied else markup.number(ranked[0])
+    return [
+        str(place),
+        markup.cell(Html(f"{escape(entry.name)}<small>{escape(papers_of)}</small>"), "th", scope="row"),
+        entry.backbone,
+        markup.number(f"{entry.parameters / 1e6:.1f} M" if entry.parameters else "–"),
+        entry.training,
+        markup.number(str(entry.seeds)),
+        entry.budget,
+        ranked[0],
+        markup.number(ranked[1]),
+        markup.number(f"{100 * values['reciprocal_rank'].mean():.1f}"),
+        SEEN.get(entry.backbone, "not known"),
+    ]
+
+
+def _mean(values: pd.Series, draws: int) -> str:
+    low, high = significance.paired_bootstrap(values, [0.0] * len(values), draws=draws).interval
+    return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"

@@ -1,0 +1,60 @@
+"""The leaderboard by hand: one set of questions for all rows, the same runs once, and what is tied for best."""
+
+import pandas as pd
+import pytest
+from pages import leaderboard
+
+from aslab import papers
+
+from ..made_up import FOLDER, PAPER, cells, commit, found, record
+
+
+def board(folder, draws=500):
+    """Of made-up records of one paper, which another paper has too under another row."""
+    runs = {
+        paper: pd.DataFrame(columns=["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"])
+        for paper in papers.papers()
+    }
+    runs[PAPER] = found(folder)
+    again = runs[PAPER][runs[PAPER].row == "roberta_base"].assign(row="pairwise_roberta_base")
+    return leaderboard.leaderboard("wikiqa", runs | {"joint_inference": again}, FOLDER, draws)
+
+
+@pytest.fixture
+def results(tmp_path):
+    for seed in (0, 1):
+        commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.4), record("roberta_psd", "wikiqa", "small", seed, 0.4))
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, 0.9), record("roberta_base", "pydocs", "laptop", seed, 1.0))
+    return tmp_path
+
+
+def test_rows_are_in_order_with_intervals_and_the_same_runs_appear_once(results):
+    table = cells(board(results))
+    assert [line[1] for line in table[1:2]] == ["RoBERTa + SSPsentence_objectives"]
+    assert {line[1] for line in table[2:]} == {"RoBERTa-Basesentence_objectives, joint_inference", "RoBERTa + PSDsentence_objectives"}
+    best = table[1]
+    assert (
+        best[0] == "1" and best[2] == "roberta-base" and best[5:7] == ["2", "small"] and best[8].startswith("90.0 [") and best[9] == "94.0"
+    )
+    assert best[7].startswith("84.0 [") and best[-1] == "not known"
+
+
+def test_only_what_is_not_told_from_the_best_is_bold(results):
+    lines = [line for line in board(results).split("\n") if "as2-best" in line]
+    assert len(lines) == 1 and "RoBERTa + SSP" in lines[0]
+    commit(results, *[record("roberta_ssp", "wikiqa", "small", seed, 0.4) for seed in (0, 1)])
+    assert board(results).count("as2-best") == 3
+
+
+def test_questions_that_a_row_lacks_count_for_none(results):
+    short = record("roberta_sp", "wikiqa", "small", 0, 0.9)
+    commit(results, short | {"per_question": short["per_question"][:25]})
+    html = board(results)
+    assert "WikiQA, 25 test questions that all rows have" in html
+    base = next(line for line in cells(html) if line[1].startswith("RoBERTa-Base"))
+    right = [sum(one[1] for one in record("", "wikiqa", "small", seed, 0.4)["per_question"][:25]) / 25 for seed in (0, 1)]
+    assert base[8].startswith(f"{100 * sum(right) / 2:.1f} [")
+
+
+def test_nothing_has_run(tmp_path):
+    assert "WikiQA: not run." in board(tmp_path)

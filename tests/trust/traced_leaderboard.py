@@ -1,0 +1,77 @@
+"""What the leaderboards say, counted again as in `traced`."""
+
+from pathlib import Path
+
+import yaml
+
+from . import traced_reasons
+from .traced import NAMES, Paper, bootstrap, by_question, untrained
+
+PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
+RANKED = ("map", "p@1", "mrr")
+
+
+def leaderboard(root: Path, dataset: str):
+    """The words above the table, then a line for each row."""
+    seen = yaml.safe_load((root / "book" / "_ext" / "pages" / "backbones.yml").read_text("utf-8"))
+    found = {}
+    for name in PAPERS:
+        paper = Paper(root, name)
+        for row in paper.rows:
+            records = paper.of(row, dataset)
+            ranks = records and records[0]["notebook"] not in ("verify_claims", "find_evidence", "pretrain", "task_difficulty")
+            if ranks and not traced_reasons.of_row(paper, row, records, "map"):
+                found.setdefault(tuple(one["name"] for one in records), (paper.title(row), records, []))[2].append(name)
+    if not found:
+        return
+    every = [{metric: by_question(records, metric) for metric in RANKED} for _, records, _ in found.values()]
+    common = sorted(set.intersection(*(set(one["map"]) for one in every)))
+    yield f"{NAMES[dataset]}, {len(common)} test questions that all rows have; points."
+    values = [{metric: [one[metric][name] for name in common] for metric in RANKED} for one in every]
+    lines = sorted(zip(values, found.values()), key=lambda line: -sum(line[0]["map"]))
+    for place, (of, (title, records, papers)) in enumerate(lines, 1):
+        ranges = [reach(of[metric]) for metric in ("map", "p@1")]
+        size = records[0]["figures"].get("parameters")
+        begins = backbone(records[0])
+        cells = [
+            str(len(records)),
+            records[0]["budget"],
+            *ranges,
+            f"{100 * sum(of['mrr']) / len(common):.1f}",
+            seen.get(begins, "not known"),
+        ]
+        yield [
+            str(place),
+            f"{title} {', '.join(papers)}",
+            backbone(records[0]),
+            f"{size / 1e6:.1f} M" if size else "–",
+            steps(records[0]),
+            *cells,
+        ]
+
+
+def reach(values: list[float]) -> str:
+    mean, low, high, _ = bootstrap(tuple(values))
+    return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def backbone(record: dict) -> str:
+    settings = {one["name"]: one["settings"] for one in record.get("earlier", [])}
+    model = record["settings"].get("first_run") or record["settings"].get("model", "")
+    while model in settings:
+        model = settings[model].get("model", "")
+    return model.rsplit("/", 1)[-1]
+
+
+def steps(record: dict) -> str:
+    said = []
+    for one in (*record.get("earlier", []), record):
+        settings = one["settings"]
+        if one["notebook"] == "pretrain":
+            said.append(settings["objective"].upper())
+        elif untrained([one]):
+            said.append("none")
+        else:
+            kind = {"embed": "network", "rerank": "re-ranking"}.get(one["notebook"], "model")
+            said.append(f"{settings.get('architecture') or ''} {kind}".strip())
+    return ", then ".join(said)
