@@ -31,22 +31,17 @@ def leaderboard(root: Path, dataset: str):
     lines = sorted(zip(values, found.values()), key=lambda line: -sum(line[0]["map"]))
     for place, (of, (title, records, papers)) in enumerate(lines, 1):
         ranges = [reach(of[metric]) for metric in ("map", "p@1")]
-        size = records[0]["figures"].get("parameters")
-        begins = backbone(records[0])
-        cells = [
+        size, begins = records[0]["figures"].get("parameters"), backbone(records[0])
+        row = f"{place}. {title} {steps(records[0])}, budget {records[0]['budget']} {', '.join(papers)}"
+        model = f"{begins} {size / 1e6:.1f} M" if size else begins
+        yield [
+            str(place),
+            row,
+            model,
             str(len(records)),
-            records[0]["budget"],
             *ranges,
             f"{100 * sum(of['mrr']) / len(common):.1f}",
             seen.get(begins, "not known"),
-        ]
-        yield [
-            str(place),
-            f"{title} {', '.join(papers)}",
-            backbone(records[0]),
-            f"{size / 1e6:.1f} M" if size else "–",
-            steps(records[0]),
-            *cells,
         ]
 
 

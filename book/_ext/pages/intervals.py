@@ -74,7 +74,7 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     from matplotlib.figure import Figure
 
     panels, names, tests = (list(dict.fromkeys(frame[column])) for column in ("panel", "name", "test"))
-    size = (max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.26 * len(names) * len(tests))
+    size = (max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.17 * len(names) * (len(tests) + 1))
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     colours = dict(zip(tests, seaborn.color_palette("colorblind")))

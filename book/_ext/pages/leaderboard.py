@@ -80,19 +80,7 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
     Rows whose paired difference to the best has an interval with zero are in bold: they are tied for best.
     """
     found = entries(dataset, runs, folder)
-    heads = [
-        "Place",
-        "Row",
-        "Begins with",
-        "Parameters",
-        "Training",
-        "Seeds",
-        "Budget",
-        "MAP [95 %]",
-        "P@1 [95 %]",
-        "MRR",
-    ]
-    heads.append("Trained on question-answer pairs before")
+    heads = ["Row", "Begins with", "Seeds", "MAP [95 %]", "P@1 [95 %]", "MRR", "Pairs before"]
     if not found:
         return markup.table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
     common = sorted(set.intersection(*(set(entry.questions.index) for entry in found)))
@@ -110,19 +98,16 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
 
 
 def _cells(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: int) -> list:
-    papers_of = ", ".join(entry.papers)
-    ranked = [_mean(values[column], draws) for column in ("average_precision", "p_at_1")]
-    ranked[0] = markup.best(markup.number(ranked[0])) if tied else markup.number(ranked[0])
+    ranked = [markup.number(_mean(values[column], draws)) for column in ("average_precision", "p_at_1")]
+    size = f"{entry.parameters / 1e6:.1f} M" if entry.parameters else ""
+    notes = (f"{entry.training}, budget {entry.budget}", ", ".join(entry.papers))
+    row = f"{place}. {escape(entry.name)}" + "".join(f"<small>{escape(note)}</small>" for note in notes)
     return [
-        str(place),
-        markup.cell(Html(f"{escape(entry.name)}<small>{escape(papers_of)}</small>"), "th", scope="row"),
-        entry.backbone,
-        markup.number(f"{entry.parameters / 1e6:.1f} M" if entry.parameters else "–"),
-        entry.training,
+        markup.cell(Html(row), "th", scope="row"),
+        Html(f"{escape(entry.backbone)}<small>{size}</small>"),
         markup.number(str(entry.seeds)),
-        entry.budget,
-        ranked[0],
-        markup.number(ranked[1]),
+        markup.best(ranked[0]) if tied else ranked[0],
+        ranked[1],
         markup.number(f"{100 * values['reciprocal_rank'].mean():.1f}"),
         SEEN.get(entry.backbone, "not known"),
     ]
