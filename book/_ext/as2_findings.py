@@ -3,10 +3,12 @@
 from html import escape
 
 from as2_figures import drawn
-from as2_pages import Shown, boxed, note
+from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import findings, intervals, leaderboard
+from pages import blind, findings, intervals, leaderboard
 from sphinx.util.docutils import SphinxRole
+
+SOURCES["blind"] = lambda _: [blind.place()] if blind.place().is_file() else []
 
 
 class Findings(Shown):
@@ -39,6 +41,21 @@ class Leaderboard(Shown):
         return boxed(leaderboard.leaderboard(dataset))
 
 
+class Blind(Shown):
+    """Which rankers read the question."""
+
+    kind = "blind"
+    required_arguments = 0
+
+    def show(self):
+        table = blind.blind_table()
+        return (
+            boxed(table)
+            if table
+            else note("Rankers without the question: not run. python -m aslab.blind measures them.")
+        )
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -52,5 +69,5 @@ class Figure(SphinxRole):
         return [nodes.raw("", f"<span {told}>{escape(quote.shown)}</span>", format="html")], []
 
 
-DIRECTIVES = {"findings": Findings, "claims-plot": ClaimsPlot, "leaderboard": Leaderboard}
+DIRECTIVES = {"blind": Blind, "findings": Findings, "claims-plot": ClaimsPlot, "leaderboard": Leaderboard}
 ROLES = {"figure": Figure()}

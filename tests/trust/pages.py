@@ -45,6 +45,7 @@ TRACED = {
     "backbone-command": traced_backbone.command,
     "backbone-loss": traced_backbone.loss,
     "benchmarks": traced_benchmarks.benchmarks,
+    "blind": traced_leaderboard.blind,
     "claim-verdicts": traced_blocks.claim_verdicts,
     "claims": traced_claims.claims,
     "costs": lambda root, _: traced_benchmarks.trained(root),

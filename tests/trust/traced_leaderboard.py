@@ -1,11 +1,12 @@
 """What the leaderboards say, counted again as in `traced`."""
 
+import json
 from pathlib import Path
 
 import yaml
 
 from . import traced_reasons
-from .traced import NAMES, Paper, bootstrap, by_question, untrained
+from .traced import NAMES, Paper, bootstrap, by_question, spread, untrained
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 RANKED = ("map", "p@1", "mrr")
@@ -35,7 +36,6 @@ def leaderboard(root: Path, dataset: str):
         row = f"{place}. {title} {steps(records[0])}, budget {records[0]['budget']} {', '.join(papers)}"
         model = f"{begins} {size / 1e6:.1f} M" if size else begins
         yield [
-            str(place),
             row,
             model,
             str(len(records)),
@@ -43,6 +43,23 @@ def leaderboard(root: Path, dataset: str):
             f"{100 * sum(of['mrr']) / len(common):.1f}",
             seen.get(begins, "not known"),
         ]
+
+
+def blind(root: Path):
+    """A line for each bag of words, and for each readout of the runs of one kind, from the record of `aslab.blind`."""
+    place = root / "results" / "blind.json"
+    measured = json.loads(place.read_text("utf-8")) if place.is_file() else {"bag_of_words": [], "runs": []}
+    for words in measured["bag_of_words"]:
+        head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
+        yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", f"{100 * words['p@1']:.1f}"]
+    kinds = {}
+    for run in measured["runs"]:
+        name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES[run['dataset']]}, {run['protocol']}"
+        kinds.setdefault(name, []).append(run["readouts"])
+    for name, seeds in kinds.items():
+        for number, readout in enumerate(seeds[0]):
+            cells = [[seed[readout][which][metric] for seed in seeds] for metric in ("map", "p@1") for which in ("own", "exchanged")]
+            yield [*([name] if number == 0 else []), readout, str(len(seeds)), *map(spread, cells)]
 
 
 def reach(values: list[float]) -> str:

@@ -1,0 +1,51 @@
+"""Which rankers read the question: figures with the texts of the questions exchanged, from the record of `python -m aslab.blind`."""
+
+from pathlib import Path
+
+import numpy as np
+
+from aslab.show import markup
+from aslab.show.markup import NAMES
+from asutil.io import disk, rundir
+
+
+def place() -> Path:
+    return rundir.root() / "results" / "blind.json"
+
+
+def blind_table() -> str:
+    """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record."""
+    if not place().is_file():
+        return ""
+    measured = disk.read_json(place())
+    body = []
+    for words in measured["bag_of_words"]:
+        figures = [markup.number(f"{100 * words[metric]:.1f}") for metric in ("map", "p@1")]
+        head = markup.cell(f"bag of words of the candidate, {_of(words)}", "th", scope="row")
+        body.append(markup.line([head, "–", "1", "–", figures[0], "–", figures[1]], "as2-from-baseline"))
+    groups = {}
+    for run in measured["runs"]:
+        key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
+        groups.setdefault(key, []).append(run["readouts"])
+    for (name, of), seeds in groups.items():
+        head = [markup.cell(f"{name}, {of}", "th", scope="row", rowspan=str(len(seeds[0])))]
+        for readout in seeds[0]:
+            cells = [
+                _spread([seed[readout][which][metric] for seed in seeds])
+                for metric in ("map", "p@1")
+                for which in ("own", "exchanged")
+            ]
+            body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
+            head = []
+    heads = ["Model", "Readout", "Seeds"]
+    heads += [f"{NAMES[metric]}{when}" for metric in ("map", "p@1") for when in ("", ", questions exchanged")]
+    return markup.table("Test questions, points, mean ± std over seeds.", heads, body)
+
+
+def _of(one: dict) -> str:
+    return f"{NAMES.get(one['dataset'], one['dataset'])}, {one['protocol']}"
+
+
+def _spread(values: list[float]):
+    points = 100 * np.asarray(values)
+    return markup.number(f"{points.mean():.1f}" + (f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else ""))

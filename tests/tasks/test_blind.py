@@ -1,0 +1,77 @@
+"""Rankers that see no question: texts of questions exchanged, and a bag of words of the candidates."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from asutil import metrics
+from asutil.data.questions import Candidate, Question
+from asutil.tasks import blind
+
+
+def asked(count, right="is a", seed=0):
+    """Candidates that contain the words of a definition are right, whatever is asked."""
+    draw = np.random.default_rng(seed)
+    questions = []
+    for number in range(count):
+        labels = draw.permutation([1, 0, 0])
+        texts = [f"{'this is a' if label else 'nothing of'} thing {draw.integers(9)}" for label in labels]
+        candidates = (Candidate(f"{number}-{n}", text, int(label), None, None) for n, (text, label) in enumerate(zip(texts, labels)))
+        questions.append(Question(f"q{number}", f"what {number}", tuple(candidates)))
+    return questions
+
+
+@pytest.mark.parametrize("count", [2, 3, 40])
+def test_every_question_gets_the_text_of_another_and_keeps_the_rest(count):
+    own = asked(count)
+    other = blind.exchanged(own, seed=1)
+    assert sorted(question.text for question in other) == sorted(question.text for question in own)
+    assert all(mine.text != theirs.text for mine, theirs in zip(own, other))
+    assert [(question.id, question.candidates) for question in other] == [(question.id, question.candidates) for question in own]
+    assert [question.text for question in other] == [question.text for question in blind.exchanged(own, seed=1)]
+
+
+def test_one_question_cannot_be_exchanged():
+    with pytest.raises(ValueError, match="two questions or more are needed to exchange their texts, got 1"):
+        blind.exchanged(asked(1))
+
+
+def test_a_bag_of_words_learns_what_answers_look_like():
+    table = blind.bag_of_words(asked(30), asked(20, seed=1))
+    found = metrics.ranking(table["question_id"], table["label"], table["score"])
+    assert found.p_at_1 == 1 and found.questions == 20 and table["score"].dtype == np.float32
+
+
+def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions(tmp_path, monkeypatch, capsys):
+    """A ranker that gives the right candidate where the question's number is that of its id, else the last."""
+    from aslab import blind as command
+
+    class Knowing:
+        def score(self, questions):
+            rows = [
+                (q.id, c.label, float(c.label if q.text == f"what {q.id[1:]}" else n))
+                for q in questions
+                for n, c in enumerate(q.candidates)
+            ]
+            return pd.DataFrame(rows, columns=["question_id", "label", "score"])
+
+    settings = {"dataset": "mine", "protocol": "clean", "model": "tiny", "architecture": "pair"}
+    run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
+    monkeypatch.setattr(command.rundir, "read_record", lambda folder: run)
+    monkeypatch.setattr(command.rankers, "load_ranker", lambda folder: Knowing())
+    splits = {"train": asked(30), "test": asked(20, seed=1)}
+    monkeypatch.setattr(command.answers, "load_answers", lambda dataset, protocol, context: splits)
+    monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
+    command.main()
+    found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
+    (entry,), (words,) = found["runs"], found["bag_of_words"]
+    last = np.mean([question.candidates[2].label for question in splits["test"]])
+    assert entry["readouts"]["score"]["own"] == {"map": 1, "p@1": 1, "questions": 20}
+    assert entry["readouts"]["score"]["exchanged"]["p@1"] == pytest.approx(last) and entry["seed"] == 3
+    assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
+    assert "score: MAP 1.0000, exchanged 0." in capsys.readouterr().out
+    run["notebook"] = "pretrain"
+    with pytest.raises(ValueError, match="expected a run of finetune or embed, got one of pretrain"):
+        command.record([tmp_path])
