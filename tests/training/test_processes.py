@@ -4,7 +4,6 @@ import json
 import os
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import numpy as np
@@ -21,47 +20,14 @@ from asutil.training import checkpoints
 from asutil.training import processes as ranks
 
 from .test_loop import USUAL, Batches, new_model, rows
+from .worker import STEPS, work
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 50
-WORKER = """
-    import hashlib, json, os, sys
-    from pathlib import Path
-    from asutil.io import disk
-    from asutil.training import loop, processes
-    from tests.training.test_loop import USUAL, Batches, new_model
-
-    folder, stop = Path(sys.argv[1]), int(sys.argv[2])
-    folder.mkdir(exist_ok=True)
-    seen = folder / f"seen-{os.environ.get('RANK', 0)}.jsonl"
-    model = new_model(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).double()
-
-    class Seen(loop.StepTrainer):
-        def gradients(self, batch):
-            step = self.step
-            if stop and step == stop:
-                os.kill(os.getpid(), 9)
-            mine = processes.assigned(batch["micro"], processes.count())[self.process.process_index]
-            names = [hashlib.sha256(row.numpy().tobytes()).hexdigest()[:12] for n in mine for row in batch["micro"][n]["input_ids"]]
-            with seen.open("a") as stream:
-                stream.write(json.dumps([step, names]) + "\\n")
-            return super().gradients(batch)
-
-    loop.StepTrainer = Seen
-    evaluate = lambda model: {"map": float(next(model.parameters()).sum())}
-    loop.train(model, Batches(STEPS, micro=4), folder, **USUAL | {"save_every": 10}, evaluate=evaluate, evaluate_every=20)
-    if os.environ.get("RANK", "0") == "0":
-        from safetensors.torch import save_file
-        save_file({name: value.contiguous() for name, value in model.named_parameters()}, folder / "final.safetensors")
-""".replace("STEPS", str(STEPS))
 
 
 def start(folder, processes, stop=0):
-    script = folder.with_suffix(".py")
-    script.write_text(textwrap.dedent(WORKER), encoding="utf-8")
-    several = ["-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"] if processes > 1 else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, *several, str(script), str(folder), str(stop)]
+    command = [sys.executable, "-m", "tests.training.worker", str(folder), str(processes), str(stop)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -87,8 +53,7 @@ def apart(one: dict, other: dict) -> float:
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     folder = tmp_path_factory.mktemp("ranks") / "alone"
-    found = start(folder, 1)
-    assert found.returncode == 0, found.stderr
+    work(folder)
     return folder
 
 
@@ -110,8 +75,7 @@ def test_killed_on_two_processes_a_run_goes_on_on_one(alone, tmp_path):
     folder = tmp_path / "killed"
     assert start(folder, 2, stop=27).returncode != 0 and not (folder / "final.safetensors").exists()
     assert checkpoints.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
-    found = start(folder, 1)
-    assert found.returncode == 0, found.stderr
+    work(folder)
     assert apart(final(alone), final(folder)) < 1e-9
 
 

@@ -1,0 +1,75 @@
+"""A training whose processes write down what they take, and may be killed: in this process, or by several that are forked from one."""
+
+import hashlib
+import json
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from unittest import mock
+
+from safetensors.torch import save_file
+
+from asutil.training import loop, processes
+
+from .test_loop import USUAL, Batches, new_model
+
+STEPS = 50
+
+
+def work(folder: Path, stop: int = 0) -> None:
+    """Trains in float64, with dropout; killed before the step `stop`."""
+    folder.mkdir(exist_ok=True)
+    seen = folder / f"seen-{os.environ.get('RANK', 0)}.jsonl"
+    model = new_model(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).double()
+
+    class Seen(loop.StepTrainer):
+        def gradients(self, batch):
+            step = self.step
+            if stop and step == stop:
+                os.kill(os.getpid(), signal.SIGKILL)
+            mine = processes.assigned(batch["micro"], processes.count())[self.process.process_index]
+            names = [hashlib.sha256(row.numpy().tobytes()).hexdigest()[:12] for n in mine for row in batch["micro"][n]["input_ids"]]
+            with seen.open("a") as stream:
+                stream.write(json.dumps([step, names]) + "\n")
+            return super().gradients(batch)
+
+    evaluate = lambda model: {"map": float(next(model.parameters()).sum())}
+    with mock.patch.object(loop, "StepTrainer", Seen):
+        loop.train(model, Batches(STEPS, micro=4), folder, **USUAL | {"save_every": 10}, evaluate=evaluate, evaluate_every=20)
+    if os.environ.get("RANK", "0") == "0":
+        save_file({name: value.contiguous() for name, value in model.named_parameters()}, folder / "final.safetensors")
+
+
+def forked(folder: Path, count: int, stop: int) -> int:
+    """What torchrun does, with one import for all: the exit status is 1 as soon as a process fails, and the others are killed."""
+    with socket.socket() as free:
+        free.bind(("localhost", 0))
+        port = free.getsockname()[1]
+    common = {"WORLD_SIZE": count, "LOCAL_WORLD_SIZE": count, "MASTER_ADDR": "localhost", "MASTER_PORT": port}
+    children = set()
+    for rank in range(count):
+        child = os.fork()
+        if not child:
+            os.environ.update({name: str(value) for name, value in (common | {"RANK": rank, "LOCAL_RANK": rank}).items()})
+            try:
+                work(folder, stop)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+            os._exit(0)
+        children.add(child)
+    while children:
+        child, status = os.wait()
+        children.remove(child)
+        if status:
+            for other in children:
+                os.kill(other, signal.SIGKILL)
+            return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(forked(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
