@@ -3,6 +3,7 @@
 The t test asks whether other seeds would change the picture, the bootstrap whether other questions would.
 """
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,16 +84,7 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
         >>> paired_bootstrap([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 1, 0], draws=999)
         Comparison(p_value=0.039, difference=0.5, interval=(0.16..., 0.83...))
     """
-    if isinstance(ours, pd.Series) and isinstance(baseline, pd.Series):
-        require_same_questions(ours, baseline)
-        baseline = baseline.reindex(ours.index)
-    ours, baseline = _finite(ours, "ours"), _finite(baseline, "baseline")
-    if len(ours) != len(baseline) or not len(ours):
-        came = f"{len(ours)} and {len(baseline)}"
-        raise ValueError(f"one value per question of both systems, at least one: got {came}")
-    if draws < 1:
-        raise ValueError(f"draws is 1 or more, got {draws}")
-    deltas = ours - baseline
+    deltas = _differences(ours, baseline, draws)
     difference = float(deltas.mean())
     generator, means = np.random.default_rng(seed), np.empty(draws)
     step = max(1, CELLS_AT_ONCE // len(deltas))
@@ -104,6 +96,20 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
     extreme = int((np.abs(means - difference) >= abs(difference) - 1e-12).sum())
     low, high = np.percentile(means, [2.5, 97.5])
     return Comparison((1 + extreme) / (1 + draws), difference, (float(low), float(high)))
+
+
+def _differences(ours, baseline, draws: int) -> np.ndarray:
+    """The difference of each question."""
+    if isinstance(ours, pd.Series) and isinstance(baseline, pd.Series):
+        require_same_questions(ours, baseline)
+        baseline = baseline.reindex(ours.index)
+    ours, baseline = _finite(ours, "ours"), _finite(baseline, "baseline")
+    if len(ours) != len(baseline) or not len(ours):
+        came = f"{len(ours)} and {len(baseline)}"
+        raise ValueError(f"one value per question of both systems, at least one: got {came}")
+    if draws < 1:
+        raise ValueError(f"draws is 1 or more, got {draws}")
+    return ours - baseline
 
 
 def require_same_questions(ours: pd.Series, baseline: pd.Series) -> None:
@@ -128,6 +134,31 @@ def proportion_interval(share: float, questions: int) -> tuple[float, float]:
     half_width = z * np.sqrt(share * (1 - share) / questions + (z / (2 * questions)) ** 2)
     scale = 1 + z**2 / questions
     return float((middle - half_width) / scale), float((middle + half_width) / scale)
+
+
+def randomisation(ours, baseline, draws: int = 10_000, seed: int = 0) -> float:
+    """p of Fisher's paired randomisation test: the share of random swaps of each question's two values with as large a difference.
+
+    p = (1 + #{draws: |mean of s_i d_i| >= |D|}) / (1 + draws),  s_i = 1 or -1;  exact over all signs where there are no more than `draws`
+    Raises: as `paired_bootstrap`.
+    Example:
+        >>> randomisation([1, 1, 1, 0, 1, 1], [0, 1, 0, 0, 1, 0])
+        0.25
+    """
+    deltas = _differences(ours, baseline, draws)
+    changed = deltas[deltas != 0]  # swapping equal values changes nothing
+    if not len(changed):
+        return 1.0
+    total = abs(changed.sum()) - 1e-12
+    if 2 ** len(changed) <= draws:
+        signs = np.array(list(itertools.product((-1, 1), repeat=len(changed))), float)
+        return float((np.abs(signs @ changed) >= total).mean())
+    generator = np.random.default_rng(seed)
+    extreme, step = 0, max(1, CELLS_AT_ONCE // len(changed))
+    for start in range(0, draws, step):
+        signs = generator.choice((-1.0, 1.0), size=(min(step, draws - start), len(changed)))
+        extreme += int((np.abs(signs @ changed) >= total).sum())
+    return (1 + extreme) / (1 + draws)
 
 
 def holm(p_values) -> list[float]:

@@ -68,6 +68,70 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
     return Path(run_path), Path(qrels_path)
 
 
+def read_run(path: str | Path) -> pd.DataFrame:
+    """A run file of any program: question_id, candidate_id, score (float32). Raises: ValueError naming file and line."""
+    table = _columns(path, ("question_id", "q0", "candidate_id", "rank", "score", "tag"), "score")
+    return table[["question_id", "candidate_id", "score"]].astype({"score": np.float32})
+
+
+def read_qrels(path: str | Path) -> pd.DataFrame:
+    """A qrels file: question_id, candidate_id, label (1 for any relevance above 0). Raises: ValueError naming file and line."""
+    table = _columns(path, ("question_id", "iteration", "candidate_id", "label"), "label")
+    return table[["question_id", "candidate_id"]].assign(label=(table["label"] > 0).astype(int))
+
+
+def _columns(path: str | Path, names: tuple[str, ...], number: str) -> pd.DataFrame:
+    path, rows, seen = Path(path), [], set()
+    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+        for place, line in enumerate(lines, 1):
+            cells = line.split()
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                raise ValueError(f"{path.name}, line {place}: expected {' '.join(names)}, got {line.strip()[:80]!r}")
+            row = dict(zip(names, cells))
+            try:
+                row[number] = float(row[number])
+            except ValueError:
+                raise ValueError(f"{path.name}, line {place}: {number} is a number, got {row[number]!r}") from None
+            if not np.isfinite(row[number]):
+                raise ValueError(f"{path.name}, line {place}: {number} is a finite number, got {row[number]}")
+            if (key := (row["question_id"], row["candidate_id"])) in seen:
+                raise ValueError(
+                    f"{path.name}, line {place}: candidate {key[1]!r} appears twice in question {key[0]!r}"
+                )
+            seen.add(key)
+            rows.append(row)
+    if not rows:
+        raise ValueError(f"{path.name}: no lines")
+    return pd.DataFrame(rows)
+
+
+def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
+    """P@1, AP and RR of each question by trec_eval's rules: p_at_1, average_precision, reciprocal_rank, by question_id.
+
+    AP = sum over retrieved right candidates of their precision / all right candidates of the qrels; a candidate without a label is
+    wrong; ties by descending id.
+    Returns: the questions of the run that have a right candidate in the qrels, in the order of the qrels.
+    """
+    ids = {"question_id": str, "candidate_id": str}
+    asked = qrels.astype(ids).groupby("question_id", sort=False)["label"].sum()
+    table = scores[["question_id", "candidate_id", "score"]].astype(ids)
+    table = table.merge(qrels.astype(ids), on=list(ids), how="left").fillna({"label": 0})
+    retrieved = table.groupby("question_id")["label"].sum()
+    found = rankings.ranking(
+        table["question_id"],
+        table["label"],
+        table["score"],
+        ties="trec_eval",
+        empty="zero",
+        candidate_ids=table["candidate_id"],
+    )
+    kept = found.per_question.set_index("question_id")
+    kept["average_precision"] *= retrieved.reindex(kept.index) / asked.reindex(kept.index)
+    return kept.reindex([question for question in asked.index[asked > 0] if question in kept.index])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m asutil.metrics.trec", description=__doc__.splitlines()[0])
     parser.add_argument("run", help="name or folder of a finished run that has scores.parquet")

@@ -1,0 +1,184 @@
+"""Compares rankings of the same questions: metrics with intervals, every pair by two tests with Holm's adjustment, questions that moved.
+
+python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--missing refuse] [--metric map] [--form text]
+
+A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels.
+"""
+
+import argparse
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import pandas as pd
+
+from asutil import metrics
+from asutil.draws import choose
+from asutil.io import rundir
+from asutil.metrics import rankings, significance, trec
+
+METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
+MISSING = ("refuse", "drop", "zero")
+FORMS = ("text", "markdown", "html")
+
+
+# ------------------------------------------------------------------ what is compared
+
+
+def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]:
+    """Name of a run -> the metrics of each of its questions, with question_id as index.
+
+    Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
+    candidate goes before a right one at the same score.
+    Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name.
+    """
+    found = {}
+    for name in names:
+        run = rundir.find(name)
+        path = Path(name)
+        if run is None and not path.is_file():
+            raise ValueError(f"{name}: expected the name or folder of a finished run, or a TREC run file")
+        if run is None and qrels is None:
+            raise ValueError(f"{name} is a TREC run file: --qrels is needed beside it")
+        short = run.name if run else path.name
+        if short in found:
+            raise ValueError(f"two runs are called {short}: give each another name")
+        found[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
+    if qrels is None:
+        return {
+            name: rankings.of(scores, empty="skip").per_question.set_index("question_id")
+            for name, scores in found.items()
+        }
+    right = trec.read_qrels(qrels)
+    return {name: trec.by_trec_eval(scores, right) for name, scores in found.items()}
+
+
+def aligned(values: dict[str, pd.DataFrame], missing: str = "refuse") -> tuple[dict[str, pd.DataFrame], str]:
+    """The same questions for every run, and a sentence on those that some run lacks.
+
+    Args:
+        missing: `refuse` them, `drop` them for all, or count them as `zero` for the runs that lack them.
+    Raises: ValueError that names questions, where they are refused or none is left.
+    """
+    every = list(dict.fromkeys(question for table in values.values() for question in table.index))
+    lacking = {
+        name: [question for question in every if question not in set(table.index)] for name, table in values.items()
+    }
+    short = {name: questions for name, questions in lacking.items() if questions}
+    said = "; ".join(
+        f"{name} lacks {len(questions)} of {len(every)} questions ({', '.join(questions[:3])}...)"
+        for name, questions in short.items()
+    )
+    if short and missing == "refuse":
+        raise ValueError(f"{said}: --missing drop leaves them out for all, --missing zero counts them as wrong")
+    if missing == "drop":
+        every = [
+            question for question in every if not any(question in questions for questions in map(set, short.values()))
+        ]
+    if not every:
+        raise ValueError(f"no question is in all runs: {said}")
+    said = said and f"{said}: {'left out for all' if missing == 'drop' else 'counted as zero'}."
+    return {name: table.reindex(every).fillna(0.0) for name, table in values.items()}, said
+
+
+# ------------------------------------------------------------------ tables
+
+
+def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
+    """A line a run: each metric in points with its 95 % interval over questions; * marks the best and what is tied with it."""
+    table = pd.DataFrame(index=list(values), columns=list(METRICS), dtype=object)
+    for metric, column in METRICS.items():
+        each = {name: own[column] for name, own in values.items()}
+        best = max(each, key=lambda name: each[name].mean())
+        for name, own in each.items():
+            low, high = significance.paired_bootstrap(own, own * 0, draws=draws).interval
+            tied = name == best or metrics.paired_bootstrap(each[best], own, draws=draws).sign <= 0
+            table.loc[name, metric] = f"{100 * own.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]{'*' * tied}"
+    return table
+
+
+def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_000) -> pd.DataFrame:
+    """A line for each two runs: difference in points with its interval, p of a bootstrap and of a randomisation test, that p by Holm."""
+    rows = []
+    for first, second in itertools.combinations(values, 2):
+        ours, other = (values[name][METRICS[metric]] for name in (first, second))
+        test = significance.paired_bootstrap(ours, other, draws=draws)
+        low, high = (100 * edge for edge in test.interval)
+        apart = f"{100 * test.difference:+.1f} [{low:+.1f}, {high:+.1f}]"
+        rows.append((first, second, apart, test.p_value, significance.randomisation(ours, other, draws)))
+    table = pd.DataFrame(rows, columns=["A", "B", f"{metric}, A - B", "bootstrap p", "randomisation p"])
+    return table.assign(**{"Holm": significance.holm(table["randomisation p"])}).round(4)
+
+
+def moved(values: dict[str, pd.DataFrame], limit: int = 5) -> pd.DataFrame:
+    """A line for each run but the first: questions whose best candidate became right or wrong, counted, and some by a hash of their ids."""
+    first, *others = values
+    rows = []
+    for name in others:
+        before, after = (values[run]["p_at_1"] == 1 for run in (first, name))
+        for fate, of in {"rescued": ~before & after, "lost": before & ~after}.items():
+            ids = choose(of.index[of], limit)
+            rows.append((name, fate, int(of.sum()), " ".join(ids)))
+    return pd.DataFrame(rows, columns=["run", f"against {first}", "questions", "such as"])
+
+
+def settings(names: list[str]) -> pd.DataFrame:
+    """The settings that differ between finished runs, a column a run; empty where fewer than two of the names are runs."""
+    folders = [folder for folder in map(rundir.find, names) if folder]
+    each = {folder.name: rundir.read_record(folder)["settings"] for folder in folders}
+    keys = dict.fromkeys(key for own in each.values() for key in own)
+    differ = [key for key in keys if len(Counter(str(own.get(key)) for own in each.values())) > 1]
+    return pd.DataFrame({name: [str(own.get(key)) for key in differ] for name, own in each.items()}, index=differ)
+
+
+def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str, draws: int = 10_000) -> str:
+    values, said = aligned(read(names, qrels), missing)
+    count = len(next(iter(values.values())))
+    tables = {
+        "Settings that differ": settings(names),
+        f"Points with 95 % intervals over {count} questions; * best, or not told from it": means(values, draws),
+        "Every pair": pairs(values, metric, draws).set_index("A"),
+        "Questions that moved": moved(values).set_index("run"),
+    }
+    parts = [said] if said else []
+    for title, table in tables.items():
+        if len(table):
+            parts.append(_rendered(title, table, form))
+    return "\n\n".join(parts)
+
+
+def _rendered(title: str, table: pd.DataFrame, form: str) -> str:
+    if form == "html":
+        return f"<h3>{title}</h3>\n{table.to_html()}"
+    if form == "markdown":
+        return f"### {title}\n\n{table.to_markdown()}"
+    return f"{title}\n{table.to_string()}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.compare", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "runs", nargs="+", metavar="run", help="two or more: finished runs by name or folder, or TREC run files"
+    )
+    parser.add_argument(
+        "--qrels", type=Path, help="labels of the questions, as trec_eval reads them; needed for TREC run files"
+    )
+    parser.add_argument(
+        "--missing",
+        choices=MISSING,
+        default="refuse",
+        help="what to do with questions that a run lacks (default: refuse)",
+    )
+    parser.add_argument("--metric", choices=METRICS, default="map", help="of the pairs (default: map)")
+    parser.add_argument("--form", choices=FORMS, default="text", help="of the tables (default: text)")
+    options = parser.parse_args()
+    if len(options.runs) < 2:
+        parser.error("two runs or more are needed to compare")
+    try:
+        print(report(options.runs, options.qrels, options.missing, options.metric, options.form))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

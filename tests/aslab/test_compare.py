@@ -1,0 +1,181 @@
+"""Rankings of any program compared: trec_eval's own values, a randomisation test against scipy and a loop, refusals, the command."""
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from aslab import compare
+from asutil.io import disk
+from asutil.metrics import significance, trec
+
+MEASURES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
+
+
+# ------------------------------------------------------------------ TREC files
+
+
+@st.composite
+def judged_runs(draw):
+    """Labels and scores of a few candidates: some not retrieved, some not judged, many ties."""
+    ids = [f"d{n}" for n in draw(st.permutations(range(12)))]
+    qrels, run = {}, {}
+    for question in ("q1", "q2", "q10"):
+        qrels[question] = {name: draw(st.integers(0, 1)) for name in ids[: draw(st.integers(1, 9))]}
+        run[question] = {name: float(draw(st.integers(0, 3))) for name in draw(st.lists(st.sampled_from(ids), min_size=1, unique=True))}
+    return qrels, run
+
+
+def frames(qrels, run):
+    right = [(question, name, label) for question, own in qrels.items() for name, label in own.items()]
+    scores = [(question, name, score) for question, own in run.items() for name, score in own.items()]
+    return pd.DataFrame(scores, columns=["question_id", "candidate_id", "score"]), pd.DataFrame(
+        right, columns=["question_id", "candidate_id", "label"]
+    )
+
+
+@settings(max_examples=150)
+@given(judged_runs())
+def test_values_are_those_of_trec_eval(made):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    qrels, run = made
+    ours = trec.by_trec_eval(*frames(qrels, run))
+    theirs = pytrec_eval.RelevanceEvaluator(qrels, set(MEASURES.values())).evaluate(run)
+    assert set(ours.index) == {question for question, own in qrels.items() if any(own.values())}
+    for question, values in ours.iterrows():
+        assert values[list(MEASURES)].tolist() == pytest.approx([theirs[question][name] for name in MEASURES.values()], abs=1e-6)
+
+
+def test_files_are_read_as_they_are_written(tmp_path):
+    scores = pd.DataFrame({"question_id": list("aab"), "candidate_id": ["1", "2", "1"], "label": [0, 1, 1], "score": [0.1, -3.5, 1e-7]})
+    trec.write_trec(scores, tmp_path / "run.txt", tmp_path / "qrels.txt")
+    run, qrels = trec.read_run(tmp_path / "run.txt"), trec.read_qrels(tmp_path / "qrels.txt")
+    both = run.merge(qrels, on=["question_id", "candidate_id"]).sort_values(["question_id", "candidate_id"], ignore_index=True)
+    pd.testing.assert_frame_equal(both[scores.columns], scores.astype({"score": np.float32}), check_dtype=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("q Q0 a 1 0.5 x\nq Q0 b 2\n", "mine.run, line 2: expected question_id q0 candidate_id rank score tag, got 'q Q0 b 2'"),
+        ("q Q0 a 1 high x\n", "mine.run, line 1: score is a number, got 'high'"),
+        ("q Q0 a 1 nan x\n", "mine.run, line 1: score is a finite number, got nan"),
+        ("q Q0 a 1 0.5 x\n\nq Q0 a 2 0.4 x\n", "mine.run, line 3: candidate 'a' appears twice in question 'q'"),
+        ("\n", "mine.run: no lines"),
+    ],
+)
+def test_a_broken_run_file_is_named_with_its_line(tmp_path, text, said):
+    (tmp_path / "mine.run").write_text(text)
+    with pytest.raises(ValueError, match=f"^{said}"):
+        trec.read_run(tmp_path / "mine.run")
+
+
+# ------------------------------------------------------------------ randomisation
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 4)), min_size=1, max_size=8))
+def test_randomisation_equals_a_loop_over_all_swaps(pairs):
+    ours, other = (np.array(values) / 4 for values in zip(*pairs))
+    deltas = ours - other
+    swapped = [abs(sum(s * d for s, d in zip(signs, deltas))) for signs in itertools.product((-1, 1), repeat=len(deltas))]
+    expected = np.mean([value >= abs(deltas.sum()) - 1e-9 for value in swapped])
+    assert significance.randomisation(ours, other) == pytest.approx(expected)
+
+
+def test_randomisation_equals_scipys_permutation_test():
+    draw = np.random.default_rng(0)
+    ours, other = draw.random(200), draw.random(200) * 0.9
+    expected = stats.permutation_test((ours - other,), np.mean, permutation_type="samples", n_resamples=20_000, rng=1).pvalue
+    assert significance.randomisation(ours, other) == pytest.approx(expected, abs=0.015)
+    assert significance.randomisation(ours, ours) == 1
+
+
+# ------------------------------------------------------------------ the command
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Twenty questions of three candidates: `good` is right but for one, `bad` for none but one, `short` lacks two questions."""
+    lines = {"good": [], "bad": [], "short": []}
+    qrels = []
+    for n in range(20):
+        for candidate, label in (("a", 1), ("b", 0), ("c", 0)):
+            qrels.append(f"q{n} 0 {candidate} {label}")
+            best = {"good": "a" if n else "b", "bad": "b" if n else "a"}
+            for name, first in best.items():
+                lines[name].append(f"q{n} Q0 {candidate} 1 {2.0 if candidate == first else 1.0 if candidate == 'a' else 0.5} {name}")
+            if n > 1:
+                lines["short"].append(lines["good"][-1])
+    for name, text in lines.items():
+        (tmp_path / f"{name}.run").write_text("\n".join(text) + "\n")
+    (tmp_path / "qrels").write_text("\n".join(qrels) + "\n")
+    return tmp_path
+
+
+def called(monkeypatch, capsys, *words) -> str:
+    monkeypatch.setattr("sys.argv", ["compare", *map(str, words)])
+    compare.main()
+    return capsys.readouterr().out
+
+
+def test_two_files_of_other_programs(files, monkeypatch, capsys):
+    shown = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels")
+    lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("good", "bad"))}
+    assert "over 20 questions" in shown and "97.5" in shown and "52.5" in shown  # 19 of 1 and one of 1/2, and the reverse
+    assert "95.0 [85.0, 100.0]*" in shown and "5.0 [0.0, 15.0]" in shown
+    assert "+45.0 [" in lines["good.run"] and " 0.0" in lines["good.run"]
+    assert [line.split()[-2] for line in shown.splitlines() if " lost" in line or " rescued" in line]
+    assert "rescued" in shown and "lost" in shown and "q0" in shown
+    markdown = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "markdown")
+    assert "### Every pair" in markdown and "| good.run" in markdown
+    html = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "html")
+    assert html.count("<table") == 3
+
+
+def test_questions_that_a_run_lacks(files, monkeypatch, capsys):
+    words = (files / "good.run", files / "short.run", "--qrels", files / "qrels")
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, *words)
+    assert "short.run lacks 2 of 20 questions (q0, q1...): --missing drop" in capsys.readouterr().err
+    assert "over 18 questions" in called(monkeypatch, capsys, *words, "--missing", "drop")
+    zero = called(monkeypatch, capsys, *words, "--missing", "zero")
+    assert "over 20 questions" in zero and "counted as zero" in zero and "90.0 [" in zero
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["good.run"], "two runs or more are needed"),
+        (["good.run", "bad.run"], "--qrels is needed beside it"),
+        (["good.run", "nowhere.run", "--qrels", "qrels"], "expected the name or folder of a finished run, or a TREC run file"),
+        (["good.run", "good.run", "--qrels", "qrels"], "two runs are called good.run"),
+    ],
+)
+def test_refusals_say_what_is_expected(files, monkeypatch, capsys, words, said):
+    monkeypatch.chdir(files)
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, *words)
+    assert said in capsys.readouterr().err
+
+
+def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, capsys):
+    names = []
+    for seed in (0, 1):
+        folder = tmp_path / f"finetune-mine-seed{seed}-{seed:012x}"
+        folder.mkdir()
+        draw = np.random.default_rng(seed)
+        table = {"question_id": np.repeat([f"q{n}" for n in range(30)], 4), "candidate_id": [f"c{n}" for n in range(120)]}
+        scores = pd.DataFrame(table).assign(label=np.tile([1, 0, 0, 0], 30).astype(np.int8), score=draw.random(120).astype(np.float32))
+        scores.to_parquet(folder / "scores.parquet")
+        settings = {"dataset": "mine", "seed": seed, "peak_lr": 0.1 * (seed + 1)}
+        disk.write_json(folder / "record.json", {"notebook": "finetune", "name": folder.name, "settings": settings})
+        names.append(str(folder))
+    monkeypatch.setattr(compare.rundir, "read_table", lambda run, numbers: pd.read_parquet(run / "scores.parquet"))
+    monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
+    shown = called(monkeypatch, capsys, *names)
+    assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
