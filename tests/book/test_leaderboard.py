@@ -5,7 +5,7 @@ import pytest
 from pages import blind, leaderboard
 
 from aslab import papers
-from asutil.io import disk
+from asutil.io import disk, rundir
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -70,3 +70,34 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
     bag, network = cells(blind.blind_table())[1:]
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "30.0 ± 7.1", "10.0 ± 0.0"]
+
+
+def test_the_committed_figures_without_exchange_are_those_of_the_runs():
+    records = {}
+    for path in (rundir.root() / "results").glob("*/*/wikiqa-small-seed*.json"):
+        record = disk.read_json(path)
+        records[record["name"]] = record
+    compared = 0
+    for run in disk.read_json(rundir.root() / "results" / "blind.json")["runs"]:
+        record = records[run["name"]]
+        for readout, figures in run["readouts"].items():
+            expected = record["readouts"][readout]["test"] if "readouts" in record else record["metrics"]["test"]
+            assert [figures["own"][name] for name in ("map", "p@1")] == pytest.approx(
+                [expected[name] for name in ("map", "p@1")], abs=0.003
+            )
+            compared += 1
+    assert compared > 40
+
+
+@pytest.mark.parametrize(
+    ("architecture", "readout", "least", "most"),
+    [("pair", "score", 0.5, 0.8), ("siamese", "probability", 0.85, 1.0), ("triplet", "distance", 0.0, 0.3)],
+)
+def test_what_is_said_of_the_share_that_models_keep_without_the_question(architecture, readout, least, most):
+    """The words of the pages findings and asbert: the share of the gain in MAP over a random order."""
+    records = [disk.read_json(path) for path in (rundir.root() / "results").glob("*/*/wikiqa-small-seed*.json")]
+    chance = {record["name"]: record["baselines"]["random"]["map"] for record in records}
+    for run in disk.read_json(rundir.root() / "results" / "blind.json")["runs"]:
+        if run["architecture"] == architecture:
+            own, exchanged = (run["readouts"][readout][which]["map"] - chance[run["name"]] for which in ("own", "exchanged"))
+            assert least < exchanged / own < most
