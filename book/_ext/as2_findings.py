@@ -27,7 +27,7 @@ class ClaimsPlot(Shown):
             return note("Differences of this paper's claims: not run.")
         caption = (
             "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as "
-            "printed, over questions for ours. A triangle: the whole interval is on one side of zero."
+            "printed (none where no deviation is printed), over questions for ours. A triangle: the whole interval is on one side of zero."
         )
         return drawn(figure, caption)
 

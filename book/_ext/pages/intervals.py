@@ -9,8 +9,8 @@ from pages.comparisons import limits, own_tests, printed_difference, printed_tes
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 APART = 0.3  # lines between two tests of one difference
-PRINTED = "seeds, as printed"
-OURS = {"small": "questions, ours", "laptop": "our own questions, budget laptop"}  # by kind of budget, as in `findings`
+PRINTED = "as printed"
+OURS = {"small": "ours", "laptop": "ours, budget laptop"}  # by kind of budget, as in `findings`
 
 
 def gains_plot(paper: str, folder=None):
@@ -35,7 +35,7 @@ def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
     """
     tests = own_tests(*rows_and_runs(paper, runs, folder))
     tests = tests[tests.reason == ""]
-    each = [tests.assign(test=name, pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
+    each = [tests.assign(test=f"interval over {name}", pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]
     frame = pd.concat(each).dropna(subset="pair")
     return intervals_plot(frame.assign(panel="ours")) if len(frame) else None
 
@@ -114,8 +114,10 @@ def _points(frame: pd.DataFrame, names: list[str], tests: list[str]) -> pd.DataF
 
 
 def _below(figure, legend) -> None:
-    """Moves a legend below all panels."""
-    labels = [text.get_text() for text in legend.texts]
-    looks = {"ncols": len(labels) if len("".join(labels)) < 70 else 4, "columnspacing": 1.2, "frameon": False}
-    figure.legend(legend.legend_handles, labels, loc="outside lower center", **looks)
+    """Moves a legend below all panels, without the names of its two groups."""
+    entries = zip(legend.legend_handles, (text.get_text() for text in legend.texts))
+    handles, labels = zip(
+        *((handle, label) for handle, label in entries if label not in ("Interval over", "Difference"))
+    )
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, frameon=False)
     legend.remove()
