@@ -52,7 +52,8 @@ def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str) 
     """The cells of a row: those of our runs, without marks of tests, or that it was not run."""
     records = paper.of(row, dataset, LAPTOP)
     if not records:
-        return [paper.title(row), WORDS[-1], *[NONE] * (len(metrics) + 3 + bool(gained))]
+        reason = traced_reasons.declared(paper, row, dataset)
+        return [paper.title(row), f"{UNTESTABLE} {reason}" if reason else WORDS[-1], *[NONE] * (len(metrics) + 3 + bool(gained))]
     figures = [figure(records, metric) for metric in metrics]
     seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
     last = [gain(paper, row, dataset, gained)] if gained else []
@@ -86,5 +87,5 @@ def claim_line(paper: Paper, claim: dict) -> list[str]:
     _, (_, _, seeds), test, reason = claimed(paper, claim, LAPTOP)
     head = [f"{claim['claim']} {claim['where']}", compared(paper, claim), claim["sign"]]
     if not seeds:
-        return [*head, NONE, NONE, NONE, WORDS[-1]]
+        return [*head, NONE, NONE, NONE, f"{UNTESTABLE} {reason}" if reason else WORDS[-1]]
     return [*head, points(test), "ours", str(seeds), f"{direction(claim, test, reason)} {reason}".strip()]

@@ -83,7 +83,8 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int
         compared = [markup.cell(text, rowspan=str(len(pairs))) for text in (rows_of_claim(data, claim), claim["sign"])]
         head = [_claim_cell(claim, len(pairs)), *compared]
         for pair in pairs:
-            outcome = Outcome(claim, None, None, None, "")
+            rows = (claim["row_a"], claim["row_b"])
+            outcome = Outcome(claim, None, None, None, testable.of_rows(data, rows, claim["dataset"]))
             origin = "––"
             if pair:
                 outcome = comparisons.outcome(data, runs, claim, draws, pair)

@@ -55,7 +55,9 @@ def _outcome(data: dict, runs: pd.DataFrame, claim: dict, laptop: bool, draws: i
     if not laptop:
         return comparisons.outcome(data, runs, claim, draws)
     pair = next(comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",)), None)
-    return comparisons.outcome(data, runs, claim, draws, pair) if pair else Outcome(claim, None, None, None, "")
+    if pair:
+        return comparisons.outcome(data, runs, claim, draws, pair)
+    return Outcome(claim, None, None, None, testable.of_rows(data, (claim["row_a"], claim["row_b"]), claim["dataset"]))
 
 
 def is_tested(outcome: Outcome) -> bool:

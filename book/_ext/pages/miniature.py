@@ -89,7 +89,9 @@ def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: d
     head = [markup.cell(data["rows"][row]["name"], "th", scope="row", rowspan=str(max(1, len(groups))))]
     if not groups:
         empty = len(shown.metrics) + (4 if shown.gained else 3)
-        return [markup.line([*head, markup.word("not run"), *["–"] * empty], "as2-from-ours")]
+        reason = testable.declared(data, row, shown.dataset)
+        word = markup.said(testable.VERDICT, reason) if reason else markup.word("not run")
+        return [markup.line([*head, word, *["–"] * empty], "as2-from-ours")]
     made = []
     for own in groups:
         source = own.source.iloc[0]
