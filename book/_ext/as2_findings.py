@@ -18,6 +18,15 @@ class Findings(Shown):
         return findings.findings_html(paper) or note("No claim of this paper has been tested yet.")
 
 
+class Scorecard(Shown):
+    """All five papers: how many claims came out how."""
+
+    required_arguments = 0
+
+    def show(self):
+        return boxed(findings.scorecard())
+
+
 class ClaimsPlot(Shown):
     """The claims of a paper as differences with intervals: printed and ours."""
 
@@ -69,5 +78,11 @@ class Figure(SphinxRole):
         return [nodes.raw("", f"<span {told}>{escape(quote.shown)}</span>", format="html")], []
 
 
-DIRECTIVES = {"blind": Blind, "findings": Findings, "claims-plot": ClaimsPlot, "leaderboard": Leaderboard}
+DIRECTIVES = {
+    "blind": Blind,
+    "findings": Findings,
+    "claims-plot": ClaimsPlot,
+    "leaderboard": Leaderboard,
+    "scorecard": Scorecard,
+}
 ROLES = {"figure": Figure()}

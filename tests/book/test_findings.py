@@ -13,7 +13,7 @@ from scipy import stats
 
 from aslab import papers
 
-from ..made_up import FOLDER, PAPER, commit, found, record
+from ..made_up import FOLDER, PAPER, cells, commit, found, record
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -73,6 +73,17 @@ def test_a_declared_reason_of_a_claim_is_its_verdict(results):
     assert not comparisons.outcome(data, found(results), claim | {"not_testable": {"gpu": "stand-ins differ"}}, 100).reason
 
 
+def test_every_claim_is_counted_once_on_the_scorecard():
+    lines = cells(findings.scorecard(draws=200))[1:]
+    names = papers.papers()
+    assert len(lines) == 2 * len(names)
+    for name, own, ours in zip(names, lines[::2], lines[1::2]):
+        data = papers.read(name)
+        asked = [{claim["id"] for claim in of} for of in (papers.claims(data), papers.claims_asked(data, "laptop"))]
+        assert [sum(int(cell) for cell in line[-5:] if cell != "–") for line in (own, ours)] == list(map(len, asked))
+        assert own[1] == "its own" and ours[0] == "ours"
+
+
 # ------------------------------------------------------------------ the plot
 
 
@@ -94,11 +105,11 @@ def test_the_plot_has_the_printed_difference_and_both_of_ours(results):
 
 
 def test_a_printed_difference_without_deviations_has_no_interval_and_lost_figures_none():
-    cells = lambda *maps: {"unit": "fraction", "rows": {str(n): {"published": {"d": {"map": x}}} for n, x in enumerate(maps)}}
+    of = lambda *maps: {"unit": "fraction", "rows": {str(n): {"published": {"d": {"map": x}}} for n, x in enumerate(maps)}}
     claim = {"row_a": "0", "row_b": "1", "dataset": "d", "metric": "map"}
-    pair = comparisons.printed_difference(cells(0.7, 0.5), claim)
+    pair = comparisons.printed_difference(of(0.7, 0.5), claim)
     assert pair.difference == pytest.approx(0.2) and np.isnan(pair.interval).all() and pair.sign == 0
-    assert comparisons.printed_difference(cells(0.7, None), claim) is None
+    assert comparisons.printed_difference(of(0.7, None), claim) is None
 
 
 def test_no_runs_no_plot(tmp_path):

@@ -67,6 +67,7 @@ TRACED = {
     "rank-moves": traced_blocks.rank_moves,
     "readouts": traced_blocks.readouts,
     "results": traced.results,
+    "scorecard": traced_claims.scorecard,
     "slot-cosines": traced_benchmarks.slot_cosines,
     "t-tests": traced_claims.t_tests,
     "trust": traced_benchmarks.trust,

@@ -96,6 +96,17 @@ def findings(root: Path, name: str):
                 yield f"{head} {UNTESTABLE} : {reason}."
 
 
+def scorecard(root: Path):
+    """A line for each paper and kind of questions: its claims by their word on their last metric."""
+    for name in ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast"):
+        paper = Paper(root, name)
+        for laptop, kind in ((False, "its own"), (True, "ours")):
+            words = {claim["id"]: direction(claim, *found[2:]) for claim, found in asked(paper, laptop)}
+            count = Counter(words.values())
+            cells = [str(count[word] or NONE) for word in ("shows", "unclear", "opposite", UNTESTABLE, "not run")]
+            yield [*([] if laptop else [paper.data["title"]]), kind, *cells]
+
+
 def outcomes(every: list[tuple], holm: dict[int, float], groups: dict) -> str:
     words = {place: direction(every[place][0], every[place][1][2]) for place in holm}
     count = Counter(words.values())

@@ -144,6 +144,41 @@ def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_
     return "".join(parts)
 
 
+OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
+
+
+def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
+    """All papers: how many claims came out how, on the paper's data sets and on ours. A claim on several metrics counts by its last one.
+
+    Args:
+        links: paper -> address of its page, by default `papers/<paper>.html`.
+    """
+    body = []
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper, None, folder)
+        address = (links or {}).get(paper, f"papers/{paper}.html")
+        head = markup.cell(
+            Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>'),
+            "th",
+            scope="row",
+            rowspan=str(len(BUDGETS)),
+        )
+        for budget in BUDGETS:
+            words = list(
+                {
+                    finding.outcome.claim["id"]: finding.outcome.word for finding in findings(data, runs, budget, draws)
+                }.values()
+            )
+            counts = [markup.number(str(words.count(word) or "–")) for word in OUTCOMES]
+            body.append(
+                markup.line(
+                    [*([head] if budget == BUDGETS[0] else []), "its own" if budget == BUDGETS[0] else "ours", *counts]
+                )
+            )
+    heads = ["Paper", "Questions", *map(markup.word, OUTCOMES)]
+    return markup.table("Claims by what our committed runs say of them.", heads, body)
+
+
 # ------------------------------------------------------------------ figures in the text of a page
 
 QUOTED = re.compile(
