@@ -1,5 +1,6 @@
 """Cross-encoders of others: question and candidate in one input of a transformers model, one or two logits out."""
 
+import copy
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -9,8 +10,9 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from ..io import checkpoints
+from ..io import checkpoints, disk
 from ..models import loading
+from ..models.pair import PairEncoder
 from . import rank
 
 BATCH = 32  # pairs of similar length that the model reads together
@@ -110,3 +112,46 @@ def require_encoder(name: str | Path, config) -> None:
     if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         came = f"a {config.model_type} model ({', '.join(config.architectures or ['no architecture in config.json'])})"
         raise ValueError(f"{name}: an encoder such as bert, roberta or deberta-v2 is expected, got {came}")
+
+
+# ------------------------------------------------------------------ ours, for others
+
+
+def whole_model(encoder: PairEncoder):
+    """A fine-tuned pair model as one of transformers with one logit, which any library that knows cross-encoders opens.
+
+    z = (w_1 - w_0) x + b_1 - b_0, the difference of the two logits of our head: the score of `rank.Ranker`.
+    Raises: ValueError for a model that reads other inputs than pairs, or has several pair heads.
+    """
+    if encoder.HEADS[0] != "pair" or encoder.parts != 2 or len(encoder.pairs) > 1:
+        raise ValueError(
+            "only a model with one head on pairs of question and candidate is a cross-encoder; this one reads other inputs"
+        )
+    model = copy.deepcopy(encoder.pair)
+    model.config = copy.deepcopy(encoder.backbone.config)
+    model.config.num_labels = 1
+    last, layer = [(name, module) for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)][-1]
+    if layer.out_features != 2:
+        raise ValueError(f"a head that ends in two logits is expected, got {layer.out_features}")
+    single = torch.nn.Linear(layer.in_features, 1, bias=layer.bias is not None)
+    with torch.no_grad():
+        single.weight.copy_((layer.weight[1] - layer.weight[0])[None])
+        if layer.bias is not None:
+            single.bias.copy_((layer.bias[1] - layer.bias[0])[None])
+    model.set_submodule(last, single)
+    setattr(model, model.base_model_prefix, copy.deepcopy(encoder.backbone))
+    return model.eval()
+
+
+def save(encoder: PairEncoder, folder: str | Path, max_tokens: int) -> Path:
+    """Write `whole_model` with its tokenizer as a folder for `sentence_transformers.CrossEncoder`: all of it, or nothing.
+
+    Its scores are logits: no sigmoid is applied. Texts are cut at `max_tokens`, question and candidate together.
+    """
+    model, tokenizer = whole_model(encoder), copy.deepcopy(encoder.tokenizer)
+    tokenizer.model_max_length = max_tokens
+    model.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+    with disk.whole_folder(folder) as part, checkpoints.quiet():
+        model.save_pretrained(part)
+        tokenizer.save_pretrained(part)
+    return Path(folder)

@@ -1,0 +1,94 @@
+"""Runs as folders of other libraries: scores of sentence-transformers' CrossEncoder beside ours, the card, refusals."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from huggingface_hub import ModelCard
+from transformers import BertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
+
+from aslab import export
+from asutil import load_ranker
+from asutil.data.questions import Candidate, Question
+from asutil.io import disk
+from asutil.models import joint, loading
+from asutil.tasks import cross_encoder, rank
+
+SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
+CONFIGS = {
+    "roberta": lambda special: RobertaConfig(**SIZE, **special, max_position_embeddings=80),
+    "bert": lambda special: BertConfig(**SIZE, **special, max_position_embeddings=64),
+    "electra": lambda special: ElectraConfig(**SIZE, **special, embedding_size=16, max_position_embeddings=64),
+    "modernbert": lambda special: ModernBertConfig(**SIZE, **special, max_position_embeddings=64, reference_compile=False),
+}
+TEXTS = ("river mountain engine", "", "lantern bridge " * 40, "the copper matrix stands by the harbour", "garden")
+QUESTION = Question(
+    "q", "where is the copper matrix?", tuple(Candidate(f"c{n}", text, int(n == 3), None, None) for n, text in enumerate(TEXTS))
+)
+
+
+@pytest.fixture(params=CONFIGS)
+def encoder(request, tokenizer):
+    config = CONFIGS[request.param]({"vocab_size": len(tokenizer), **loading.special_ids(tokenizer)})
+    return loading.from_config(config, tokenizer, seed=1, mlm=False).eval()
+
+
+def test_a_cross_encoder_of_another_library_gives_our_scores(encoder, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    folder = cross_encoder.save(encoder, tmp_path / "exported", 48)
+    ours = rank.Ranker(encoder, 48).score([QUESTION], progress=False)["score"].to_numpy()
+    theirs = CrossEncoder(str(folder), device="cpu").predict([(QUESTION.text, text) for text in TEXTS])
+    assert np.ptp(ours) > 0.01 and np.allclose(ours, theirs, atol=1e-5)
+    again = load_ranker(folder, "cpu").score([QUESTION], progress=False)["score"].to_numpy()
+    assert np.allclose(ours, again, atol=1e-5)
+
+
+def test_what_reads_other_inputs_is_no_cross_encoder(tokenizer, tmp_path):
+    pair = loading.tiny(tokenizer, mlm=False)
+    slots = joint.over(pair, joint.shape(True, "ie_k", 3, 48, "linear", "absolute"))
+    with pytest.raises(ValueError, match="only a model with one head on pairs"):
+        cross_encoder.save(slots, tmp_path / "exported", 48)
+    assert not (tmp_path / "exported").exists()
+
+
+@pytest.fixture
+def run(tokenizer, tmp_path, monkeypatch):
+    """A folder like that of a finished run of finetune."""
+    folder = tmp_path / "finetune-mine-0123456789ab"
+    loading.tiny(tokenizer, mlm=False).save(folder / "model")
+    settings = {"dataset": "mine", "model": "owner/model", "max_tokens": 48, "protocol": "clean"}
+    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings}
+    disk.write_json(folder / "record.json", record)
+    scores = {"question_id": np.repeat(["a", "b"], 2), "candidate_id": list("1234"), "label": [1, 0, 0, 1], "score": [1.0, 0.0, 1.0, 0.0]}
+    monkeypatch.setattr(export.rundir, "read_table", lambda folder, numbers: pd.DataFrame(scores))
+    monkeypatch.setattr(export.rundir, "read_record", lambda folder: disk.read_json(folder / "record.json"))
+    monkeypatch.setattr(export.loading, "load", lambda folder, real=loading.load: real(folder / "model"))
+    return folder
+
+
+def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["export", str(run), "--to", str(tmp_path / "mine")])
+    export.main()
+    card = ModelCard.load(tmp_path / "mine" / "README.md")
+    assert card.data.base_model == "owner/model" and card.data.pipeline_tag == "text-ranking"
+    assert {result.metric_type: result.metric_value for result in card.data.eval_results} == {"p@1": 0.5, "map": 0.75, "mrr": 0.75}
+    assert "| map | 75.0 | 50.0 to 100.0 |" in card.text and "| seed | `3` |" in card.text and 'CrossEncoder("mine")' in card.text
+    assert capsys.readouterr().out.strip() == str(tmp_path / "mine")
+    with pytest.raises(SystemExit):
+        export.main()
+    assert "exists: give a folder that does not" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("notebook", "model", "said"),
+    [("pretrain", True, "expected a run of finetune or embed, got one of pretrain"), ("finetune", False, "no model of its own")],
+)
+def test_other_runs_are_refused(run, tmp_path, notebook, model, said):
+    record = json.loads((run / "record.json").read_text())
+    disk.write_json(run / "record.json", record | {"notebook": notebook})
+    if not model:
+        (run / "model").rename(run / "elsewhere")
+    with pytest.raises(ValueError, match=said):
+        export.export(run, tmp_path / "mine")
