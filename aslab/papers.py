@@ -43,7 +43,7 @@ KEYS = {
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
     "budgets": ("backbones datasets seeds rows", "more_seeds corpus claims search gpu_hours asked_of"),
-    "claims": ("id where claim row_a row_b dataset metric sign", "not_testable"),
+    "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance"),
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
 }
@@ -240,6 +240,7 @@ def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
     one_of(claim["dataset"], datasets, place)
     all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
+    one_of(claim.get("b_at_chance", False), [True, False], f"{place}: b_at_chance")
     _check_reasons(claim, place)
 
 

@@ -168,7 +168,7 @@ def test_a_figure_that_does_not_follow_is_refused(results, text, said):
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")
 EXPRESSION = re.compile(r"(.+?): (\S+) of (?:(\w+)/)?(\w+)(?: - (\w+))? on (\w+) at (\w+)(?: is (\w+))?")
-PLACE = {"p@1": 1, "map": 2, "mrr": 3}
+PLACE = {"p@1": 1, "map": 2, "mrr": 3, "answer_f1": 1, "evidence_f1": 2, "map_raw": 3, "map_projected": 4, "map_predicted_type": 5}
 
 
 def committed(paper: str, row: str, dataset: str, budget: str) -> dict[int, dict]:

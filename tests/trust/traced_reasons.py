@@ -5,7 +5,7 @@ from . import traced
 CHANCE = ("random", "majority", "all_sentences")
 
 
-def of_row(paper, row: str, records: list[dict], metric: str) -> str:
+def of_row(paper, row: str, records: list[dict], metric: str, may_be_at_chance: bool = False) -> str:
     """Why a row's records of one budget say nothing about a metric."""
     budget, content = records[0]["budget"], paper.rows[row].get("not_testable", {})
     if content.get(budget) or budget == "paper":
@@ -13,6 +13,8 @@ def of_row(paper, row: str, records: list[dict], metric: str) -> str:
     slots = [one["figures"].get("slot_cosines") for record in records for one in (record, *record.get("earlier", [])) if "figures" in one]
     if any(one[one["pooling"]][-1] > 0.999 for one in slots if one):
         return "the slots of its joint model are one vector"
+    if may_be_at_chance:
+        return ""
     return own_task(records) if records[0]["dataset"] == "pretraining" else at_chance(records, metric)
 
 
@@ -64,7 +66,8 @@ def of_pair(paper, claim: dict, ours: list[dict], other: list[dict]) -> str:
         return said
     if all(same(one, two) for one, two in zip(ours, other)):
         return "one encoder under two names"
-    reasons = [(row, of_row(paper, row, of, claim["metric"])) for row, of in zip(rows, records)]
+    low = (False, claim.get("b_at_chance", False))
+    reasons = [(row, of_row(paper, row, of, claim["metric"], chance)) for row, of, chance in zip(rows, records, low)]
     return next((f"{paper.title(row)}: {reason}" for row, reason in reasons if reason), "")
 
 

@@ -211,7 +211,7 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, draws: int = 10_000, wh
     ours = over_questions(where, row, other, metric, draws)
     together = over_questions(where, row, other, metric, draws, of=lambda record: records.pooled(data, record))
     declared = claim.get("not_testable", {}).get(where.budget, "")
-    reason = declared or testable.of_pair(data, where.of(row), where.of(other), metric)
+    reason = declared or testable.of_pair(data, where.of(row), where.of(other), metric, claim.get("b_at_chance", False))
     return Outcome(claim, where, ours, together, reason)
 
 

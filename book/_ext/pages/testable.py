@@ -30,10 +30,13 @@ def declared(data: dict, row: str, dataset: str) -> str:
     return ""
 
 
-def of_row(data: dict, lines: pd.DataFrame, metric: str) -> str:
+def of_row(data: dict, lines: pd.DataFrame, metric: str, may_be_at_chance: bool = False) -> str:
     """Why the records of one row, all of one budget, cannot be judged by a metric; "" where they can.
 
     At budget `paper` a model at chance or with collapsed slots is a result: the paper's own settings lead there.
+
+    Args:
+        may_be_at_chance: whether chance is no reason, because the paper says so of the row.
     """
     row, budget = lines.row.iloc[0], lines.budget.iloc[0]
     reason = data["rows"][row].get("not_testable", {}).get(budget, "")
@@ -41,14 +44,17 @@ def of_row(data: dict, lines: pd.DataFrame, metric: str) -> str:
         return reason
     if any(collapsed(record) for line in lines.itertuples() for record in chain(line)):
         return "the slots of its joint model are one vector"
-    return at_chance(lines, metric)
+    return "" if may_be_at_chance else at_chance(lines, metric)
 
 
-def of_pair(data: dict, lines: pd.DataFrame, other: pd.DataFrame, metric: str) -> str:
-    """Why the records of two rows cannot be compared; "" where they can."""
+def of_pair(data: dict, lines: pd.DataFrame, other: pd.DataFrame, metric: str, other_at_chance: bool = False) -> str:
+    """Why the records of two rows cannot be compared; "" where they can. `other_at_chance`: the claim is that the other row is."""
     if one_encoder(lines, other):
         return "one encoder under two names"
-    reasons = [(rows.row.iloc[0], of_row(data, rows, metric)) for rows in (lines, other)]
+    reasons = [
+        (lines.row.iloc[0], of_row(data, lines, metric)),
+        (other.row.iloc[0], of_row(data, other, metric, other_at_chance)),
+    ]
     return _first_reason(data, reasons)
 
 
