@@ -90,7 +90,7 @@ def findings(root: Path, name: str):
             head = f"{claim['claim']} {claim['where']}"
             if seeds:
                 seen = f"{seeds} seed{'s' * (seeds > 1)}, budget {ours[0]['budget']}, {' and '.join(models(ours, other))}"
-                where = f"{compared(paper, claim).rsplit(', ', 1)[0]}, {seen}"
+                where = f"{compared(paper, claim).removesuffix(', ' + NAMES[claim['metric']])}, {seen}"
                 yield f"{head} {where}: {'; '.join(result(*one) for one in group)}."
             elif reason:
                 yield f"{head} {UNTESTABLE} : {reason}."
