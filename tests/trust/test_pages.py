@@ -160,7 +160,7 @@ def test_ranked_lists_of_embedded_data_are_compared_without_their_texts(root):
     head = "<p>pydocs, budget laptop, seed 0.</p>"
     html = f'{head}<table class="as2-beside"><caption>Lost: What?</caption><tbody>{row}</tbody></table>'
     said = list(pages.lines(block("examples", html.format("It is 5.", "0.125"))))
-    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers 1 score 0.125"]]
+    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers score 0.125"]]
     assert said == ["pydocs, budget laptop, seed 0.", *traced_blocks.ranked("pydocs", "Lost: some-id", [[["some-id-1", 1, 0.125, 0]]])]
     assert said != list(pages.lines(block("examples", html.format("It is 5.", "0.126"))))
 

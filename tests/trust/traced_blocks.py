@@ -114,15 +114,12 @@ def ranked(dataset: str, said: str, two: list[list]):
 
 
 def without_texts(lines: list):
-    """A question's table with a number in place of each candidate: no record has the texts of the embedded data."""
+    """A question's table without its texts: no record has those of the embedded data, and one sentence may appear twice in it."""
     said, *ranks = lines
     yield said.split(": ", 1)[0] if said.startswith(("Rescued: ", "Lost: ")) else "a question"
-    numbers = {}
     for rank, *cells in ranks:
         parts = [SHOWN.fullmatch(cell) for cell in cells]
-        numbered = [part and numbers.setdefault(part[2], len(numbers) + 1) for part in parts]
-        shown = zip(cells, parts, numbered)
-        yield [rank, *(f"{part[1]} {number} {part[3]}" if part else cell for cell, part, number in shown)]
+        yield [rank, *(f"{part[1]} {part[3]}" if part else cell for cell, part in zip(cells, parts))]
 
 
 # ------------------------------------------------------------------ figures in words
