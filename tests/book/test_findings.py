@@ -99,7 +99,7 @@ def test_the_plot_has_the_printed_difference_and_both_of_ours(results):
     assert pairs[name, intervals.OURS["small"]].difference == pytest.approx(0.3)  # 0.6 x 50 points
     assert pairs[name, intervals.OURS["laptop"]].difference == pytest.approx(-0.24)
     (axis,) = intervals.claims_plot(PAPER, found(results), 500, FOLDER).axes
-    assert [label.get_text() for label in axis.get_yticklabels()] == list(dict.fromkeys(points.name))
+    assert [label.get_text().replace("\n", " ") for label in axis.get_yticklabels()] == list(dict.fromkeys(points.name))
     drawn = [x for dots in axis.collections if isinstance(dots, PathCollection) for x, _ in dots.get_offsets()]
     assert sorted(drawn) == pytest.approx(sorted(100 * pair.difference for pair in points.pair))
 

@@ -1,5 +1,7 @@
 """Differences with their intervals as plots: the printed gains, and our own."""
 
+import textwrap
+
 import pandas as pd
 
 from aslab import papers
@@ -8,6 +10,7 @@ from pages import findings
 from pages.comparisons import limits, own_tests, printed_difference, printed_tests, rows_and_runs, rows_of_claim
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
+NAME_WIDTH = 46  # characters of a line of a name
 APART = 0.3  # lines between two tests of one difference
 PRINTED = "as printed"
 OURS = {"small": "ours", "laptop": "ours, budget laptop"}  # by kind of budget, as in `findings`
@@ -92,7 +95,7 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
             axis.axvline(smallest[panel], color="black", linewidth=0.8, linestyle="--")
         axis.set(xlabel="difference in points", ylabel="", title=panel if len(panels) > 1 else "")
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_yticks(range(len(names)), [textwrap.fill(name, NAME_WIDTH) for name in names])
     axes[0].invert_yaxis()
     _below(figure, axes[-1].get_legend())
     return figure
