@@ -227,7 +227,9 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
         expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
         if part["shown"].replace("-", "−") != expected:
             raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
-    return Quote(part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip()]), files)
+    return Quote(
+        part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")]), files
+    )
 
 
 def _value(data: dict, runs: pd.DataFrame, rows: list[str], part: dict) -> tuple[float, int | None, list[int]]:
