@@ -213,3 +213,20 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
 
 def test_pages_quote_figures():
     assert len(quotes()) > 10
+
+
+@pytest.mark.parametrize(
+    ("paper", "survive"),
+    [
+        ("sentence_objectives", {"sp_wikiqa", "sp_not_the_data"}),
+        ("contextual_as2", {"sdc_wikiqa_pair"}),
+        ("joint_inference", set()),
+    ],
+)
+def test_which_gains_survive_the_adjustment_for_many_tests(paper, survive):
+    """The words of the pages' boxes on our own questions, by MAP."""
+    data, runs = comparisons.rows_and_runs(paper)
+    found = findings.findings(data, runs, "laptop")
+    assert {
+        one.outcome.claim["id"] for one in found if one.holm is not None and one.holm < 0.05 and one.outcome.claim["metric"] == "map"
+    } == survive
