@@ -31,16 +31,16 @@ WALK = 1000  # the next eligible paragraphs that are tried after them
 class Options:
     """The options of `sampler.Sampler`, which describes them."""
 
-    seed: int = 0
-    epoch: int = 0
-    split: str = "train"
-    hard_negatives: int = 2
-    negatives: int = 4
-    max_tokens: int | None = None
-    same_paragraph_before: bool = False
-    positives: int | None = None
-    max_sentences: int | None = None
-    labels: str = "true"
+    seed: int
+    epoch: int
+    split: str
+    hard_negatives: int
+    negatives: int
+    max_tokens: int | None
+    same_paragraph_before: bool
+    positives: int | None
+    max_sentences: int | None
+    labels: str
 
     def __post_init__(self):
         if self.split not in ("train", "validation"):

@@ -195,6 +195,11 @@ def test_holm_rejects_what_the_step_down_procedure_rejects(p_values, level):
     assert all(given <= value <= 1 for given, value in zip(p_values, adjusted))
 
 
+def test_one_draw_is_enough_to_ask_for():
+    assert paired_bootstrap([1.0, 0.0], [0.0, 0.0], draws=1).p_value in (0.5, 1.0)
+    assert 0 < significance.randomisation([1.0, 0.5], [0.0, 0.0], draws=1) <= 1
+
+
 def test_holm_by_hand():
     assert significance.holm([0.01, 0.04, 0.03, 0.5]) == pytest.approx([0.04, 0.09, 0.09, 0.5])
     assert significance.holm([0.02]) == [0.02] and significance.holm([]) == []

@@ -1,6 +1,7 @@
 """A copy of the book into which texts are planted that would run, if a page took them for markup: in data, records and runs."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +41,8 @@ def copied(root: Path) -> Path:
     """A copy of the project without what was built or run."""
     for name in PARTS:
         shutil.copytree(ROOT / name, root / name, ignore=MADE if name == "book" else shutil.ignore_patterns("__pycache__"))
+    for page in (root / "book").rglob("*.md"):  # figures in the text are those of results that are not here
+        page.write_text(re.sub(r"\{as2-figure\}`([^:`]+):[^`]+`", r"\1", page.read_text("utf-8")), encoding="utf-8")
     return root
 
 
