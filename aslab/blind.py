@@ -6,6 +6,8 @@ python -m aslab.blind RUN [RUN ...] [--out FILE]
 import argparse
 from pathlib import Path
 
+import pandas as pd
+
 from asutil import metrics
 from asutil.data import answers
 from asutil.io import disk, rundir
@@ -19,48 +21,40 @@ def record(folders: list[Path]) -> dict:
 
     Raises: ValueError for a folder without a finished run, or a run that does not rank.
     """
-    entries, words = [], {}
+    entries, bags = [], {}
     for folder in folders:
         run = rundir.read_record(folder)
         if run["notebook"] not in ("finetune", "embed"):
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
-        settings = run["settings"]
-        context = settings.get("architecture") == "context"
-        splits = answers.load_answers(settings["dataset"], settings["protocol"], context=context)
-        own, ranker = splits["test"], rankers.load_ranker(folder)
-        scores = [ranker.score(questions) for questions in (own, blind.exchanged(own))]
-        by = [name for name in nearest.RANK_BY if name in scores[0]] or ["score"]
-        figures = {
-            name: {which: _figures(table, name) for which, table in zip(("own", "exchanged"), scores)} for name in by
-        }
-        about = {name: settings[name] for name in ("dataset", "protocol", "model", "architecture")}
-        entries.append(
-            {
-                "name": run["name"],
-                "seed": run["seed"],
-                **about,
-                "weights_sha256": run["weights_sha256"],
-                "readouts": figures,
-            }
-        )
-        key = settings["dataset"], settings["protocol"]
-        words[key] = words.get(key) or _figures(blind.bag_of_words(splits["train"], own), "score")
-        print(
-            run["name"],
-            *(
-                f"{name}: MAP {of['own']['map']:.4f}, exchanged {of['exchanged']['map']:.4f}"
-                for name, of in figures.items()
-            ),
-            sep="\n  ",
-        )
-    bags = [{"dataset": dataset, "protocol": protocol, **figures} for (dataset, protocol), figures in words.items()]
+        about = {name: run["settings"][name] for name in ("dataset", "protocol", "model", "architecture")}
+        splits = _splits(run["settings"])
+        ranker = rankers.load_ranker(folder)
+        scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
+        readouts = [name for name in nearest.RANK_BY if name in scores["own"]] or ["score"]
+        figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
+        identity = {"name": run["name"], "seed": run["seed"], "weights_sha256": run["weights_sha256"]}
+        entries.append(identity | about | {"readouts": figures})
+        if (about["dataset"], about["protocol"]) not in bags:
+            bag = _figures(blind.bag_of_words(splits["train"], splits["test"]), "score")
+            bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
+        print(run["name"])
+        for name, of in figures.items():
+            print(f"  {name}: MAP {of['own']['map']:.4f}, exchanged {of['exchanged']['map']:.4f}")
     origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
-    return {"runs": entries, "bag_of_words": bags, **origin}
+    return {"runs": entries, "bag_of_words": list(bags.values()), **origin}
 
 
-def _figures(scores, by: str) -> dict:
-    found = metrics.ranking(scores["question_id"], scores["label"], scores[by])
-    return {"map": found.map, "p@1": found.p_at_1, "questions": found.questions}
+def _splits(settings: dict) -> dict:
+    """The questions that a run was trained and tested on."""
+    context = settings.get("architecture") == "context"
+    kept = {"train_questions": settings.get("train_questions"), "limit": settings.get("question_limit")}
+    given = {name: value for name, value in kept.items() if value is not None}
+    return answers.load_answers(settings["dataset"], settings["protocol"], context=context, **given)
+
+
+def _figures(scores: pd.DataFrame, by: str) -> dict:
+    ranking = metrics.ranking(scores["question_id"], scores["label"], scores[by])
+    return {"map": ranking.map, "p@1": ranking.p_at_1, "questions": ranking.questions}
 
 
 def main() -> None:

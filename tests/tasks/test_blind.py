@@ -57,12 +57,21 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
             ]
             return pd.DataFrame(rows, columns=["question_id", "label", "score"])
 
-    settings = {"dataset": "mine", "protocol": "clean", "model": "tiny", "architecture": "pair"}
+    settings = {
+        "dataset": "mine",
+        "protocol": "clean",
+        "model": "tiny",
+        "architecture": "pair",
+        "question_limit": 20,
+        "train_questions": "all",
+    }
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
     monkeypatch.setattr(command.rundir, "read_record", lambda folder: run)
     monkeypatch.setattr(command.rankers, "load_ranker", lambda folder: Knowing())
     splits = {"train": asked(30), "test": asked(20, seed=1)}
-    monkeypatch.setattr(command.answers, "load_answers", lambda dataset, protocol, context: splits)
+    asked_for = []
+    load = lambda dataset, protocol, **options: asked_for.append((dataset, protocol, options)) or splits
+    monkeypatch.setattr(command.answers, "load_answers", load)
     monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
     command.main()
     found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
@@ -70,6 +79,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     last = np.mean([question.candidates[2].label for question in splits["test"]])
     assert entry["readouts"]["score"]["own"] == {"map": 1, "p@1": 1, "questions": 20}
     assert entry["readouts"]["score"]["exchanged"]["p@1"] == pytest.approx(last) and entry["seed"] == 3
+    assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
     assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
     assert "score: MAP 1.0000, exchanged 0." in capsys.readouterr().out
     run["notebook"] = "pretrain"
