@@ -21,6 +21,8 @@ from asutil import metrics
 from asutil.data.answers import Candidate, Question
 from asutil.io import disk
 
+from ..trust.hostile_book import without_figures
+
 ROOT = Path(__file__).resolve().parents[2]
 GENERATED = shutil.ignore_patterns("_build", "runs", "notebooks", "data_cards", "__pycache__")
 NO_NETWORK = (
@@ -39,8 +41,7 @@ class Book:
         for name in ("asutil", "aslab", "experiments", "notebooks", "data_cards"):
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
         shutil.copytree(ROOT / "book", root / "book", ignore=GENERATED)
-        for page in (root / "book").rglob("*.md"):  # figures in the text are those of results that are not here
-            page.write_text(re.sub(r"\{as2-figure\}`([^:`]+):[^`]+`", r"\1", page.read_text("utf-8")), encoding="utf-8")
+        without_figures(root / "book")
         (root / "results").mkdir()
         (root / "offline").mkdir()
         (root / "offline" / "sitecustomize.py").write_text(NO_NETWORK)

@@ -230,3 +230,31 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, survive):
     assert {
         one.outcome.claim["id"] for one in found if one.holm is not None and one.holm < 0.05 and one.outcome.claim["metric"] == "map"
     } == survive
+
+
+@pytest.mark.parametrize(
+    ("paper", "datasets", "rows"),
+    [
+        ("sentence_objectives", ("wikiqa", "trecqa"), {"roberta_base": {"wikiqa"}}),
+        ("contextual_as2", ("wikiqa",), {}),
+        ("joint_inference", ("wikiqa", "trecqa"), {"joint_mspp_ie_k": {"wikiqa"}}),
+        ("evidence_contrast", ("hotpotqa", "qasper"), {}),
+    ],
+)
+def test_what_pages_say_has_not_run_has_not(paper, datasets, rows):
+    """The last words of the pages' boxes: they are to be written anew with the first record of another row."""
+    files = [path for dataset in datasets for path in (ROOT / "results" / paper).glob(f"*/{dataset}-*.json")]
+    ran = {path.parent.name: {other.name.split("-")[0] for other in files if other.parent == path.parent} for path in files}
+    assert ran == rows
+
+
+def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
+    networks = [path.parent.name for path in (ROOT / "results" / "asbert").glob("*/trecqa-small-*.json")]
+    assert networks and not [name for name in networks if name.startswith(("triplet", "siamese"))]
+    records = [
+        json.loads(path.read_text("utf-8")) for path in (ROOT / "results" / "evidence_contrast").glob("longformer_base/*-laptop-*.json")
+    ]
+    assert len(records) == 3
+    trained = {name: np.mean([one["metrics"]["test"][name] for one in records]) for name in ("map_projected", "evidence_f1")}
+    assert trained["map_projected"] <= np.mean([one["baselines"]["random"]["map"] for one in records])
+    assert trained["evidence_f1"] <= np.mean([one["baselines"]["all_sentences"]["evidence_f1"] for one in records])

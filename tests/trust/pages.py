@@ -224,7 +224,8 @@ def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
         elif element.name == "pre":
             yield " ".join(element.get_text().split())
         elif beside and element.name == "caption":
-            yield from traced_blocks.without_texts([text_of(element), *map(cells_of, beside.select("tbody tr"))])
+            yield traced_blocks.without_text(text_of(element))
+            yield from map(candidates_of, beside.select("tbody tr"))
         elif element.name == "figcaption" or (element.name == "caption" and counted(element)):
             yield words_above(element)
             if block["data-as2"].startswith("rank-moves"):
@@ -243,6 +244,15 @@ def words_above(caption: Tag) -> str:
 
 def cells_of(line: Tag) -> list[str]:
     return [text_of(cell) for cell in line.find_all(["td", "th"])]
+
+
+def candidates_of(line: Tag) -> list[str]:
+    """The cells of a line of ranked lists, with the id of each candidate in place of its text."""
+    shown = []
+    for cell in line.find_all(["td", "th"]):
+        name = cell.get("data-candidate")
+        shown.append(f"{cell.abbr.get_text()} {cell.abbr['title']} {name} {text_of(cell.small)}" if name else text_of(cell))
+    return shown
 
 
 def text_of(tag: Tag) -> str:

@@ -155,14 +155,15 @@ def test_a_loss_that_is_not_the_one_in_the_log_is_noticed_in_its_plot(change, tm
         pages.traced_block(tmp_path, "page", page)
 
 
-def test_ranked_lists_of_embedded_data_are_compared_without_their_texts(root):
-    row = '<tr><th>1</th><td class="as2-right"><abbr title="answers">✓</abbr> {} <small>score {}</small></td></tr>'
+def test_ranked_lists_of_embedded_data_are_compared_by_their_ids(root):
+    cell = '<td class="as2-right" data-candidate="{}"><abbr title="answers">✓</abbr> It is 5. <small>score {}</small></td>'
     head = "<p>pydocs, budget laptop, seed 0.</p>"
-    html = f'{head}<table class="as2-beside"><caption>Lost: What?</caption><tbody>{row}</tbody></table>'
-    said = list(pages.lines(block("examples", html.format("It is 5.", "0.125"))))
-    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers score 0.125"]]
+    html = f'{head}<table class="as2-beside"><caption>Lost: What?</caption><tbody><tr><th>1</th>{cell}</tr></tbody></table>'
+    said = list(pages.lines(block("examples", html.format("some-id-1", "0.125"))))
+    assert said == ["pydocs, budget laptop, seed 0.", "Lost", ["1", "✓ answers some-id-1 score 0.125"]]
     assert said == ["pydocs, budget laptop, seed 0.", *traced_blocks.ranked("pydocs", "Lost: some-id", [[["some-id-1", 1, 0.125, 0]]])]
-    assert said != list(pages.lines(block("examples", html.format("It is 5.", "0.126"))))
+    for other in (("some-id-1", "0.126"), ("some-id-2", "0.125")):
+        assert said != list(pages.lines(block("examples", html.format(*other))))
 
 
 def test_a_readout_with_another_digit_is_noticed(directives, tmp_path):

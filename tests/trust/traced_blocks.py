@@ -6,7 +6,6 @@ of the cells for each line of a table.
 
 import hashlib
 import itertools
-import re
 import statistics
 from collections import Counter
 from pathlib import Path
@@ -16,7 +15,6 @@ from .traced import EVERY, NAMES, NONE, Paper, by_question, spread, untrained, v
 PLACES = ("1", "2", "3", "4", "5", "6 to 10", "11 on")
 FATES = ("rescued", "lost", "right by both", "wrong by both")
 SAID = ("✗ does not answer", "✓ answers")
-SHOWN = re.compile(rf"({'|'.join(SAID)}) (.*) (score -?[\d.]+)")
 ROLES = {"question": "question", "positive": "right", "negative": "wrong"}
 
 
@@ -110,16 +108,13 @@ def ranked(dataset: str, said: str, two: list[list]):
         [str(rank), *(f"{SAID[bool(one[1])]} {one[0]} score {one[2]:.3f}" if one else "" for one in entries)]
         for rank, entries in enumerate(itertools.zip_longest(*two), 1)
     ]
-    yield from without_texts([said, *lines]) if dataset.startswith("pydocs") else (said, *lines)
+    yield without_text(said) if dataset.startswith("pydocs") else said
+    yield from lines
 
 
-def without_texts(lines: list):
-    """A question's table without its texts: no record has those of the embedded data, and one sentence may appear twice in it."""
-    said, *ranks = lines
-    yield said.split(": ", 1)[0] if said.startswith(("Rescued: ", "Lost: ")) else "a question"
-    for rank, *cells in ranks:
-        parts = [SHOWN.fullmatch(cell) for cell in cells]
-        yield [rank, *(f"{part[1]} {part[3]}" if part else cell for cell, part in zip(cells, parts))]
+def without_text(said: str) -> str:
+    """What stands above a question's table, without the question: no record has the texts of the embedded data."""
+    return said.split(": ", 1)[0] if said.startswith(("Rescued: ", "Lost: ")) else "a question"
 
 
 # ------------------------------------------------------------------ figures in words

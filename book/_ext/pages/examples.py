@@ -46,7 +46,7 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
     name, label, score, _ = entry
     kind, mark, words = ("as2-right", "✓", "answers") if label else ("as2-wrong", "✗", "does not answer")
     text = f'<abbr title="{words}">{mark}</abbr> {escape(str(texts.get(name, name)))} <small>score {score:.3f}</small>'
-    return markup.cell(Html(text), kind=kind)
+    return markup.cell(Html(text), kind=kind, **{"data-candidate": str(name)})
 
 
 # ------------------------------------------------------------------ two rows of a paper

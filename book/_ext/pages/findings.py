@@ -19,7 +19,10 @@ from asutil.metrics import significance
 from pages import comparisons, testable
 from pages.comparisons import Outcome, Pair
 
-BUDGETS = ("small", "laptop")  # the questions of the papers' data sets, at small and above; our own questions
+BUDGETS = {
+    "small": "The paper's data sets, budget small and above",
+    "laptop": "Our own questions, budget laptop",
+}
 
 
 class Finding(NamedTuple):
@@ -40,11 +43,10 @@ def findings(data: dict, runs: pd.DataFrame, budget: str = "small", draws: int =
     """
     runs = runs[runs.source == COMMITTED]
     laptop = budget == "laptop"
-    asked = (
-        papers.claims_asked(data, budget)
-        if laptop and budget in data.get("budgets", {})
-        else papers.claims(data) * (not laptop)
-    )
+    if laptop:
+        asked = papers.claims_asked(data, budget) if budget in data.get("budgets", {}) else []
+    else:
+        asked = papers.claims(data)
     outcomes = [_outcome(data, runs, claim, laptop, draws) for claim in asked]
     tested = [outcome for outcome in outcomes if is_tested(outcome)]
     adjusted = iter(significance.holm([outcome.questions.p_value for outcome in tested]))
@@ -64,10 +66,10 @@ def is_tested(outcome: Outcome) -> bool:
     return outcome.questions is not None and not outcome.reason
 
 
-def sentences(data: dict, found: list[Finding]) -> str:
+def sentences(data: dict, every: list[Finding]) -> str:
     """A list in HTML, one sentence a claim that has runs or a reason for none: difference, interval, p, seeds, budget, model."""
     by_claim = {}
-    for finding in found:
+    for finding in every:
         if finding.outcome.where or finding.outcome.reason:
             by_claim.setdefault(finding.outcome.claim["id"], []).append(finding)
     items = "".join(f"<li>{_sentence(data, group)}</li>" for group in by_claim.values())
@@ -103,44 +105,34 @@ def _models(where: Pair, claim: dict) -> str:
     return " and ".join(name.rsplit("/", 1)[-1] for name in dict.fromkeys(each))
 
 
-def counted(found: list[Finding]) -> str:
-    """How many tests came out how, in words: `4 show, 10 unclear (3 after Holm)`; "" for none."""
-    tested = [finding for finding in found if finding.holm is not None]
+def counted(every: list[Finding]) -> str:
+    """How many tests came out how: `4 show, 10 unclear, 0 opposite; 3 still show after Holm's adjustment for 14 tests`; "" for none."""
+    tested = [finding for finding in every if finding.holm is not None]
     if not tested:
         return ""
     words = [finding.outcome.word for finding in tested]
     kept = sum(finding.outcome.word == "shows" and finding.holm < 0.05 for finding in tested)
-    each = [
-        f"{words.count(word)} {said}"
-        for word, said in (("shows", "show"), ("unclear", "unclear"), ("opposite", "opposite"))
-    ]
-    return f"{', '.join(each)}; {kept} still show after Holm's adjustment for {len(tested)} tests"
+    counts = f"{words.count('shows')} show, {words.count('unclear')} unclear, {words.count('opposite')} opposite"
+    return f"{counts}; {kept} still show after Holm's adjustment for {len(tested)} tests"
+
+
+def without_runs(every: list[Finding]) -> str:
+    """How many claims have neither runs nor a reason for none, in words; "" where all have."""
+    claims = {finding.outcome.claim["id"]: finding.outcome for finding in every}
+    missing = sum(not outcome.where and not outcome.reason for outcome in claims.values())
+    return f"{missing} of {len(claims)} claims have no runs yet" if missing else ""
 
 
 def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """For each of the two kinds of questions: how many claims came out how, and a sentence a claim."""
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     parts = []
-    for budget in BUDGETS:
-        found = findings(data, runs, budget, draws)
-        if not found:
-            continue
-        kind = (
-            "The paper's data sets, budget small and above" if budget == "small" else "Our own questions, budget laptop"
-        )
-        missing = len(
-            {
-                finding.outcome.claim["id"]
-                for finding in found
-                if not finding.outcome.where and not finding.outcome.reason
-            }
-        )
-        absent = (
-            f"{missing} of {len({finding.outcome.claim['id'] for finding in found})} claims have no runs yet"
-            * bool(missing)
-        )
-        said = ". ".join(text for text in (counted(found), absent) if text)
-        parts.append(f"<p><strong>{kind}.</strong> {escape(said[:1].upper() + said[1:])}.</p>{sentences(data, found)}")
+    for budget, kind in BUDGETS.items():
+        every = findings(data, runs, budget, draws)
+        if every:
+            summary = ". ".join(filter(None, (counted(every), without_runs(every))))
+            summary = escape(summary[:1].upper() + summary[1:])
+            parts.append(f"<p><strong>{kind}.</strong> {summary}.</p>{sentences(data, every)}")
     return "".join(parts)
 
 
@@ -157,24 +149,15 @@ def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper, None, folder)
         address = (links or {}).get(paper, f"papers/{paper}.html")
-        head = markup.cell(
-            Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>'),
-            "th",
-            scope="row",
-            rowspan=str(len(BUDGETS)),
-        )
-        for budget in BUDGETS:
-            words = list(
-                {
-                    finding.outcome.claim["id"]: finding.outcome.word for finding in findings(data, runs, budget, draws)
-                }.values()
-            )
-            counts = [markup.number(str(words.count(word) or "–")) for word in OUTCOMES]
+        link = Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>')
+        head = [markup.cell(link, "th", scope="row", rowspan=str(len(BUDGETS)))]
+        for budget, whose in zip(BUDGETS, ("its own", "ours")):
+            last = {one.outcome.claim["id"]: one.outcome.word for one in findings(data, runs, budget, draws)}
+            words = list(last.values())
             body.append(
-                markup.line(
-                    [*([head] if budget == BUDGETS[0] else []), "its own" if budget == BUDGETS[0] else "ours", *counts]
-                )
+                markup.line([*head, whose, *(markup.number(str(words.count(word) or "–")) for word in OUTCOMES)])
             )
+            head = []
     heads = ["Paper", "Questions", *map(markup.word, OUTCOMES)]
     return markup.table("Claims by what our committed runs say of them.", heads, body)
 
