@@ -32,7 +32,7 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
     candidate goes before a right one at the same score.
     Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name.
     """
-    found = {}
+    scores = {}
     for name in names:
         run = rundir.find(name)
         path = Path(name)
@@ -41,16 +41,14 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
         if run is None and qrels is None:
             raise ValueError(f"{name} is a TREC run file: --qrels is needed beside it")
         short = run.name if run else path.name
-        if short in found:
+        if short in scores:
             raise ValueError(f"two runs are called {short}: give each another name")
-        found[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
+        scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
     if qrels is None:
-        return {
-            name: rankings.of(scores, empty="skip").per_question.set_index("question_id")
-            for name, scores in found.items()
-        }
-    right = trec.read_qrels(qrels)
-    return {name: trec.by_trec_eval(scores, right) for name, scores in found.items()}
+        rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
+        return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
+    labels = trec.read_qrels(qrels)
+    return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
 def aligned(values: dict[str, pd.DataFrame], missing: str = "refuse") -> tuple[dict[str, pd.DataFrame], str]:
@@ -61,24 +59,23 @@ def aligned(values: dict[str, pd.DataFrame], missing: str = "refuse") -> tuple[d
     Raises: ValueError that names questions, where they are refused or none is left.
     """
     every = list(dict.fromkeys(question for table in values.values() for question in table.index))
-    lacking = {
-        name: [question for question in every if question not in set(table.index)] for name, table in values.items()
-    }
-    short = {name: questions for name, questions in lacking.items() if questions}
-    said = "; ".join(
-        f"{name} lacks {len(questions)} of {len(every)} questions ({', '.join(questions[:3])}...)"
-        for name, questions in short.items()
-    )
-    if short and missing == "refuse":
-        raise ValueError(f"{said}: --missing drop leaves them out for all, --missing zero counts them as wrong")
+    lacking = {name: [question for question in every if question not in table.index] for name, table in values.items()}
+    lacking = {name: questions for name, questions in lacking.items() if questions}
+    each = [
+        f"{name} lacks {len(gone)} of {len(every)} questions ({', '.join(gone[:3])}...)"
+        for name, gone in lacking.items()
+    ]
+    message = "; ".join(each)
+    if lacking and missing == "refuse":
+        raise ValueError(f"{message}: --missing drop leaves them out for all, --missing zero counts them as wrong")
     if missing == "drop":
-        every = [
-            question for question in every if not any(question in questions for questions in map(set, short.values()))
-        ]
+        gone = {question for questions in lacking.values() for question in questions}
+        every = [question for question in every if question not in gone]
     if not every:
-        raise ValueError(f"no question is in all runs: {said}")
-    said = said and f"{said}: {'left out for all' if missing == 'drop' else 'counted as zero'}."
-    return {name: table.reindex(every).fillna(0.0) for name, table in values.items()}, said
+        raise ValueError(f"no question is in all runs: {message}")
+    if message:
+        message += f": {'left out for all' if missing == 'drop' else 'counted as zero'}."
+    return {name: table.reindex(every).fillna(0.0) for name, table in values.items()}, message
 
 
 # ------------------------------------------------------------------ tables
@@ -132,7 +129,7 @@ def settings(names: list[str]) -> pd.DataFrame:
 
 
 def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str, draws: int = 10_000) -> str:
-    values, said = aligned(read(names, qrels), missing)
+    values, message = aligned(read(names, qrels), missing)
     count = len(next(iter(values.values())))
     tables = {
         "Settings that differ": settings(names),
@@ -140,7 +137,7 @@ def report(names: list[str], qrels: Path | None, missing: str, metric: str, form
         "Every pair": pairs(values, metric, draws).set_index("A"),
         "Questions that moved": moved(values).set_index("run"),
     }
-    parts = [said] if said else []
+    parts = [message] if message else []
     for title, table in tables.items():
         if len(table):
             parts.append(_rendered(title, table, form))

@@ -60,10 +60,10 @@ def export(run: str | Path, to: str | Path) -> Path:
 
 def card(record: dict, scores, place: str) -> ModelCard:
     """A model card: data, budget, seed, metrics on test questions with 95 % intervals, what it was made from and how."""
-    settings, found = record["settings"], metrics.of(scores, empty="skip")
+    settings, ranking = record["settings"], metrics.of(scores, empty="skip")
     results, lines = [], []
     for name, column in NAMES.items():
-        values = found.per_question[column]
+        values = ranking.per_question[column]
         low, high = (100 * edge for edge in metrics.paired_bootstrap(values, values * 0).interval)
         lines.append(f"| {name} | {100 * values.mean():.1f} | {low:.1f} to {high:.1f} |")
         about = {
@@ -100,7 +100,7 @@ def card(record: dict, scores, place: str) -> ModelCard:
         f"# {place}",
         "Ranks the sentences that may answer a question (answer sentence selection). Made with asutil; one run, one seed.",
         USE[record["notebook"]].format(place=place, rank_by=settings.get("rank_by")),
-        f"| {len(found.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|\n"
+        f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|\n"
         + "\n".join(lines),
         f"| made from | |\n|---|---|\n{rows}",
         "The licences of the model that it begins with and of the data hold for it too.",

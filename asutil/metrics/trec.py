@@ -119,15 +119,10 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     table = scores[["question_id", "candidate_id", "score"]].astype(ids)
     table = table.merge(qrels.astype(ids), on=list(ids), how="left").fillna({"label": 0})
     retrieved = table.groupby("question_id")["label"].sum()
-    found = rankings.ranking(
-        table["question_id"],
-        table["label"],
-        table["score"],
-        ties="trec_eval",
-        empty="zero",
-        candidate_ids=table["candidate_id"],
-    )
-    kept = found.per_question.set_index("question_id")
+    names = ("question_id", "label", "score", "candidate_id")
+    questions, labels, values, candidates = (table[name] for name in names)
+    ranking = rankings.ranking(questions, labels, values, ties="trec_eval", empty="zero", candidate_ids=candidates)
+    kept = ranking.per_question.set_index("question_id")
     kept["average_precision"] *= retrieved.reindex(kept.index) / asked.reindex(kept.index)
     return kept.reindex([question for question in asked.index[asked > 0] if question in kept.index])
 

@@ -1,6 +1,7 @@
 """Runs as folders of other libraries: scores of sentence-transformers' CrossEncoder beside ours, the card, refusals."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -12,7 +13,7 @@ from aslab import export
 from asutil import load_ranker
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
-from asutil.models import joint, loading
+from asutil.models import embedder, joint, loading
 from asutil.tasks import cross_encoder, rank
 
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "initializer_range": 0.5}
@@ -79,6 +80,21 @@ def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, mon
     with pytest.raises(SystemExit):
         export.main()
     assert "exists: give a folder that does not" in capsys.readouterr().err
+
+
+def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    shutil.rmtree(run / "model")
+    ours = embedder.start_from("tiny", tokenizer, embedder.settings_of("siamese", "mean", 24))
+    ours.save(run / "model")
+    record = disk.read_json(run / "record.json")
+    disk.write_json(run / "record.json", record | {"notebook": "embed", "settings": record["settings"] | {"rank_by": "distance"}})
+    folder = export.export(run, tmp_path / "vectors")
+    theirs = SentenceTransformer(str(folder), device="cpu").encode(list(TEXTS))
+    assert np.allclose(ours.encode(list(TEXTS)), theirs, atol=1e-5) and np.ptp(theirs) > 0.01
+    card = ModelCard.load(folder / "README.md")
+    assert card.data.pipeline_tag == "sentence-similarity" and "Candidates were ranked by distance." in card.text
 
 
 @pytest.mark.parametrize(

@@ -79,12 +79,12 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
 
     Rows whose paired difference to the best has an interval with zero are in bold: they are tied for best.
     """
-    found = entries(dataset, runs, folder)
+    every = entries(dataset, runs, folder)
     heads = ["Row", "Begins with", "Seeds", "MAP [95 %]", "P@1 [95 %]", "MRR", "Pairs before"]
-    if not found:
+    if not every:
         return markup.table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
-    common = sorted(set.intersection(*(set(entry.questions.index) for entry in found)))
-    each = {number: entry.questions.loc[common] for number, entry in enumerate(found)}
+    common = sorted(set.intersection(*(set(entry.questions.index) for entry in every)))
+    each = {number: entry.questions.loc[common] for number, entry in enumerate(every)}
     order = sorted(each, key=lambda number: -each[number]["average_precision"].mean())
     best = each[order[0]]["average_precision"]
     body = []
@@ -92,7 +92,7 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
         tied = (
             place == 1 or significance.paired_bootstrap(best, each[number]["average_precision"], draws=draws).sign <= 0
         )
-        body.append(markup.line(_cells(place, found[number], each[number], tied, draws)))
+        body.append(markup.line(_cells(place, every[number], each[number], tied, draws)))
     title = f"{NAMES.get(dataset, dataset)}, {len(common)} test questions that all rows have; points. {markup.BEST}"
     return markup.table(title, heads, body)
 
