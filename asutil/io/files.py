@@ -120,22 +120,22 @@ def json_object(path: Path, **types: type) -> dict:
     return content
 
 
-def published_json(path: Path, kind: type, content: str) -> dict | list:
+def published_json(path: Path, kind: type, holds: str) -> dict | list:
     """The JSON of a data set's file, with or without a byte order mark.
 
     Args:
         kind: list or dict, whichever the file holds.
-        content: what it holds, for the error message.
+        holds: what, for the error message.
     Raises: ValueError that names the file, where it is no JSON, of another kind or empty.
     """
-    expected = f"{path.name}: expected a JSON {'list' if kind is list else 'object'} of {content}"
+    expected = f"{path.name}: expected a JSON {'list' if kind is list else 'object'} of {holds}"
     try:
-        found = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{expected}, not JSON ({error})") from None
-    if not isinstance(found, kind) or not found:
-        raise ValueError(f"{expected}, got {str(found)[:80]}")
-    return found
+    if not isinstance(content, kind) or not content:
+        raise ValueError(f"{expected}, got {str(content)[:80]}")
+    return content
 
 
 # ------------------------------------------------------------------ parquet
