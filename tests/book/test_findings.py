@@ -220,7 +220,7 @@ def test_pages_quote_figures():
     [
         ("sentence_objectives", {"sp_wikiqa", "sp_not_the_data"}),
         ("contextual_as2", {"sdc_wikiqa_pair"}),
-        ("joint_inference", set()),
+        ("joint_inference", {"joint_alone_ae_k_wikiqa", "mspp_pairwise_ae_k_wikiqa"}),
     ],
 )
 def test_which_gains_survive_the_adjustment_for_many_tests(paper, survive):
