@@ -1,4 +1,4 @@
-"""What a run shows as matplotlib Figures: training curves, accuracies, confusions, and where ranks moved."""
+"""What a run shows as matplotlib Figures: training curves, accuracies, confusions, calibration, and where ranks moved."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from asutil.io import files
-from asutil.metrics import changes, verdicts
+from asutil.metrics import calibration, changes, verdicts
 
 from .markup import NAMES
 
@@ -164,4 +164,43 @@ def moves_plot(moves: pd.DataFrame, before: str, after: str):
     bars.set(xlabel="questions", ylabel="", title="first right candidate")
     bars.margins(x=0.15)
     bars.spines[["top", "right"]].set_visible(False)
+    return figure
+
+
+def calibration_plot(scores: pd.DataFrame, fitted: calibration.Calibration):
+    """A matplotlib Figure: a reliability diagram before and after, and precision against the share of questions that are answered.
+
+    Args:
+        scores: question_id, label, score of one split.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+    from scipy import special
+
+    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    diagram, answers = figure.subplots(1, 2)
+    probabilities = {
+        "1 / (1 + exp(-s))": special.expit(scores["score"]),
+        "fitted on dev": fitted.probabilities(scores["score"]),
+    }
+    for (name, values), marker in zip(probabilities.items(), "os"):
+        table = calibration.reliability(scores["label"], values)
+        error = calibration.expected_error(scores["label"], values)
+        seaborn.lineplot(
+            table, x="probability", y="right", marker=marker, ax=diagram, label=f"{name}, error {error:.3f}"
+        )
+    diagram.plot([0, 1], [0, 1], color="grey", linestyle="--", linewidth=1)
+    diagram.set(
+        xlabel="mean probability of a bin", ylabel="share of its candidates that answer", xlim=(0, 1), ylim=(0, 1)
+    )
+    curve = calibration.answering(scores.assign(score=probabilities["fitted on dev"]))
+    seaborn.lineplot(x=100 * curve.rate, y=100 * curve.precision, estimator=None, ax=answers)
+    answered = curve[curve.threshold >= fitted.threshold].head(1)
+    answers.plot(
+        100 * answered.rate, 100 * answered.precision, "s", color="C3", label=f"threshold {fitted.threshold:.2f}"
+    )
+    answers.set(xlabel="questions answered, %", ylabel="of these rightly, %", xlim=(0, 102), ylim=(0, 102))
+    for axis in (diagram, answers):
+        axis.grid(alpha=0.3)
+        axis.legend(fontsize="x-small")
     return figure

@@ -1,4 +1,4 @@
-"""Functions of scores: ranking metrics, answers, evidence, verdicts, significance, comparisons, TREC files.
+"""Functions of scores: ranking metrics, answers, evidence, verdicts, significance, calibration, comparisons, TREC files.
 
 Nothing here imports torch, but for `peers`, which asks torchmetrics.
 """

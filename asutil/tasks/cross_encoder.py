@@ -20,7 +20,7 @@ LONGEST = 1 << 16  # tokens, where neither model nor tokenizer has a limit
 HEAD = "ForSequenceClassification"  # how the names of models with a fitting head end
 
 
-class CrossEncoder:
+class CrossEncoder(rank.BaseRanker):
     """Scores of candidates by a model of transformers as it is, in float32: its tokenizer, its head, its longest input.
 
     s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question".
@@ -34,15 +34,6 @@ class CrossEncoder:
     def __init__(self, model, tokenizer, max_tokens: int | None = None):
         self.model, self.tokenizer = model.eval(), tokenizer
         self.max_tokens = max_tokens or min(loading.longest_input(model.base_model, tokenizer), LONGEST)
-
-    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
-        """(candidate number, score), best first; equal scores keep the order of the candidates."""
-        if contexts is not None:
-            raise ValueError("a cross-encoder of this kind reads pairs of question and candidate: it takes no contexts")
-        asked = rank.as_question(question, candidates)
-        if not candidates:
-            return []
-        return rank.best_first(self.score([asked], progress=False)["score"].to_numpy())
 
     def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
         """Score every candidate of every question, window by window.

@@ -46,7 +46,7 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
     raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
 
 
-class Nearest:
+class Nearest(rank.BaseRanker):
     """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
     distance, cosine, dot: `similarity`
@@ -67,14 +67,9 @@ class Nearest:
         if self.by == "probability" and self.head is None:
             raise ValueError("rank_by: only a siamese network gives a probability; take distance, cosine or dot")
 
-    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
-        """(candidate number, score), best first; equal scores keep the order of the candidates."""
+    def require_contexts(self, contexts: list[tuple] | None) -> None:
         if contexts is not None:
             raise ValueError("this model embeds each text by itself: it takes no contexts")
-        asked = rank.as_question(question, candidates)
-        if not candidates:
-            return []
-        return rank.best_first(self.score([asked], progress=False)["score"].to_numpy())
 
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
         """Score every candidate of every question; in each window of questions a text is embedded once.

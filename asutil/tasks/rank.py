@@ -17,6 +17,8 @@ from ..inputs import batches, groups
 from ..inputs import pairs as input_pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..io import checkpoints, disk, hub
+from ..metrics import calibration
+from ..metrics.calibration import Calibration
 from ..models.loading import check_length, usual_length
 from ..models.pair import PairEncoder
 
@@ -24,7 +26,76 @@ WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together
 log = logging.getLogger(__name__)
 
 
-class Ranker:
+class BaseRanker:
+    """What every ranker does with its scores: the candidates of one question in order, and the one that answers it."""
+
+    calibration: Calibration | None = None
+
+    def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
+        """question_id, candidate_id, label (int8), score (float32) of every candidate, in the order of the questions."""
+        raise NotImplementedError
+
+    def require_contexts(self, contexts: list[tuple] | None) -> None:
+        """Raises: ValueError for contexts that the model does not read."""
+        if contexts is not None:
+            raise ValueError(f"a {type(self).__name__} reads question and candidate alone: it takes no contexts")
+
+    def rank(
+        self, question: str, candidates: list[str], contexts: list[tuple] | None = None, calibrated: bool = False
+    ) -> list[tuple[int, float]]:
+        """(candidate number, score), best first; equal scores keep the order of the candidates.
+
+        Args:
+            contexts: for a model that was trained with contexts, and for no other: (sentence before, sentence after) of
+                each candidate, None where there is no such sentence.
+            calibrated: the probability that a candidate answers in place of its score; the order is the same.
+        Raises: ValueError for contexts that the model does not read, or lacks, or that do not fit the candidates, and
+            for probabilities of a ranker that was not calibrated.
+        """
+        self.require_contexts(contexts)
+        fitted = self._calibration() if calibrated else None
+        asked = as_question(question, candidates, contexts)
+        if not candidates:
+            return []
+        ranked = best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy())
+        if fitted is None:
+            return ranked
+        numbers, scores = zip(*ranked)
+        return list(zip(numbers, fitted.probabilities(scores).tolist()))
+
+    def answer(
+        self, question: str, candidates: list[str], contexts: list[tuple] | None = None, threshold: float | None = None
+    ) -> tuple[int, float] | None:
+        """(candidate number, probability) of the best candidate; None where it is below the threshold, or there is none.
+
+        Args:
+            threshold: a probability; default: the one with the highest F1 of answers on the questions of `calibrate`.
+        """
+        ranked = self.rank(question, candidates, contexts, calibrated=True)
+        least = self._calibration().threshold if threshold is None else threshold
+        return ranked[0] if ranked and ranked[0][1] >= least else None
+
+    def calibrate(self, questions: Iterable) -> Calibration:
+        """Fit probabilities and the threshold on labelled questions that nothing is tested on (`calibration.fit`).
+
+        Raises: ValueError where a higher score does not mean an answer more often.
+        """
+        fitted = calibration.fit(self.score(questions))
+        if fitted is None:
+            raise ValueError(
+                "no probability fits: a higher score does not mean an answer more often on these questions"
+            )
+        self.calibration = fitted
+        return fitted
+
+    def _calibration(self) -> Calibration:
+        if self.calibration is None:
+            expected = "call calibrate(questions) with labelled questions that are not the test's"
+            raise ValueError(f"this ranker's scores were never made probabilities: {expected}")
+        return self.calibration
+
+
+class Ranker(BaseRanker):
     """Scores of candidates by a pair model, with or without contexts, or by a joint one: the difference of two logits.
 
     s(q, c) = z_1 - z_0 in float32,  P(label 1) = 1 / (1 + exp(-s))
@@ -48,25 +119,12 @@ class Ranker:
             return groups.Groups(self.model.tokenizer, questions, self.joint_k)
         return input_pairs.Pairs(self.model.tokenizer, questions, context=self.model.parts == 3)
 
-    def rank(
-        self, question: str, candidates: list[str], contexts: list[tuple] | None = None
-    ) -> list[tuple[int, float]]:
-        """(candidate number, score), best first; equal scores keep the order of the candidates.
-
-        Args:
-            contexts: for a model that was trained with contexts, and for no other: (sentence before, sentence after) of
-                each candidate, None where there is no such sentence.
-        Raises: ValueError for contexts that the model does not read, or lacks, or that do not fit the candidates.
-        """
+    def require_contexts(self, contexts: list[tuple] | None) -> None:
         if contexts is not None and self.model.parts == 2:
             raise ValueError("this model was trained on pairs of question and candidate: it takes no contexts")
         if contexts is None and self.model.parts == 3:
             expected = "contexts=[(sentence before, sentence after), ...]"
             raise ValueError(f"this model was trained with contexts: {expected} expected, got none")
-        asked = as_question(question, candidates, contexts)
-        if not candidates:
-            return []
-        return best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy())
 
     def score(
         self,

@@ -1,25 +1,34 @@
 """Rankers by name: fine-tuned models, cross-encoders of others, BM25."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import torch
 from transformers import AutoConfig
 
 from ..data import baselines
 from ..io import checkpoints, rundir
+from ..metrics.calibration import Calibration
 from ..models import embedder, heads, loading
 from . import cross_encoder, nearest, rank
 
 
-class Bm25:
-    """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over the candidates to rank."""
+class Bm25(rank.BaseRanker):
+    """BM25 (k1 1.5, b .75) of lower-cased words; document frequencies are counted over all candidates to score."""
 
-    def rank(self, question: str, candidates: list[str], contexts=None) -> list[tuple[int, float]]:
-        """(candidate number, score), best first; equal scores keep the order of the candidates."""
-        if contexts is not None:
-            raise ValueError("BM25 compares the words of question and candidate: it takes no contexts")
-        rank.as_question(question, candidates)
-        return rank.best_first(baselines.bm25([question], candidates, [len(candidates)]))
+    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
+        """question_id, candidate_id, label (int8), score (float32) of every candidate; nothing is kept in `folder`: it takes no time."""
+        questions = list(questions)
+        rows = [
+            (question.id, candidate.id, candidate.label) for question in questions for candidate in question.candidates
+        ]
+        texts = [candidate.text for question in questions for candidate in question.candidates]
+        sizes = [len(question.candidates) for question in questions]
+        scores = baselines.bm25([question.text for question in questions], texts, sizes)
+        table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
+        return table.assign(score=scores.astype(np.float32))
 
 
 def load_ranker(name: str | Path, device: str | None = None):
@@ -68,4 +77,7 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
-    return rank.Ranker(model.to(device).eval(), record.get("settings", {}).get("max_tokens"))
+    ranker = rank.Ranker(model.to(device).eval(), record.get("settings", {}).get("max_tokens"))
+    if record.get("calibration"):
+        ranker.calibration = Calibration(**record["calibration"]["fitted"])
+    return ranker

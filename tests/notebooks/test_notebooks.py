@@ -9,10 +9,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from aslab import parameters, runs
 from asutil.io import rundir
+from asutil.metrics import calibration
+from asutil.tasks import rankers
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -202,10 +205,17 @@ def test_a_finished_run_is_found_not_run_again(line, corpus_file):
 
 
 def test_the_ranker_of_a_run_ranks(line):
-    from asutil.tasks import rankers
-
     ranked = rankers.load_ranker(line[2]).rank("where is the river 0?", ["the engine stands by a river 0", "nothing here"])
     assert sorted(number for number, _ in ranked) == [0, 1] and ranked[0][1] >= ranked[1][1]
+
+
+def test_the_ranker_of_a_run_has_the_probabilities_of_its_dev_questions(line):
+    ranker, calibrated = rankers.load_ranker(line[2]), rundir.read_record(line[2])["calibration"]
+    scores = {split: pd.read_parquet(line[2] / name) for split, name in (("dev", "scores_dev.parquet"), ("test", "scores.parquet"))}
+    fitted = calibration.fit(scores["dev"])
+    assert ranker.calibration == fitted and (calibrated is None) == (fitted is None)
+    for split in scores if fitted else ():
+        assert calibrated[split] == calibration.measured(scores[split], fitted)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

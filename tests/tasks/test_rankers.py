@@ -3,11 +3,14 @@
 import json
 import math
 import re
+from dataclasses import replace
 
 import huggingface_hub
 import pytest
 
 from asutil import load_ranker
+from asutil.data import answers, baseline_scores
+from asutil.data.questions import Candidate, Question
 
 QUESTION = "Where is the mill, the old mill?"
 TEXTS = ["The mill is by the river.", "By the sea.", "Nothing", "", "The MILL: old, old mill!"]
@@ -59,3 +62,51 @@ def test_architectures_that_are_no_list_of_names_are_refused(tmp_path, architect
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "architectures": architectures}), encoding="utf-8")
     with pytest.raises(ValueError, match=r"architectures"):
         load_ranker(tmp_path, "cpu")
+
+
+def asked(number: int) -> Question:
+    """A question whose answer says its words again; every fifth one has none."""
+    texts = [f"the mill {number} is here" if number % 5 else "nothing", "a mill", "sea"]
+    return Question(
+        f"q{number}",
+        f"where is mill {number}",
+        tuple(Candidate(f"{number}-{k}", text, int(k == 0 and number % 5 > 0), None, None) for k, text in enumerate(texts)),
+    )
+
+
+def test_bm25_scores_questions_as_the_baseline_of_a_split_does(tmp_path):
+    rows = ["question\tanswer\tlabel"]
+    rows += [
+        f"{question.text}\t{candidate.text}\t{int(k == 0)}"
+        for question in map(asked, range(1, 5))
+        for k, candidate in enumerate(question.candidates)
+    ]
+    path = tmp_path / "own.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    split = answers.load_answers(path, "asbert")["train"]
+    scores = load_ranker("bm25").score(split)
+    expected = baseline_scores(split, "bm25")
+    assert scores.score.tolist() == expected.score.tolist() and scores.label.tolist() == expected.label.tolist()
+
+
+def test_probabilities_and_the_answer_of_a_calibrated_ranker():
+    model, question = load_ranker("bm25"), asked(7)
+    texts = [candidate.text for candidate in question.candidates]
+    with pytest.raises(ValueError, match=r"never made probabilities: call calibrate\(questions\)"):
+        model.rank(question.text, texts, calibrated=True)
+    fitted = model.calibrate([asked(number) for number in range(100)])
+    ranked, probable = model.rank(question.text, texts), model.rank(question.text, texts, calibrated=True)
+    assert [number for number, _ in probable] == [number for number, _ in ranked]
+    assert [probability for _, probability in probable] == pytest.approx(
+        [1 / (1 + math.exp(-(score / fitted.temperature + fitted.bias))) for _, score in ranked]
+    )
+    least = (probable[0][1] + probable[1][1]) / 2
+    assert model.answer(question.text, texts, threshold=least) == probable[0]
+    assert model.answer(question.text, texts, threshold=probable[0][1] + 1e-9) is None
+    assert model.answer(question.text, []) is None
+
+
+def test_scores_that_say_nothing_are_not_calibrated():
+    wrong = [Question(q.id, q.text, tuple(replace(c, label=1 - c.label) for c in q.candidates)) for q in map(asked, range(1, 5))]
+    with pytest.raises(ValueError, match="a higher score does not mean an answer more often"):
+        load_ranker("bm25").calibrate(wrong)

@@ -14,7 +14,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 OWN = re.compile(r"(^|\.)(google|googleapis|gvt1)\.com$")  # where the browser itself looks for updates, whatever page it shows
 BOOK = "http://book.test"
 MARK = re.compile(r"pwn\d\d")
-WORDS = ("title", "aria-label", "alt", "value", "placeholder", "data-candidate")  # attributes that are text, shown or said or read by no script
+WORDS = ("title", "aria-label", "alt", "value", "placeholder", "data-candidate")  # attributes that are text
 OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--no-pings", "--disable-extensions"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps"),
