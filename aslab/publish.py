@@ -14,7 +14,7 @@ from asutil import draws
 from asutil.io import disk, rundir, spelling
 from asutil.metrics import changes, rankings
 
-from . import papers, records
+from . import papers, rankers, records
 from .papers import untrained
 
 # Questions that are published with their best candidates.
@@ -113,16 +113,20 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
-    parser.add_argument("papers", nargs="*", help="slugs of papers; all of them by default", metavar="paper")
+    parser.add_argument("papers", nargs="*", help="slugs of papers, or rankers; all by default", metavar="paper")
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
     parser.add_argument("--laptop", action="store_true", help="records of the laptop budget instead of those above it")
     options = parser.parse_args()
-    slugs = papers.papers()
+    slugs = [*papers.papers(), rankers.SLUG]
     unknown = [paper for paper in options.papers if paper not in slugs]
     if unknown:
         parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], slugs)} ({', '.join(slugs)})")
     for paper in options.papers or slugs:
-        for path in publish(paper, runs_dir=options.runs_dir, laptop=options.laptop):
+        if paper == rankers.SLUG:
+            written = [] if options.laptop else rankers.publish(runs_dir=options.runs_dir)
+        else:
+            written = publish(paper, runs_dir=options.runs_dir, laptop=options.laptop)
+        for path in written:
             print(path.relative_to(rundir.root()))
 
 

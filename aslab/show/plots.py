@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from asutil.io import files
-from asutil.metrics import calibration, changes, verdicts
+from asutil.metrics import calibration, changes, significance, verdicts
 
 from .markup import NAMES
 
@@ -203,4 +203,28 @@ def calibration_plot(scores: pd.DataFrame, fitted: calibration.Calibration):
     for axis in (diagram, answers):
         axis.grid(alpha=0.3)
         axis.legend(fontsize="x-small")
+    return figure
+
+
+def intervals(values: dict[str, pd.DataFrame], metric: str = "average_precision"):
+    """A matplotlib Figure: the mean of each ranker in points, with its 95 % interval over questions, the best on top.
+
+    Args:
+        values: name of a ranker -> the values of its questions.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+
+    order = sorted(values, key=lambda name: -values[name][metric].mean())
+    figure = Figure(figsize=(8, 0.9 + 0.4 * len(order)), layout="constrained")
+    axis = figure.subplots()
+    for place, name in enumerate(order):
+        low, high = significance.paired_bootstrap(values[name][metric], values[name][metric] * 0).interval
+        axis.plot([100 * low, 100 * high], [place, place], color="C0")
+    seaborn.scatterplot(x=[100 * values[name][metric].mean() for name in order], y=range(len(order)), ax=axis, zorder=3)
+    axis.set(
+        yticks=range(len(order)), yticklabels=order, xlabel="MAP, points, with 95 % intervals over questions", ylabel=""
+    )
+    axis.invert_yaxis()
+    axis.grid(axis="x", alpha=0.3)
     return figure

@@ -1,6 +1,8 @@
-"""Rankers by name: fine-tuned models, cross-encoders of others, BM25."""
+"""Rankers by name: fine-tuned models, cross-encoders of others, BM25; and their scores for a data set."""
 
-from collections.abc import Iterable
+import shutil
+import time
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from transformers import AutoConfig
 
 from ..data import baselines
-from ..io import checkpoints, rundir
+from ..io import checkpoints, disk, hub, rundir
 from ..metrics.calibration import Calibration
 from ..models import embedder, heads, loading
 from . import cross_encoder, nearest, rank
@@ -81,3 +83,50 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
     if record.get("calibration"):
         ranker.calibration = Calibration(**record["calibration"]["fitted"])
     return ranker
+
+
+# ------------------------------------------------------------------ the scores of a data set
+
+
+def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path, device: str | None = None):
+    """The scores of a ranker for some splits, and what they took; kept in a folder, which a second call reads.
+
+    A stopped scoring continues after its last finished window.
+    Args:
+        name: as in `load_ranker`. splits: name of a split -> its questions; the last one is timed.
+        folder: of this ranker and these questions alone.
+    Returns: split -> DataFrame as `Ranker.score` gives it; {"parameters", "weights_mb", "seconds_a_question"}, the
+        last one None where the scoring was continued.
+    """
+    folder = Path(folder)
+    if not (folder / "figures.json").is_file():
+        _score(name, splits, folder, device)
+    figures = disk.read_json(folder / "figures.json")
+    sha256 = figures.pop("sha256")
+    tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
+    return tables, figures
+
+
+def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path, device: str | None) -> None:
+    continued, ranker, sha256 = folder.exists(), load_ranker(name, device), {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, questions in splits.items():
+        began = time.perf_counter()
+        scores = ranker.score(questions, folder=folder / "windows")
+        seconds = (time.perf_counter() - began) / len(questions)
+        write = lambda path, scores=scores: scores.to_parquet(path, index=False)
+        sha256[split] = hub.sha256(disk.atomically(folder / f"{split}.parquet", write))
+    weights = [tensor for module in _modules(ranker) for tensor in module.parameters()]
+    figures = {
+        "parameters": sum(tensor.numel() for tensor in weights),
+        "weights_mb": sum(tensor.numel() * tensor.element_size() for tensor in weights) / 1e6,
+        "seconds_a_question": None if continued else seconds,
+    }
+    disk.write_json(folder / "figures.json", figures | {"sha256": sha256})
+    shutil.rmtree(folder / "windows", ignore_errors=True)
+
+
+def _modules(ranker: rank.BaseRanker) -> list[torch.nn.Module]:
+    """The network of a ranker; none of BM25."""
+    parts = (getattr(ranker, name, None) for name in ("model", "encoder"))
+    return [part for part in parts if isinstance(part, torch.nn.Module)]

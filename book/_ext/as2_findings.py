@@ -8,7 +8,13 @@ from docutils import nodes
 from pages import blind, findings, intervals, leaderboard
 from sphinx.util.docutils import SphinxRole
 
+from asutil.io import rundir
+
 SOURCES["blind"] = lambda _: [blind.place()] if blind.place().is_file() else []
+SOURCES["rankers"] = lambda _: [
+    rundir.root() / "experiments" / "rankers.yml",
+    *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
+]
 
 
 class Findings(Shown):
@@ -50,6 +56,20 @@ class Leaderboard(Shown):
         return boxed(leaderboard.leaderboard(dataset))
 
 
+class Rankers(Shown):
+    """Rankers of others on a data set, none of them trained here."""
+
+    kind = "rankers"
+
+    def show(self, dataset):
+        table = leaderboard.of_rankers(dataset)
+        return (
+            boxed(table)
+            if table
+            else note(f"Rankers of others on {dataset}: not run. snakemake rankers_small ranks them.")
+        )
+
+
 class Blind(Shown):
     """Which rankers read the question."""
 
@@ -83,6 +103,7 @@ DIRECTIVES = {
     "findings": Findings,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,
+    "rankers": Rankers,
     "scorecard": Scorecard,
 }
 ROLES = {"figure": Figure()}

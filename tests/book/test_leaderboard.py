@@ -101,3 +101,34 @@ def test_what_is_said_of_the_share_that_models_keep_without_the_question(archite
         if run["architecture"] == architecture:
             own, exchanged = (run["readouts"][readout][which]["map"] - chance[run["name"]] for which in ("own", "exchanged"))
             assert least < exchanged / own < most
+
+
+def rankers_record(**seconds):
+    """A record of `rank` in which the first ranker is right at 20 of 40 questions, the second at 36."""
+    rows = {name: [[f"q{n}", *[1.0 if n < right else 0.5] * 3] for n in range(40)] for name, right in {"bm25": 20, "a/model": 36}.items()}
+    figures = {
+        name: {"parameters": size, "seconds_a_question": seconds.get(name), "pairs_before": "no"}
+        for name, size in {"bm25": 0, "a/model": 2_500_000}.items()
+    }
+    return {"per_question": rows, "figures": figures, "settings": {"protocol": "clean"}, "hardware": {"cpu_cores": 2}}
+
+
+def test_rankers_of_others_stand_in_the_order_of_their_map(tmp_path):
+    assert leaderboard.of_rankers("wikiqa", str(tmp_path)) == ""
+    for budget, content in {"small": {"per_question": {}}, "paper": rankers_record(bm25=0.0021)}.items():
+        path = tmp_path / "rankers" / f"wikiqa-{budget}.json"
+        path.parent.mkdir(exist_ok=True)
+        disk.write_json(path, content)
+    html = leaderboard.of_rankers("wikiqa", str(tmp_path), draws=500)
+    first, second = cells(html)[1:]
+    assert first[0] == "a/model" and first[3:] == ["95.0", "2.5 M", "–", "no"] and first[1].startswith("95.0 [")
+    assert second[0] == "bm25" and second[3:] == ["75.0", "–", "2.1", "no"]
+    assert "WikiQA, 40 test questions, protocol clean; points; on 2 CPU cores." in html and html.count("as2-best") == 1
+
+
+def test_a_damaged_record_of_rankers_is_named(tmp_path):
+    path = tmp_path / "rankers" / "wikiqa-small.json"
+    path.parent.mkdir()
+    path.write_text("{")
+    with pytest.raises(ValueError, match="wikiqa-small.json"):
+        leaderboard.of_rankers("wikiqa", str(tmp_path))

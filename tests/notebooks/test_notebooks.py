@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from aslab import parameters, runs
+from aslab import rankers as listed
 from asutil.io import rundir
 from asutil.metrics import calibration
 from asutil.tasks import rankers
@@ -216,6 +217,25 @@ def test_the_ranker_of_a_run_has_the_probabilities_of_its_dev_questions(line):
     assert ranker.calibration == fitted and (calibrated is None) == (fitted is None)
     for split in scores if fitted else ():
         assert calibrated[split] == calibration.measured(scores[split], fitted)
+
+
+def test_rankers_are_compared_on_the_same_questions_and_their_scores_are_kept(line, questions_file):
+    folder, _, finetuned = line
+    papermill("rank", folder, models=f"bm25,{finetuned}", dataset=questions_file)
+    (made,) = folder.glob("rank-*")
+    record, own = rundir.read_record(made), rundir.read_record(finetuned)
+    assert record["metrics"][finetuned.name]["test"] == own["metrics"]["test"]
+    assert record["metrics"]["bm25"]["test"] == own["baselines"]["bm25"]
+    assert record["figures"]["bm25"]["parameters"] == 0 and record["figures"][finetuned.name]["parameters"] == own["figures"]["parameters"]
+    assert all(figures["seconds_a_question"] > 0 for figures in record["figures"].values())
+    published = listed.published(made)
+    each = listed.questions_of(published)
+    assert each[finetuned.name].reciprocal_rank.mean() == pytest.approx(own["metrics"]["test"]["mrr"], abs=1e-6)
+    assert str(folder) not in json.dumps(published)
+    kept = next(path.parent for path in (folder / "shared" / "scores").glob("*/figures.json") if json.loads(path.read_text())["parameters"])
+    tables, figures = rankers.scored("nobody/would-be-loaded", {"test": None}, kept)
+    assert tables["test"].equals(pd.read_parquet(finetuned / "scores.parquet")) and figures["weights_mb"] > 0
+    shutil.rmtree(made)
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)

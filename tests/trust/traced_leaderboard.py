@@ -14,7 +14,7 @@ RANKED = ("map", "p@1", "mrr")
 
 def leaderboard(root: Path, dataset: str):
     """The words above the table, then a line for each row."""
-    seen = yaml.safe_load((root / "book" / "_ext" / "pages" / "backbones.yml").read_text("utf-8"))
+    seen = yaml.safe_load((root / "experiments" / "rankers.yml").read_text("utf-8"))["pairs_before"]
     found = {}
     for name in PAPERS:
         paper = Paper(root, name)
@@ -43,6 +43,25 @@ def leaderboard(root: Path, dataset: str):
             f"{100 * sum(of['mrr']) / len(common):.1f}",
             seen.get(begins, "not known"),
         ]
+
+
+def rankers(root: Path, dataset: str):
+    """The words above the table of rankers of others, then a line for each."""
+    places = [
+        path for budget in ("paper", "gpu", "small", "laptop") for path in (root / "results" / "rankers").glob(f"{dataset}-{budget}.json")
+    ]
+    if not places:
+        return
+    record = json.loads(places[0].read_text("utf-8"))
+    each = {name: list(zip(*(row[1:] for row in rows))) for name, rows in record["per_question"].items()}
+    count = len(next(iter(record["per_question"].values())))
+    machine = record["hardware"].get("gpu") or f"{record['hardware']['cpu_cores']} CPU cores"
+    yield f"{NAMES[dataset]}, {count} test questions, protocol {record['settings']['protocol']}; points; on {machine}."
+    for name in sorted(each, key=lambda name: -sum(each[name][1])):
+        figures, (first, precision, reciprocal) = record["figures"][name], each[name]
+        size = f"{figures['parameters'] / 1e6:.1f} M" if figures["parameters"] else "–"
+        time = "–" if figures["seconds_a_question"] is None else f"{1000 * figures['seconds_a_question']:.1f}"
+        yield [name, reach(precision), reach(first), f"{100 * sum(reciprocal) / count:.1f}", size, time, figures["pairs_before"]]
 
 
 def blind(root: Path):

@@ -1,21 +1,17 @@
 """Everything that was run on one data set, on the same questions, the best first."""
 
 from html import escape
-from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
-import yaml
 
-from aslab import papers, records
+from aslab import papers, rankers, records
 from aslab.records import COMMITTED, PER_QUESTION
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.io import rundir
 from asutil.metrics import significance
 from pages import testable
-
-SEEN = yaml.safe_load(Path(__file__).with_name("backbones.yml").read_text("utf-8"))
 
 
 class Entry(NamedTuple):
@@ -85,16 +81,21 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
         return markup.table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
     common = sorted(set.intersection(*(set(entry.questions.index) for entry in every)))
     each = {number: entry.questions.loc[common] for number, entry in enumerate(every)}
-    order = sorted(each, key=lambda number: -each[number]["average_precision"].mean())
-    best = each[order[0]]["average_precision"]
     body = []
-    for place, number in enumerate(order, 1):
-        tied = (
-            place == 1 or significance.paired_bootstrap(best, each[number]["average_precision"], draws=draws).sign <= 0
-        )
+    for place, (number, tied) in enumerate(_best_first(each, draws), 1):
         body.append(markup.line(_cells(place, every[number], each[number], tied, draws)))
     title = f"{NAMES.get(dataset, dataset)}, {len(common)} test questions that all rows have; points. {markup.BEST}"
     return markup.table(title, heads, body)
+
+
+def _best_first(each: dict, draws: int) -> list[tuple]:
+    """Keys in the order of their MAP, and whether a key is the best or not told from it."""
+    order = sorted(each, key=lambda key: -each[key]["average_precision"].mean())
+    best = each[order[0]]["average_precision"]
+    compared = {
+        key: significance.paired_bootstrap(best, each[key]["average_precision"], draws=draws) for key in order[1:]
+    }
+    return [(key, key == order[0] or compared[key].sign <= 0) for key in order]
 
 
 def _cells(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: int) -> list:
@@ -109,10 +110,40 @@ def _cells(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: in
         markup.best(ranked[0]) if tied else ranked[0],
         ranked[1],
         markup.number(f"{100 * values['reciprocal_rank'].mean():.1f}"),
-        SEEN.get(entry.backbone, "not known"),
+        rankers.pairs_before(entry.backbone),
     ]
 
 
 def _mean(values: pd.Series, draws: int) -> str:
     low, high = significance.paired_bootstrap(values, [0.0] * len(values), draws=draws).interval
     return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"
+
+
+def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> str:
+    """A table of the rankers of others on a data set, from the committed record of `rank`; "" where there is none."""
+    record = rankers.committed(results).get(dataset)
+    if record is None:
+        return ""
+    each = rankers.questions_of(record)
+    count = len(next(iter(each.values())))
+    heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "Milliseconds a question", "Pairs before"]
+    body = []
+    for name, tied in _best_first(each, draws):
+        ranked = [markup.number(_mean(each[name][column], draws)) for column in ("average_precision", "p_at_1")]
+        figures = record["figures"][name]
+        seconds = figures["seconds_a_question"]
+        cells = [
+            markup.cell(name, "th", scope="row"),
+            markup.best(ranked[0]) if tied else ranked[0],
+            ranked[1],
+            markup.number(f"{100 * each[name]['reciprocal_rank'].mean():.1f}"),
+            markup.number(f"{figures['parameters'] / 1e6:.1f} M" if figures["parameters"] else "–"),
+            markup.number("–" if seconds is None else f"{1000 * seconds:.1f}"),
+            figures["pairs_before"],
+        ]
+        body.append(markup.line(cells))
+    hardware = record["hardware"]
+    machine = hardware.get("gpu") or f"{hardware['cpu_cores']} CPU cores"
+    protocol = record["settings"]["protocol"]
+    title = f"{NAMES.get(dataset, dataset)}, {count} test questions, protocol {protocol}; points; on {machine}. {markup.BEST}"
+    return markup.table(title, heads, body)

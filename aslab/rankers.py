@@ -1,0 +1,93 @@
+"""Rankers of others on the papers' questions, as `experiments/rankers.yml` lists them: their runs, their records, what is known of them."""
+
+from pathlib import Path
+
+import pandas as pd
+import yaml
+
+from asutil.io import disk, rundir
+
+from . import runs
+from .plan import Job
+
+SLUG = "rankers"
+PER_QUESTION = ["p_at_1", "average_precision", "reciprocal_rank"]
+
+
+def read() -> dict:
+    return yaml.safe_load((rundir.root() / "experiments" / f"{SLUG}.yml").read_text("utf-8"))
+
+
+def pairs_before(name: str) -> str:
+    """Whether a released model was trained on questions with answers: yes, no, likely or not known."""
+    return read()["pairs_before"].get(name.rsplit("/", 1)[-1], "not known")
+
+
+def jobs(budget: str, runs_dir: str | Path | None = None) -> list[Job]:
+    """One run of the notebook `rank` for each data set of a budget; none where the budget is not listed."""
+    made = []
+    listed = read()["budgets"].get(budget, {"datasets": []})
+    for dataset in listed["datasets"]:
+        given = {"budget": budget, "dataset": dataset, "models": ",".join(listed["rankers"])}
+        folder = runs.folder_for("rank", given, runs_dir, must_exist=False)
+        made.append(Job(SLUG, "all", budget, dataset, 0, "rank", given, folder))
+    return made
+
+
+def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFrame]], dict[str, dict]]:
+    """The scores of each ranker of a run of `rank`, kept beside the runs for every list that has the ranker.
+
+    Returns: ranker -> split -> scores; ranker -> its figures and whether it was trained on questions with answers.
+    """
+    from asutil.tasks import rankers
+
+    scores, figures = {}, {}
+    for name in runs.models(run.options.models, run.options.budget, run.options.runs_dir):
+        own = runs.identity("rank", run.given | {"models": name, "seed": 0})["hash"]  # the seed is of the random order
+        short = runs.shown({"model": name})["model"]
+        scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
+        figures[short]["pairs_before"] = pairs_before(short)
+    return scores, figures
+
+
+def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:
+    """Write `results/rankers/<dataset>-<budget>.json` for the finished runs of `jobs`, without text. Returns the files."""
+    written = []
+    for budget in read()["budgets"]:
+        for job in jobs(budget, runs_dir):
+            if (job.folder / "record.json").is_file():
+                file = rundir.root() / results / SLUG / f"{job.dataset}-{budget}.json"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                written.append(disk.write_json(file, published(job.folder)))
+    return written
+
+
+def published(folder: Path) -> dict:
+    """The record of a run of `rank`, with the values of every test question for each ranker."""
+    record = rundir.read_record(folder)
+    values = pd.read_parquet(folder / "per_question.parquet")
+    each = {
+        name: [
+            [row.question_id, *(round(getattr(row, column), 6) for column in PER_QUESTION)] for row in own.itertuples()
+        ]
+        for name, own in values.groupby("ranker", sort=False)
+    }
+    return record | {"per_question": each}
+
+
+def committed(results: str | Path = "results") -> dict[str, dict]:
+    """Data set -> its committed record of the largest budget. Raises: ValueError naming a damaged file."""
+    found = {}
+    for budget in rundir.BUDGETS:
+        for path in sorted((rundir.root() / results / SLUG).glob(f"*-{budget}.json")):
+            found[path.name.removesuffix(f"-{budget}.json")] = disk.read_json(path)
+    return found
+
+
+def questions_of(record: dict) -> dict[str, pd.DataFrame]:
+    """Ranker -> the values of its questions, with question_id as index."""
+    columns = ["question_id", *PER_QUESTION]
+    return {
+        name: pd.DataFrame(rows, columns=columns).set_index("question_id")
+        for name, rows in record["per_question"].items()
+    }
