@@ -8,6 +8,8 @@ of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
 
 from html import escape
 
+import numpy as np
+
 # fmt: off
 NAMES = {
     "p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "auc": "AUC", "rank_1": "First in its group",
@@ -62,6 +64,13 @@ def cell(content, tag: str = "td", **attributes: str) -> Html:
 def number(text: str) -> Html:
     """A cell with a figure."""
     return cell(text, kind="as2-number")
+
+
+def spread(values: list[float]) -> Html:
+    """A cell's mean ± standard deviation in points, of values from 0 to 1; – without any."""
+    points = 100 * np.asarray(values)
+    deviation = f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else ""
+    return number(f"{points.mean():.1f}{deviation}" if len(points) else "–")
 
 
 def best(figure: Html) -> Html:

@@ -5,12 +5,13 @@ from html import escape
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import blind, findings, intervals, leaderboard
+from pages import believed, blind, findings, intervals, leaderboard
 from sphinx.util.docutils import SphinxRole
 
 from asutil.io import rundir
 
 SOURCES["blind"] = lambda _: [blind.place()] if blind.place().is_file() else []
+SOURCES["calibration"] = lambda _: [believed.place()] if believed.place().is_file() else []
 SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
@@ -85,6 +86,17 @@ class Blind(Shown):
         )
 
 
+class Believed(Shown):
+    """How far scores can be believed."""
+
+    kind = "calibration"
+    required_arguments = 0
+
+    def show(self):
+        table = believed.calibration_table()
+        return boxed(table) if table else note("Calibration: not run. python -m aslab.calibration measures it.")
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -100,6 +112,7 @@ class Figure(SphinxRole):
 
 DIRECTIVES = {
     "blind": Blind,
+    "calibration": Believed,
     "findings": Findings,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,

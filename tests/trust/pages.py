@@ -46,6 +46,7 @@ TRACED = {
     "backbone-loss": traced_backbone.loss,
     "benchmarks": traced_benchmarks.benchmarks,
     "blind": traced_leaderboard.blind,
+    "calibration": traced_leaderboard.calibration,
     "claim-verdicts": traced_blocks.claim_verdicts,
     "claims": traced_claims.claims,
     "costs": lambda root, _: traced_benchmarks.trained(root),

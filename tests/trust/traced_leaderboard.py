@@ -81,6 +81,20 @@ def blind(root: Path):
             yield [*([name] if number == 0 else []), readout, str(len(seeds)), *map(spread, cells)]
 
 
+def calibration(root: Path):
+    """A line for each data set and kind of run, from the record of `aslab.calibration`."""
+    place = root / "results" / "calibration.json"
+    kinds = {}
+    for run in json.loads(place.read_text("utf-8"))["runs"] if place.is_file() else []:
+        head = f" {run['head']}" if run["head"] else ""
+        name = f"{NAMES[run['dataset']]}, {run['protocol']}: {run['architecture']}{head}, {run['model'].split('/')[-1]}"
+        kinds.setdefault(name, []).append(run.get("test"))
+    for name, seeds in kinds.items():
+        seeds = [seed for seed in seeds if seed]
+        columns = ("error_before", "error", "answer_rate", "precision")
+        yield [name, str(len(seeds)), *(spread([seed[column] for seed in seeds]) for column in columns)]
+
+
 def reach(values: list[float]) -> str:
     mean, low, high, _ = bootstrap(tuple(values))
     return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"

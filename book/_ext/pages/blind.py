@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
-
 from aslab.show import markup
 from aslab.show.markup import NAMES
 from asutil.io import disk, rundir
@@ -31,7 +29,7 @@ def blind_table() -> str:
         head = [markup.cell(f"{name}, {of}", "th", scope="row", rowspan=str(len(seeds[0])))]
         for readout in seeds[0]:
             cells = [
-                _spread([seed[readout][which][metric] for seed in seeds])
+                markup.spread([seed[readout][which][metric] for seed in seeds])
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
@@ -44,8 +42,3 @@ def blind_table() -> str:
 
 def _of(one: dict) -> str:
     return f"{NAMES.get(one['dataset'], one['dataset'])}, {one['protocol']}"
-
-
-def _spread(values: list[float]):
-    points = 100 * np.asarray(values)
-    return markup.number(f"{points.mean():.1f}" + (f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else ""))

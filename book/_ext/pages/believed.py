@@ -1,0 +1,38 @@
+"""How far scores can be believed: calibration error before and after a fit on dev, from the record of `python -m aslab.calibration`."""
+
+from pathlib import Path
+
+from aslab.show import markup
+from aslab.show.markup import NAMES
+from asutil.io import disk, rundir
+
+COLUMNS = {
+    "error_before": "Error",
+    "error": "Error, fitted",
+    "answer_rate": "Answered",
+    "precision": "Of these rightly",
+}
+
+
+def place() -> Path:
+    return rundir.root() / "results" / "calibration.json"
+
+
+def calibration_table() -> str:
+    """Figures on test of each kind of run, mean and std over seeds; "" without a record."""
+    if not place().is_file():
+        return ""
+    groups = {}
+    for run in disk.read_json(place())["runs"]:
+        model = run["model"].rsplit("/", 1)[-1]
+        kind = f"{run['architecture']} {run['head'] or ''}".strip()
+        groups.setdefault((NAMES.get(run["dataset"], run["dataset"]), run["protocol"], kind, model), []).append(run)
+    body = []
+    for (dataset, protocol, kind, model), seeds in groups.items():
+        fitted = [run["test"] for run in seeds if run["fitted"]]
+        head = markup.cell(f"{dataset}, {protocol}: {kind}, {model}", "th", scope="row")
+        cells = [markup.spread([figures[name] for figures in fitted if figures[name] is not None]) for name in COLUMNS]
+        body.append(markup.line([head, markup.number(str(len(fitted))), *cells]))
+    heads = ["Data and model", "Seeds", *COLUMNS.values()]
+    title = "Test questions, points, mean ± std over seeds. Error: expected calibration error in 15 bins, before and after the fit on dev."
+    return markup.table(title, heads, body)

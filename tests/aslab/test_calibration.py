@@ -1,0 +1,57 @@
+"""The record of calibration, from the scores of made-up runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import believed
+from scipy import special
+
+from aslab import calibration, runs
+from asutil.io import disk, rundir
+from asutil.metrics import calibration as figures
+
+from ..made_up import cells
+
+
+def run(folder, seed, notebook="finetune", scale=1.0):
+    """A finished run whose logits are `scale` times too large."""
+    path = folder / f"{notebook}-made-{seed:012d}"
+    path.mkdir()
+    rng = np.random.default_rng(seed)
+    for name in ("scores_dev.parquet", "scores.parquet"):
+        logits = rng.normal(-1, 2, 600)
+        labels = (rng.random(600) < special.expit(logits)).astype(np.int8)
+        table = {"question_id": np.repeat([f"q{n}" for n in range(60)], 10), "label": labels, "score": (scale * logits).astype(np.float32)}
+        pd.DataFrame(table).to_parquet(path / name)
+    settings = {"dataset": "wikiqa", "protocol": "clean", "model": "a/model", "architecture": "pair", "head": None}
+    disk.write_json(
+        path / "record.json", {"notebook": notebook, "name": path.name, "seed": seed, "settings": settings, "weights_sha256": "0"}
+    )
+    return path
+
+
+def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_path, monkeypatch):
+    made = calibration.record([run(tmp_path, seed, scale=4.0) for seed in (1, 2)])
+    tests = [one["test"] for one in made["runs"]]
+    assert all(one["error"] < 0.06 < one["error_before"] for one in tests)
+    assert [one["fitted"]["temperature"] for one in made["runs"]] == pytest.approx([4, 4], rel=0.3)
+    scores = pd.read_parquet(tmp_path / made["runs"][0]["name"] / "scores.parquet")
+    assert tests[0]["error_before"] == figures.expected_error(scores.label, special.expit(scores.score.astype(float)))
+    place = tmp_path / "results" / "calibration.json"
+    place.parent.mkdir()
+    disk.write_json(place, made)
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    (line,) = cells(believed.calibration_table())[1:]
+    assert line[:2] == ["WikiQA, clean: pair, model", "2"]
+    mean = 100 * np.mean([one["error"] for one in tests])
+    assert line[3].startswith(f"{mean:.1f} ± ")
+
+
+def test_a_run_without_logits_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="expected a run of finetune, whose scores are logits, got one of embed"):
+        calibration.record([run(tmp_path, 1, "embed")])
+
+
+def test_no_record_no_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    assert believed.calibration_table() == ""
