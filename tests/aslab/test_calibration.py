@@ -25,7 +25,7 @@ def run(folder, seed, notebook="finetune", scale=1.0):
         pd.DataFrame(table).to_parquet(path / name)
     settings = {"dataset": "wikiqa", "protocol": "clean", "model": "a/model", "architecture": "pair", "head": None}
     disk.write_json(
-        path / "record.json", {"notebook": notebook, "name": path.name, "seed": seed, "settings": settings, "weights_sha256": "0"}
+        path / "record.json", {"notebook": notebook, "name": path.name, "seed": seed, "settings": settings, **runs.hashes(path)}
     )
     return path
 
@@ -33,7 +33,7 @@ def run(folder, seed, notebook="finetune", scale=1.0):
 def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_path, monkeypatch):
     made = calibration.record([run(tmp_path, seed, scale=4.0) for seed in (1, 2)])
     tests = [one["test"] for one in made["runs"]]
-    assert all(one["error"] < 0.06 < one["error_before"] for one in tests)
+    assert all(one["error"] < 0.08 < 0.12 < one["error_before"] for one in tests)
     assert [one["fitted"]["temperature"] for one in made["runs"]] == pytest.approx([4, 4], rel=0.3)
     scores = pd.read_parquet(tmp_path / made["runs"][0]["name"] / "scores.parquet")
     assert tests[0]["error_before"] == figures.expected_error(scores.label, special.expit(scores.score.astype(float)))

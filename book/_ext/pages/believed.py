@@ -34,5 +34,5 @@ def calibration_table() -> str:
         cells = [markup.spread([figures[name] for figures in fitted if figures[name] is not None]) for name in COLUMNS]
         body.append(markup.line([head, markup.number(str(len(fitted))), *cells]))
     heads = ["Data and model", "Seeds", *COLUMNS.values()]
-    title = "Test questions, points, mean ± std over seeds. Error: expected calibration error in 15 bins, before and after the fit on dev."
+    title = "Test questions, points, mean ± std over seeds. Error: expected calibration error, before and after the fit on dev."
     return markup.table(title, heads, body)
