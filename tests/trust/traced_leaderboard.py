@@ -87,7 +87,7 @@ def calibration(root: Path):
     kinds = {}
     for run in json.loads(place.read_text("utf-8"))["runs"] if place.is_file() else []:
         head = f" {run['head']}" if run["head"] else ""
-        name = f"{NAMES[run['dataset']]}, {run['protocol']}: {run['architecture']}{head}, {run['model'].split('/')[-1]}"
+        name = f"{NAMES.get(run['dataset'], run['dataset'])}, {run['protocol']}: {run['architecture']}{head}, {run['model'].split('/')[-1]}"
         kinds.setdefault(name, []).append(run.get("test"))
     for name, seeds in kinds.items():
         seeds = [seed for seed in seeds if seed]
