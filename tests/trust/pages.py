@@ -153,7 +153,7 @@ def traced_pages(root: Path) -> dict[str, int]:
         if numbers:
             none_typed(root / "book" / path.relative_to(html_of(root)).with_suffix(".md"), blocks)
             found[path.relative_to(html_of(root)).as_posix()] = numbers
-    papers = {f"papers/{path.stem}.html" for path in (root / "experiments").glob("*.yml")}
+    papers = {f"papers/{path.stem}.html" for path in (root / "book" / "papers").glob("*.md")}
     must(papers <= found.keys(), f"every paper's page has results that can be traced: {sorted(papers - found.keys())} have none")
     return found
 
