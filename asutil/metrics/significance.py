@@ -172,8 +172,9 @@ def holm(p_values) -> list[float]:
         [0.04, 0.09, 0.09, 0.5]
     """
     given = _finite(p_values, "p_values")
-    if ((given < 0) | (given > 1)).any():
-        raise ValueError(f"p-values from 0 to 1 expected, got {given[(given < 0) | (given > 1)][0]}")
+    outside = given[(given < 0) | (given > 1)]
+    if len(outside):
+        raise ValueError(f"p-values from 0 to 1 expected, got {outside[0]}")
     order = np.argsort(given, kind="stable")
     scaled = np.minimum(1, given[order] * np.arange(len(given), 0, -1))
     adjusted = np.empty(len(given))
