@@ -136,4 +136,8 @@ def save(encoder: PairEncoder, folder: str | Path, max_tokens: int) -> Path:
     with disk.whole_folder(folder) as part, checkpoints.quiet():
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
+        # The ONNX packages need transformers 4, which knows this class of version 5 by its former name.
+        settings = part / "tokenizer_config.json"
+        text = settings.read_text(encoding="utf-8")
+        settings.write_text(text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'), encoding="utf-8")
     return Path(folder)
