@@ -3,6 +3,7 @@
 Each script runs in a process of its own, whole, never --quick. What it measured on a GPU goes into <name>-gpu.json.
 
     python benchmarks/record.py sampling index scoring metrics training_step latency search encoding
+    python benchmarks/record.py backends --arguments "exported --dataset wikiqa"
 """
 
 import argparse
@@ -12,6 +13,7 @@ import json
 import os
 import platform
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +33,8 @@ VERSIONS = (
     "sentence-transformers",
     "faiss-cpu",
     "blingfire",
+    "optimum-onnx",
+    "onnxruntime",
 )
 
 
@@ -72,9 +76,10 @@ def last_line(output: str) -> dict:
     return result
 
 
-def run(name: str) -> str:
+def run(name: str, arguments: str = "") -> str:
     """The output of one script, which is shown while it comes."""
-    with subprocess.Popen([sys.executable, HERE / f"{name}.py"], stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, HERE / f"{name}.py", *shlex.split(arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         lines = []
         for line in process.stdout:
             print(line, end="", flush=True)
@@ -97,13 +102,14 @@ def main():
 
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="+", metavar="name", help="of a script in this folder, without .py")
+    parser.add_argument("--arguments", default="", help="of each script, as one text, for a script that needs some")
     given = parser.parse_args()
     absent = [name for name in given.names if not (HERE / f"{name}.py").is_file()]
     if absent:
         parser.error(f"no benchmark {absent[0]!r}: {', '.join(sorted(path.stem for path in HERE.glob('*.py')))}")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     for name in given.names:
-        place = record(last_line(run(name)), rundir.root() / "results" / "benchmarks", gpu)
+        place = record(last_line(run(name, given.arguments)), rundir.root() / "results" / "benchmarks", gpu)
         print(place.relative_to(rundir.root()))
 
 

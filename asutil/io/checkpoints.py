@@ -49,9 +49,19 @@ def from_pretrained(auto, path, name, **options):
         path: of `source(name)`.
     Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights.
     """
+    with reading(path, name):
+        return _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
+
+
+@contextlib.contextmanager
+def reading(path, name) -> Iterator[None]:
+    """Whatever another library raises on reading a model becomes an error that names the model.
+
+    Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights, and for all else.
+    """
     try:
         with quiet():
-            return _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
+            yield
     except SafetensorError as error:
         raise ValueError(f"{name}: the weights in {path} are damaged or cut short ({error})") from error
     except OSError as error:

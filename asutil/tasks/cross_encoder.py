@@ -1,4 +1,4 @@
-"""Cross-encoders of others: question and candidate in one input of a transformers model, one or two logits out."""
+"""Cross-encoders of others: question and candidate in one input of a language model, one or two logits out."""
 
 import copy
 from collections.abc import Iterable
@@ -7,42 +7,43 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
-from ..io import checkpoints, disk
+from ..io import checkpoints, disk, sentence_transformer
 from ..models import loading
 from ..models.pair import PairEncoder
 from . import rank
 
 BATCH = 32  # pairs of similar length that the model reads together
-LONGEST = 1 << 16  # tokens, where neither model nor tokenizer has a limit
-HEAD = "ForSequenceClassification"  # how the names of models with a fitting head end
 
 
 class CrossEncoder(rank.BaseRanker):
-    """Scores of candidates by a model of transformers as it is, in float32: its tokenizer, its head, its longest input.
+    """Scores of candidates by a model of sentence-transformers as it is, in float32: its inputs, its modules, its longest input.
 
     s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question".
     Of two logits s has the order of P(class 1) = 1 / (1 + exp(-s)), without its ties.
-    A pair that is too long loses the ends of its longer text (`truncation="longest_first"`).
+    A causal language model has one logit: that of the token "yes" less that of the token "no".
     Args:
-        model: of AutoModelForSequenceClassification. tokenizer: the model's own.
-        max_tokens: of question and candidate together; default: the most that the model reads.
+        model: a `sentence_transformers.CrossEncoder` whose activation is the identity.
+        folder: where it was read from; its files identify the scores.
     """
 
-    def __init__(self, model, tokenizer, max_tokens: int | None = None):
-        self.model, self.tokenizer = model.eval(), tokenizer
-        self.max_tokens = max_tokens or min(loading.longest_input(model.base_model, tokenizer), LONGEST)
+    def __init__(self, model, folder: Path):
+        self.model, self.folder = model, folder
 
-    def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
+    @property
+    def max_tokens(self) -> int:
+        """The longest input, question and candidate together; a pair that is too long loses the ends of its longer text."""
+        return self.model.max_seq_length
+
+    def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
         """Score every candidate of every question, window by window.
 
         Args:
             questions: any iterable of `Question`s, read once.
+            folder: keep finished windows here, so that a stopped scoring can continue (as in `rank.Ranker.score`).
         Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
         """
-        return rank.windowed(questions, self._window, progress)
+        return rank.windowed(questions, self._window, progress, folder, folder and self._identity())
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
         pairs = [(question, candidate) for question in questions for candidate in question.candidates]
@@ -51,58 +52,48 @@ class CrossEncoder(rank.BaseRanker):
         scores = np.empty(len(pairs), np.float32)
         for start in range(0, len(pairs), BATCH):
             numbers = by_length[start : start + BATCH]
-            texts = [(pairs[n][0].text, pairs[n][1].text) for n in numbers]
-            scores[numbers] = self._scores(*map(list, zip(*texts)))
+            scores[numbers] = self.scores_of([(pairs[n][0].text, pairs[n][1].text) for n in numbers])
             bar.update(len(numbers))
         columns = {"question_id": [q.id for q, _ in pairs], "candidate_id": [c.id for _, c in pairs]}
         labels = np.array([candidate.label for _, candidate in pairs], np.int8)
         return pd.DataFrame(columns).assign(label=labels, score=scores)
 
-    @torch.no_grad()
-    def _scores(self, questions: list[str], candidates: list[str]) -> np.ndarray:
-        options = {"truncation": "longest_first", "max_length": self.max_tokens, "padding": True}
-        batch = self.tokenizer(questions, candidates, return_tensors="pt", **options).to(self.model.device)
-        logits = self.model(**batch).logits.float()
-        scores = logits[:, 0] if logits.shape[1] == 1 else logits[:, 1] - logits[:, 0]
-        return scores.cpu().numpy()
+    def scores_of(self, pairs: list[tuple[str, str]]) -> np.ndarray:
+        """The scores of a batch of (question, candidate). Shapes: B pairs -> (B,) float32"""
+        logits = self.model.predict(pairs, batch_size=len(pairs), show_progress_bar=False)
+        return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
+
+    def _identity(self) -> str:
+        return sentence_transformer.fingerprint(self.folder, "cross_encoder", self.max_tokens, self.model.device.type)
 
 
-def load(name: str | Path, path: str, device: str) -> CrossEncoder:
-    """The cross-encoder in a folder or on the hub: safetensors, without remote code.
+def load(name: str | Path, folder: Path, device: str) -> CrossEncoder:
+    """The cross-encoder in a folder: safetensors, without remote code.
 
     Args:
-        path: what `checkpoints.source(name)` gave.
-    Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, a head that was never
-        trained or has more than two logits, a missing tokenizer or one that cannot pad.
+        folder: what `sentence_transformer.folder(name)` gave.
+    Raises: ValueError for pickled or damaged weights, a head that was never trained or has more than two logits, a missing
+        tokenizer or one that cannot pad, and a causal language model whose tokenizer has no tokens "yes" and "no".
     """
-    model, fresh = checkpoints.with_head(AutoModelForSequenceClassification, path, name)
-    if fresh:
-        raise ValueError(f"{name}: its weights lack the head of a {type(model).__name__}: a trained head is expected")
-    if model.config.num_labels not in (1, 2):
-        raise ValueError(f"{name} ranks nothing: 1 or 2 logits for a pair expected, got {model.config.num_labels}")
-    return CrossEncoder(model.to(device), _tokenizer(name, path))
+    from sentence_transformers import CrossEncoder as Library
 
-
-def _tokenizer(name: str | Path, path: str):
-    """The model's own tokenizer, unchanged."""
-    if Path(path).is_dir() and not any(Path(path).glob("tokenizer*.json")):
-        raise ValueError(f"{name}: {path} has no tokenizer: save it there with tokenizer.save_pretrained")
-    tokenizer = checkpoints.from_pretrained(AutoTokenizer, path, name)
-    if not tokenizer.is_fast:
-        raise ValueError(f"{name}: a fast tokenizer (tokenizer.json) is expected, got {type(tokenizer).__name__}")
-    if tokenizer.pad_token_id is None:
+    if not any(folder.rglob("tokenizer*.json")):
+        raise ValueError(f"{name}: {folder} has no tokenizer: save it there with tokenizer.save_pretrained")
+    model = sentence_transformer.open_as(Library, folder, name, device=device, activation_fn=torch.nn.Identity())
+    if model.num_labels not in (1, 2):
+        raise ValueError(f"{name} ranks nothing: 1 or 2 logits for a pair expected, got {model.num_labels}")
+    if model.tokenizer.pad_token_id is None:
         raise ValueError(f"{name}: its tokenizer has no pad_token, which fills up the shorter texts of a batch")
-    return tokenizer
-
-
-def require_encoder(name: str | Path, config) -> None:
-    """Refuse what reads no pair of texts at once, such as a decoder-only language model.
-
-    Raises: ValueError naming the model's type.
-    """
-    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        came = f"a {config.model_type} model ({', '.join(config.architectures or ['no architecture in config.json'])})"
-        raise ValueError(f"{name}: an encoder such as bert, roberta or deberta-v2 is expected, got {came}")
+    last = model[-1]
+    if getattr(last, "true_token_id", None) == getattr(last, "false_token_id", ""):
+        raise ValueError(f"{name}: a causal model ranks by its tokens yes and no; its tokenizer has no such tokens")
+    if model.transformers_model is not None:  # RoBERTa reads two tokens fewer than it has positions
+        longest = loading.longest_input(model.transformers_model.base_model, model.tokenizer)
+        model.max_seq_length = min(model.max_seq_length or longest, longest)
+    ranker = CrossEncoder(model, folder)
+    with checkpoints.reading(folder, name):  # what a library finds only when it scores, such as an unfit chat template
+        ranker.scores_of([("Where?", "There."), ("Where?", "By the river.")])
+    return ranker
 
 
 # ------------------------------------------------------------------ ours, for others
@@ -145,4 +136,8 @@ def save(encoder: PairEncoder, folder: str | Path, max_tokens: int) -> Path:
     with disk.whole_folder(folder) as part, checkpoints.quiet():
         model.save_pretrained(part)
         tokenizer.save_pretrained(part)
+        # The ONNX packages need transformers 4, which knows this class of version 5 by its former name.
+        settings = part / "tokenizer_config.json"
+        text = settings.read_text(encoding="utf-8")
+        settings.write_text(text.replace('"TokenizersBackend"', '"PreTrainedTokenizerFast"'), encoding="utf-8")
     return Path(folder)

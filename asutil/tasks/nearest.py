@@ -53,7 +53,7 @@ class Nearest(rank.BaseRanker):
     probability: the siamese head's logit z; P(label 1) = 1 / (1 + exp(-z)) has the same order, with more ties.
     Paper: asbert, sections 3 and 5: what makes the vectors is kept, and the nearest candidate is the answer.
     Args:
-        encoder: anything with `encode(texts) -> (N, H)` and `identity`.
+        encoder: anything with `encode(texts) -> (N, H)` and `identity`; an asymmetric one also takes `role`.
         by: the readout that ranks, one of RANK_BY; default: `usual`.
     Raises: ValueError for an unknown readout, or for a probability without a siamese head.
     Deviation: D-27.
@@ -72,7 +72,8 @@ class Nearest(rank.BaseRanker):
             raise ValueError("this model embeds each text by itself: it takes no contexts")
 
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
-        """Score every candidate of every question; in each window of questions a text is embedded once.
+        """Score every candidate of every question; in each window of questions a text is embedded once (if
+        the encoder is asymmetric, once as a question and once as a candidate).
 
         Args:
             questions: any iterable of `Question`s, read once.
@@ -84,14 +85,20 @@ class Nearest(rank.BaseRanker):
 
     def _window(self, questions: list, bar) -> pd.DataFrame:
         pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+        asymmetric = getattr(self.encoder, "asymmetric", False)
         row_of = {}  # text -> its row among the vectors
-        u = np.array([row_of.setdefault(question.text, len(row_of)) for question, _ in pairs], np.int64)
-        v = np.array([row_of.setdefault(candidate.text, len(row_of)) for _, candidate in pairs], np.int64)
-        vectors = self.encoder.encode(list(row_of))
+        question_row_of = {} if asymmetric else row_of
+        u = np.array([question_row_of.setdefault(q.text, len(question_row_of)) for q, _ in pairs], np.int64)
+        v = np.array([row_of.setdefault(c.text, len(row_of)) for _, c in pairs], np.int64)
+        if asymmetric:
+            questions = self.encoder.encode(list(question_row_of), role="query")
+            vectors = self.encoder.encode(list(row_of), role="document")
+        else:
+            questions = vectors = self.encoder.encode(list(row_of))
         bar.update(len(pairs))
         table = {"question_id": [q.id for q, _ in pairs], "candidate_id": [c.id for _, c in pairs]}
         labels = np.array([c.label for _, c in pairs], np.int8)
-        scores = self.readouts(vectors[u], vectors[v])
+        scores = self.readouts(questions[u], vectors[v])
         return pd.DataFrame(table).assign(label=labels, score=scores[self.by], **scores)
 
     @torch.no_grad()

@@ -9,12 +9,15 @@ import numpy as np
 import pandas as pd
 import torch
 from transformers import AutoConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from ..data import baselines
-from ..io import checkpoints, disk, hub, rundir
+from ..io import checkpoints, disk, hub, rundir, sentence_transformer
 from ..metrics.calibration import Calibration
-from ..models import embedder, heads, loading
+from ..models import elsewhere, embedder, heads, loading
 from . import cross_encoder, nearest, rank
+
+CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
 
 
 class Bm25(rank.BaseRanker):
@@ -40,13 +43,14 @@ def load_ranker(name: str | Path, device: str | None = None):
 
     Args:
         name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved
-            here, or of any cross-encoder of transformers with one or two logits, such as
-            cross-encoder/ms-marco-MiniLM-L6-v2.
+            here, of a cross-encoder that `sentence_transformers.CrossEncoder` opens without code of its own and that
+            has one or two logits (cross-encoder/ms-marco-MiniLM-L6-v2, one made of modules, a causal language model),
+            or of an encoder of sentence-transformers.
         device: "cpu" or "cuda"; default: a GPU where there is one.
-    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself; a
-        `cross_encoder.CrossEncoder` for a model of others; a `Bm25`.
+    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself, which ranks by cosine if
+        it is an encoder of others; a `cross_encoder.CrossEncoder` for a cross-encoder of others; a `Bm25`.
     Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head
-        would be random), for a decoder-only one, and for pickled or damaged weights.
+        would be random), for models of other kinds, and for pickled or damaged weights.
     """
     if name == "bm25":
         return Bm25()
@@ -56,15 +60,34 @@ def load_ranker(name: str | Path, device: str | None = None):
         return nearest.Nearest(embedder.load(name, device))
     if Path(path).name == "model" and not Path(path).is_dir():
         raise ValueError(f"{Path(path).parent.name} kept no model: its encoder was used untrained, as it was given")
-    config = checkpoints.from_pretrained(AutoConfig, path, name)
-    if not (Path(path) / checkpoints.HEAD).is_file():
-        cross_encoder.require_encoder(name, config)
+    folder = sentence_transformer.folder(name)
+    kind = sentence_transformer.kind_of(folder)
+    if kind == "SentenceTransformer":
+        return nearest.Nearest(elsewhere.SentenceTransformerEncoder(name, None, device))
+    if kind not in (None, "CrossEncoder"):
+        raise ValueError(f"{name}: a SentenceTransformer or CrossEncoder is expected, got a {kind}")
+    if kind == "CrossEncoder" or _reads_pairs(name, folder):
+        return cross_encoder.load(name, folder, device)
+    return _fine_tuned(name, Path(path).parent, device)
+
+
+def _reads_pairs(name: str | Path, folder: Path) -> bool:
+    """Whether a model of transformers is one that sentence-transformers makes a cross-encoder of.
+
+    Raises: ValueError for a config.json that cannot be read, and for a model that nothing here makes a ranker of.
+    """
+    config = checkpoints.from_pretrained(AutoConfig, folder, name)
     architectures = config.architectures or []
     if not isinstance(architectures, list) or not all(isinstance(architecture, str) for architecture in architectures):
         raise ValueError(f"{name}: architectures in config.json is a list of names, got {config.architectures!r}")
-    if any(architecture.endswith(cross_encoder.HEAD) for architecture in architectures):
-        return cross_encoder.load(name, path, device)
-    return _fine_tuned(name, Path(path).parent, device)
+    if any(architecture.endswith(CROSS_ENCODERS) for architecture in architectures):
+        return True
+    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not (folder / checkpoints.HEAD).is_file():
+        raise ValueError(
+            f"{name}: an encoder such as bert, a cross-encoder (...ForSequenceClassification) or a causal language model "
+            f"(...ForCausalLM) is expected, got a {config.model_type} model ({', '.join(architectures) or 'no architecture'})"
+        )
+    return False
 
 
 def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
@@ -128,5 +151,6 @@ def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path, devic
 
 def _modules(ranker: rank.BaseRanker) -> list[torch.nn.Module]:
     """The network of a ranker; none of BM25."""
-    parts = (getattr(ranker, name, None) for name in ("model", "encoder"))
+    encoder = getattr(ranker, "encoder", None)
+    parts = getattr(ranker, "model", None), encoder, getattr(encoder, "model", None)
     return [part for part in parts if isinstance(part, torch.nn.Module)]

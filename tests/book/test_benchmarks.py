@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import torch
 
+from asutil.data.questions import Candidate, Question
+
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if "--quick" in path.read_text("utf-8") and path.stem != "side_by_side"]
 
@@ -23,7 +25,7 @@ def importable(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.syspath_prepend(FOLDER.parent / "book" / "_ext")
     yield
-    for name in ("side_by_side", "record", "latency", "as2_benchmarks", "as2_figures", "as2_pages"):
+    for name in ("side_by_side", "record", "backends", "latency", "as2_benchmarks", "as2_figures", "as2_pages"):
         sys.modules.pop(name, None)
 
 
@@ -99,6 +101,8 @@ def test_a_script_that_fails_leaves_no_figures(keeping, tmp_path, monkeypatch, c
     with pytest.raises(SystemExit, match=r"broken\.py ended with status 3"):
         keeping.run("broken")
     assert keeping.run("fine") == "first\nlast\n"
+    (tmp_path / "told.py").write_text("import sys\nprint(sys.argv[1:])\n")
+    assert keeping.run("told", "'a folder' --dataset wikiqa") == "['a folder', '--dataset', 'wikiqa']\n"
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
@@ -146,6 +150,40 @@ def test_committed_figures_are_of_whole_runs():
         result = json.loads(path.read_text("utf-8"))
         assert path.stem == result["name"] + "-gpu" * bool(result["machine"]["gpu"])
         assert not result.get("quick")
+
+
+# ------------------------------------------------------------------ backends
+
+
+@pytest.fixture
+def other():
+    import backends
+
+    return backends
+
+
+def test_a_backend_is_compared_on_the_same_questions(other):
+    candidates = lambda n, labels: tuple(Candidate(f"q{n}-{k}", "text", label, None, None) for k, label in enumerate(labels))
+    questions = [Question("q0", "?", candidates(0, (1, 0))), Question("q1", "?", candidates(1, (0, 1, 0)))]
+    right = np.array([2.0, 1.0, 0.5, 3.0, 0.0])
+    wrong = np.array([2.0, 1.0, 3.0, 0.5, 0.0])  # second of three in q1
+    found = other.precision(questions, {"torch": right, "onnx": right + 1e-6, "onnx_int8": wrong})
+    assert found["torch"] == {"map": 1.0}
+    assert found["onnx"] == {"map": 1.0, "map_difference": 0.0, "interval": "0.0000 to 0.0000", "largest_score_difference": 1e-6}
+    assert found["onnx_int8"] == {"map": 0.75, "map_difference": -0.25, "interval": "-0.5000 to 0.0000", "largest_score_difference": 2.5}
+
+
+def test_an_absent_onnx_package_is_named(other, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(SystemExit, match=r"optimum-onnx and onnxruntime are expected.*onnxruntime.*environment of its own"):
+        other.require_onnx()
+
+
+def test_an_exported_folder_is_taken_as_it_is(other, tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    assert other.exported(str(tmp_path), tmp_path / "unused") == tmp_path
+    with pytest.raises((ValueError, OSError), match="nobody"):
+        other.exported(str(tmp_path / "nobody"), tmp_path / "unused")
 
 
 # ------------------------------------------------------------------ latency

@@ -16,7 +16,7 @@ from torch import nn
 from transformers import AutoModel, BertConfig, BertTokenizer
 
 from asutil.corpus import tokenizers
-from asutil.io import checkpoints, hub
+from asutil.io import checkpoints, hub, sentence_transformer
 from asutil.models import elsewhere
 from asutil.models import embedder as embedding
 from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder, UniversalSentenceEncoder
@@ -257,17 +257,19 @@ def test_pickled_absent_and_foreign_modules_are_refused(normalised, bert, tmp_pa
     with pytest.raises(ValueError, match=r"pytorch_model.bin can run any code .* convert it once"):
         SentenceTransformerEncoder(pickled)
     (pickled / "pytorch_model.bin").unlink()
-    with pytest.raises(ValueError, match="holds no whole sentence-transformers model in safetensors"):
+    with pytest.raises(ValueError, match=r"holds no model.safetensors"):
         SentenceTransformerEncoder(pickled)
     damaged = changed_copy(normalised, tmp_path / "damaged")
     (damaged / "model.safetensors").write_bytes((damaged / "model.safetensors").read_bytes()[:-9])
-    with pytest.raises(ValueError, match="holds no whole sentence-transformers model in safetensors"):
+    with pytest.raises(ValueError, match="are damaged or cut short"):
         SentenceTransformerEncoder(damaged)
     foreign = changed_copy(normalised, tmp_path / "foreign")
     modules = [{"idx": 0, "name": "0", "path": "", "type": "own.Module"}]
     (foreign / "modules.json").write_text(json.dumps(modules))
     (foreign / "own.py").write_text("raise SystemExit('this ran')")
-    with pytest.raises(ValueError, match="not part of Sentence Transformers"):
+    with pytest.raises(
+        ValueError, match=r"modules.json names own.Module, which is not part of sentence-transformers: modules sentence_transformers"
+    ):
         SentenceTransformerEncoder(foreign)
     with pytest.raises(ValueError, match=r"no model of sentence-transformers \(no modules.json\): encoder=transformer"):
         SentenceTransformerEncoder(bert)
@@ -285,14 +287,14 @@ def test_a_model_of_the_mirror_or_the_hub(normalised, tmp_path, monkeypatch):
         asked.append((name, allow_patterns))
         return str(normalised)
 
-    monkeypatch.setattr(elsewhere, "snapshot_download", download)
+    monkeypatch.setattr(sentence_transformer, "snapshot_download", download)
     assert SentenceTransformerEncoder("owner/other", 32).folder == normalised
-    assert asked == [("owner/other", ["*.json", "*.txt", "*.model", "*.safetensors"])]
+    assert asked == [("owner/other", ["*.json", "*.jinja", "*.txt", "*.model", "*.safetensors"])]
 
     def offline(*_, **__):
         raise ConnectionError("no network")
 
-    monkeypatch.setattr(elsewhere, "snapshot_download", offline)
+    monkeypatch.setattr(sentence_transformer, "snapshot_download", offline)
     with pytest.raises(FileNotFoundError, match=r"no such folder, and owner/other could not be loaded from the hub .*no network"):
         SentenceTransformerEncoder("owner/other")
 

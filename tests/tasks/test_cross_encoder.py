@@ -1,16 +1,21 @@
 """Cross-encoders of others: small models of many architectures against a plain loop over transformers' own call."""
 
+import copy
 import json
 
 import numpy as np
 import pytest
+import sentence_transformers
 import torch
+import transformers
+from safetensors.torch import load_file, save_file
+from sentence_transformers.sentence_transformer.modules import Dense, Pooling, Transformer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertTokenizer
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from asutil import load_ranker
 from asutil.data.answers import Candidate, Question
-from asutil.tasks import cross_encoder
+from asutil.tasks import cross_encoder, rank
 
 from ..conftest import WORDS
 
@@ -101,7 +106,136 @@ def test_a_mirrored_hub_id(tmp_path, monkeypatch, bert_tokenizer):
     assert scores == pytest.approx(by_a_loop(folder, QUESTION, TEXTS, 60), abs=1e-5)
 
 
+# ------------------------------------------------------------------ as sentence-transformers saves them
+
+TEMPLATE = "{%- for m in messages %}{{ m.role }}: {{ m.content }}\n{% endfor %}answer:"
+
+
+def modular(folder, labels, tokenizer):
+    """A re-ranker of three modules: a RoBERTa, the mean of its vectors, a linear layer."""
+    torch.manual_seed(0)
+    transformers.RobertaModel(
+        transformers.RobertaConfig(vocab_size=len(tokenizer), max_position_embeddings=60, **KINDS["roberta"])
+    ).save_pretrained(folder / "base")
+    tokenizer.save_pretrained(folder / "base")
+    transformer = Transformer(str(folder / "base"), max_seq_length=50)
+    dense = Dense(16, labels, activation_function=None, module_output_name="scores")
+    sentence_transformers.CrossEncoder(modules=[transformer, Pooling(16, "mean"), dense]).save_pretrained(str(folder / "whole"))
+    return folder / "whole"
+
+
+def causal(folder, tokenizer, kind="qwen3", template=TEMPLATE, words=("yes", "no")):
+    """A causal language model, as transformers saves it."""
+    tokenizer = copy.deepcopy(tokenizer)
+    tokenizer.add_tokens(list(words))
+    tokenizer.chat_template = template
+    torch.manual_seed(0)
+    size = SIZE | {"num_key_value_heads": 2, "head_dim": 8, "max_position_embeddings": 200, "tie_word_embeddings": False}
+    config = CONFIG_MAPPING[kind](vocab_size=len(tokenizer), **size, pad_token_id=tokenizer.pad_token_id)
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def by_the_library(folder, question, texts):
+    model = sentence_transformers.CrossEncoder(str(folder), device="cpu", local_files_only=True)
+    logits = model.predict([(question, text) for text in texts], activation_fn=torch.nn.Identity())
+    return logits if logits.ndim == 1 else logits[:, 1] - logits[:, 0]
+
+
+@torch.no_grad()
+def test_a_cross_encoder_of_modules(tmp_path, tokenizer):
+    for labels in (1, 2):
+        folder = modular(tmp_path / str(labels), labels, tokenizer)
+        model = load_ranker(folder, "cpu")
+        assert model.max_tokens == 50
+        scores = [score for _, score in sorted(model.rank(QUESTION, TEXTS))]
+        assert scores == pytest.approx(by_the_library(folder, QUESTION, TEXTS), abs=1e-5) and np.std(scores) > 0.01
+        backbone, dense = transformers.AutoModel.from_pretrained(tmp_path / str(labels) / "base").eval(), model.model[-1].linear
+        for text, score in zip(TEXTS, scores):
+            batch = tokenizer([QUESTION], [text], truncation="longest_first", max_length=50, return_tensors="pt")
+            logits = dense(backbone(**batch).last_hidden_state.mean(1))[0].tolist()
+            assert score == pytest.approx(logits[-1] - sum(logits[:-1]), abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["qwen3", "llama"])
+@torch.no_grad()
+def test_a_causal_language_model_is_asked_for_yes_or_no(tmp_path, tokenizer, kind):
+    folder = causal(tmp_path / "plain", tokenizer, kind)
+    sentence_transformers.CrossEncoder(str(folder)).save_pretrained(str(tmp_path / "saved"))  # with modules.json
+    scores = [score for _, score in sorted(load_ranker(folder, "cpu").rank(QUESTION, TEXTS))]
+    assert scores == pytest.approx(by_the_library(folder, QUESTION, TEXTS), abs=1e-5) and np.std(scores) > 0.01
+    assert [score for _, score in sorted(load_ranker(tmp_path / "saved", "cpu").rank(QUESTION, TEXTS))] == pytest.approx(scores, abs=1e-5)
+    network, words = transformers.AutoModelForCausalLM.from_pretrained(folder).eval(), AutoTokenizer.from_pretrained(folder)
+    yes, no = words.convert_tokens_to_ids(["yes", "no"])
+    for text, score in zip(TEXTS, scores):
+        ids = words(f"query: {QUESTION}\ndocument: {text}\nanswer:", add_special_tokens=False, return_tensors="pt")["input_ids"]
+        if ids.shape[1] <= 200:  # else it is cut
+            logits = network(ids).logits[0, -1]
+            assert score == pytest.approx((logits[yes] - logits[no]).item(), abs=1e-5)
+
+
+def test_a_causal_model_without_the_two_words_or_their_template(tmp_path, tokenizer):
+    with pytest.raises(ValueError, match="ranks by its tokens yes and no; its tokenizer has no such tokens"):
+        load_ranker(causal(tmp_path / "words", tokenizer, words=()))
+    deaf = "{%- for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}"
+    with pytest.raises(ValueError, match="chat template of .* cannot carry a 'query'/'document' pair"):
+        load_ranker(causal(tmp_path / "template", tokenizer, template=deaf))
+
+
+def test_a_stopped_scoring_continues(tmp_path, bert_tokenizer, monkeypatch):
+    folder = saved(tmp_path / "model", "bert", 1, bert_tokenizer)
+    asked = [Question(f"q{n}", WORDS[n], tuple(Candidate(f"q{n}-{k}", t, 0, None, None) for k, t in enumerate(TEXTS))) for n in range(3)]
+    monkeypatch.setattr(rank, "WINDOW", len(TEXTS))
+    whole = load_ranker(folder, "cpu").score(asked, progress=False)
+
+    def counting(folder):
+        model, read = load_ranker(folder, "cpu"), []
+        inner = model.scores_of
+        model.scores_of = lambda pairs: read.append(len(pairs)) or inner(pairs)
+        return model, read
+
+    model, read = counting(folder)
+    model.score(asked[:2], progress=False, folder=tmp_path / "kept")
+    assert sum(read) == 2 * len(TEXTS)
+    model, read = counting(folder)
+    again = model.score(asked, progress=False, folder=tmp_path / "kept")
+    assert sum(read) == len(TEXTS) and again.equals(whole)
+    other, read = counting(saved(tmp_path / "other", "bert", 1, bert_tokenizer, hidden_act="relu"))
+    other.score(asked, progress=False, folder=tmp_path / "kept")
+    assert sum(read) == 3 * len(TEXTS)
+
+
 # ------------------------------------------------------------------ what is refused
+
+
+def test_foreign_pickled_and_incomplete_modules_are_refused(tmp_path, tokenizer):
+    folder = modular(tmp_path, 1, tokenizer)
+    known = json.loads((folder / "modules.json").read_text())
+    config = json.loads((folder / "config_sentence_transformers.json").read_text())
+    (folder / "own.py").write_text(f"open({str(folder / 'ran')!r}, 'w')\n")
+    (folder / "modules.json").write_text(json.dumps([*known[:2], known[2] | {"type": "own.Dense"}]))
+    with pytest.raises(ValueError, match="names own.Dense, which is not part of sentence-transformers"):
+        load_ranker(folder)
+    (folder / "modules.json").write_text(json.dumps({"0": known[0]}))
+    with pytest.raises(ValueError, match="modules.json: a list of modules with type and path expected, got"):
+        load_ranker(folder)
+    (folder / "modules.json").write_text(json.dumps(known))
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(config | {"model_type": "SparseEncoder"}))
+    with pytest.raises(ValueError, match="a SentenceTransformer or CrossEncoder is expected, got a SparseEncoder"):
+        load_ranker(folder)
+    (folder / "config_sentence_transformers.json").write_text(json.dumps(config))
+    weights = folder / known[2]["path"] / "model.safetensors"
+    weights.rename(weights.with_name("pytorch_model.bin"))
+    with pytest.raises(ValueError, match=r"pytorch_model.bin can run any code .* import CrossEncoder as M"):
+        load_ranker(folder)
+    weights.with_name("pytorch_model.bin").rename(weights)
+    tensors = load_file(folder / "model.safetensors")
+    del tensors["encoder.layer.1.output.dense.weight"]
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(ValueError, match="lacks 1 weights of a RobertaModel, the first is encoder.layer.1.output.dense.weight"):
+        load_ranker(folder)
+    assert not (folder / "ran").exists()
 
 
 def changed(folder, **values):
@@ -118,7 +252,7 @@ def test_other_models_are_refused_with_a_reason(tmp_path, bert_tokenizer):
         model.rank("q", ["c"], contexts=[(None, None)])
     with pytest.raises(ValueError, match="a list of texts expected, got one text, 'c'"):
         model.rank("q", "c")
-    model.model.bert.save_pretrained(folder)  # a backbone alone
+    model.model.model.bert.save_pretrained(folder)  # a backbone alone
     with pytest.raises(ValueError, match="no pair head: fine-tune it first"):
         load_ranker(folder)
     changed(folder, architectures=["BertForSequenceClassification"])
@@ -126,14 +260,15 @@ def test_other_models_are_refused_with_a_reason(tmp_path, bert_tokenizer):
         load_ranker(folder)
 
 
-@pytest.mark.parametrize("head", ["LMHeadModel", "ForSequenceClassification"])
-def test_a_decoder_only_model_is_refused(tmp_path, tokenizer, head):
-    import transformers
-
+@pytest.mark.parametrize(
+    ("head", "fault"),
+    [("LMHeadModel", r"\.\.\.ForCausalLM\) is expected, got a gpt2 model"), ("ForSequenceClassification", "no padding token")],
+)
+def test_a_decoder_that_cannot_score_pairs_is_refused(tmp_path, tokenizer, head, fault):
     config = transformers.GPT2Config(vocab_size=len(tokenizer), n_embd=8, n_layer=1, n_head=1, n_positions=60)
     getattr(transformers, f"GPT2{head}")(config).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match=rf"an encoder such as bert.* got a gpt2 model \(GPT2{head}\)"):
+    with pytest.raises(ValueError, match=fault):
         load_ranker(tmp_path)
 
 
