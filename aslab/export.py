@@ -9,6 +9,7 @@ import argparse
 import shutil
 from pathlib import Path
 
+import yaml
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
 from asutil import metrics
@@ -93,6 +94,7 @@ def card(record: dict, scores, place: str) -> ModelCard:
         "seed": record["seed"],
         "commit": record.get("commit"),
         "weights": record.get("weights_sha256"),
+        "licence of the data": licence_of(settings["dataset"]),
     }
     rows = "\n".join(f"| {name} | `{value}` |" for name, value in made.items())
     text = [
@@ -103,9 +105,17 @@ def card(record: dict, scores, place: str) -> ModelCard:
         f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|\n"
         + "\n".join(lines),
         f"| made from | |\n|---|---|\n{rows}",
-        "The licences of the model that it begins with and of the data hold for it too.",
+        "The licences of the model that it begins with and of the data hold for it, too.",
     ]
     return ModelCard("\n\n".join(text) + "\n")
+
+
+def licence_of(dataset: str) -> str:
+    """The licence in a data set's card; for data of the user, that it is theirs to say."""
+    path = rundir.root() / "data_cards" / f"{dataset}.md"
+    if not path.is_file():
+        return "not known: it has no data card"
+    return yaml.safe_load(path.read_text("utf-8").split("---")[1])["licence"]
 
 
 def main() -> None:

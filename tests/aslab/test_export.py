@@ -109,3 +109,8 @@ def test_other_runs_are_refused(run, tmp_path, notebook, model, said):
         (run / "model").rename(run / "elsewhere")
     with pytest.raises(ValueError, match=said):
         export.export(run, tmp_path / "mine")
+
+
+def test_the_licence_of_the_data_is_that_of_its_card():
+    assert export.licence_of("wikiqa") == "Microsoft Research Data License, research use"
+    assert export.licence_of("own:mine.tsv") == "not known: it has no data card"
