@@ -40,7 +40,8 @@ DEFAULTS = {
     "to": "own/ranker",
 }
 OBJECTIVES = ("sp", "ssp", "psd", "all")  # of two parts, like the question and candidate that follow
-SET_BY_US = ("dataset", "seed", "runs_dir")  # parameters of the notebooks that an option decides, or the Snakefile
+# Parameters of the notebooks that an option decides, or the Snakefile, or the export: a CrossEncoder reads pairs.
+SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
 LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
 PLAIN = "plain"
 PRETRAINED = "pre-trained"
@@ -138,10 +139,8 @@ def require_readable(made: Chain) -> str:
     if not any(left_out.values()):
         return f"questions: {sentence}"
     most = max(split.report["kept"]["questions"] + left_out[name].get("questions", 0) for name, split in loaded.items())
-    return (
-        f"questions: {sentence}; budget {settings['budget']} takes at most {settings['question_limit']} of a split: "
-        f"add question_limit={most} to take all"
-    )
+    limit = settings["question_limit"]
+    return f"questions: {sentence}; question_limit is {limit} a split: question_limit={most} takes all"
 
 
 # ------------------------------------------------------------------ the comparison
@@ -171,17 +170,22 @@ def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
     test = metrics.paired_bootstrap(ours, other)
     low, high = (100 * edge for edge in test.interval)
     effects = {1: "helped", -1: "did harm", 0: "made no difference that these questions can tell from chance"}
+    measured = (
+        f"MAP {100 * test.difference:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}, p = {test.p_value:.4f})"
+    )
+    averaged_over = f"means of {seeds} seed{'s' * (seeds != 1)}"
     return (
-        f"Pre-training on the corpus {effects[test.sign]}: MAP {100 * test.difference:+.1f} points "
-        f"(95 % interval {low:+.1f} to {high:+.1f}, p = {test.p_value:.4f}) on {len(ours)} test questions, means of {seeds} seed{'s' * (seeds != 1)}."
+        f"Pre-training on the corpus {effects[test.sign]}: {measured} on {len(ours)} test questions, {averaged_over}."
     )
 
 
-def untrained(name: str) -> pd.DataFrame:
-    """What needs no training, as a run recorded it: random order, BM25, the model as it was."""
-    baselines = rundir.read_record(rundir.find(name))["baselines"]
-    rows = {kind: [f"{100 * own[metric]:.1f}" for metric in compare.METRICS] for kind, own in baselines.items()}
-    return pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
+def caution(reached: float, baselines: dict) -> list[str]:
+    """A sentence where something that needs no training has a higher MAP on test than the exported system; else none."""
+    best = max(baselines, key=lambda name: baselines[name]["map"], default=None)
+    if best is None or baselines[best]["map"] <= reached:
+        return []
+    figures = f"MAP {100 * baselines[best]['map']:.1f}, the exported system {100 * reached:.1f}"
+    return [f"Not worth using yet: on the same test questions {best}, which needs no training, has {figures}."]
 
 
 def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:
@@ -202,12 +206,21 @@ def report(systems: dict[str, list[str]]) -> list:
     means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
     figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
     exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
-    points = pd.concat([compare.means(values), untrained(systems[PLAIN][0])])
-    pairs = compare.pairs(values).drop(columns="Holm").set_index("A")
+    baselines = rundir.read_record(rundir.find(systems[PLAIN][0]))["baselines"]
+    rows = {name: [f"{100 * own[metric]:.1f}" for metric in compare.METRICS] for name, own in baselines.items()}
+    untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
+    points = pd.concat([compare.means(values), untrained])
+    pairs = (
+        compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)}).drop(columns="Holm").set_index("A")
+    )
     return [
         verdict(values, len(systems[PLAIN])),
         exported,
-        ("Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training", points),
+        *caution(values[best]["average_precision"].mean(), baselines),
+        (
+            "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training",
+            points,
+        ),
         ("Test: the difference, by two tests", pairs),
         ("Each run", of_runs(systems, run)),
     ]
@@ -231,7 +244,9 @@ def _require_replaceable(to: Path) -> str:
     card = to / "README.md"
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     if to.exists() and CARD not in text:
-        raise FileExistsError(f"to={to}: it exists and is no ranker that this command wrote; name a folder that does not exist")
+        raise FileExistsError(
+            f"to={to}: it exists and is no ranker that this command wrote; name a folder that does not exist"
+        )
     return text
 
 
@@ -248,19 +263,28 @@ def export(name: str, to: Path) -> Path:
     return exporting.export(name, to)
 
 
+def write(path: Path, text: str) -> None:
+    disk.atomically(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.own", description=__doc__.splitlines()[0])
-    parser.add_argument("--plain", nargs="+", metavar="RUN", required=True, help="fine-tuned without pre-training, one run a seed")
-    parser.add_argument("--pretrained", nargs="+", metavar="RUN", required=True, help="fine-tuned after it, one run a seed")
-    parser.add_argument("--to", type=Path, default=Path(DEFAULTS["to"]), help="folder of the export; the comparison lies next to it")
+    parser.add_argument(
+        "--plain", nargs="+", metavar="RUN", required=True, help="fine-tuned without pre-training, one run a seed"
+    )
+    parser.add_argument(
+        "--pretrained", nargs="+", metavar="RUN", required=True, help="fine-tuned after it, one run a seed"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path(DEFAULTS["to"]), help="folder of the export; the comparison lies next to it"
+    )
     options = parser.parse_args()
     systems = {PLAIN: options.plain, PRETRAINED: options.pretrained}
     try:
         parts = report(systems)
         to = export(choose(systems)[1], options.to)
         for form, suffix in {"markdown": "md", "html": "html"}.items():
-            text = rendered(parts, form) + "\n"
-            disk.atomically(to.with_name(f"comparison.{suffix}"), lambda path: path.write_text(text, encoding="utf-8"))
+            write(to.with_name(f"comparison.{suffix}"), rendered(parts, form))
     except (ValueError, OSError) as error:
         parser.error(str(error))
     print(rendered(parts, "text"))
