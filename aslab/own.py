@@ -179,6 +179,16 @@ def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
     )
 
 
+def own_task(name: str) -> list[str]:
+    """A sentence on whether the pre-training that a run starts from learnt its own task; none where it starts from no pre-training."""
+    start = rundir.find(rundir.read_record(rundir.find(name))["settings"]["model"])
+    figures = rundir.read_record(start)["metrics"].get("validation", {}) if start else {}
+    if "auc" not in figures:
+        return []
+    compared = f"0.50 is chance, and counting shared words reaches {figures['auc_tfidf']:.2f}"
+    return [f"Its own task, on held-out documents of the corpus: AUC {figures['auc']:.2f}, where {compared}."]
+
+
 def caution(reached: float, baselines: dict) -> list[str]:
     """A sentence where something that needs no training has a higher MAP on test than the exported system; else none."""
     best = max(baselines, key=lambda name: baselines[name]["map"], default=None)
@@ -215,6 +225,7 @@ def report(systems: dict[str, list[str]]) -> list:
     )
     return [
         verdict(values, len(systems[PLAIN])),
+        *own_task(systems[PRETRAINED][0]),
         exported,
         *caution(values[best]["average_precision"].mean(), baselines),
         (

@@ -115,7 +115,14 @@ def test_inputs_are_read_before_anything_runs(config, tmp_path):
 # ------------------------------------------------------------------ the comparison
 
 
-def finished(folder, seed, dev, ranks):
+def pretraining(folder, **validation):
+    run = folder / "pretrain-sp-texts-0123456789ab"
+    run.mkdir()
+    disk.write_json(run / "record.json", {"notebook": "pretrain", "name": run.name, "metrics": {"validation": validation}})
+    return str(run)
+
+
+def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     """A run of finetune whose one right candidate of five has these ranks on test."""
     run = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
     run.mkdir()
@@ -124,7 +131,13 @@ def finished(folder, seed, dev, ranks):
     table.to_parquet(run / "scores.parquet")
     table[table.question_id != "c"].to_parquet(run / "scores_dev.parquet")
     test = sum(1 / rank for rank in ranks.values()) / len(ranks)
-    record = {"notebook": "finetune", "name": run.name, "seed": seed, "baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}}}
+    record = {
+        "notebook": "finetune",
+        "name": run.name,
+        "seed": seed,
+        "settings": {"model": model},
+        "baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}},
+    }
     record |= {"metrics": {"dev": {"map": dev}, "test": {"map": test}}, "weights_sha256": {"w": f"{dev}"}, "tables_sha256": {}}
     disk.write_json(run / "record.json", record | {"tables_sha256": runs.hashes(run)["tables_sha256"]})
     return str(run)
@@ -169,6 +182,15 @@ def test_the_verdict_follows_the_interval(tmp_path, better, said):
     ranks = {system: {f"q{n}": 1 if system == better else 2 for n in range(30)} for system in ("plain", "pre-trained")}
     values = {system: own.averaged([finished(tmp_path / "runs", 0, 0.5, own_ranks)]) for system, own_ranks in ranks.items()}
     assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {said}") and "means of 1 seed." in own.verdict(values, 1)
+
+
+def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
+    assert own.own_task(systems["pre-trained"][0]) == []  # it starts from no run
+    model = pretraining(tmp_path / "runs", auc=0.527, auc_tfidf=0.738)
+    run = finished(tmp_path / "runs", 0, 0.5, {"a": 1, "b": 1, "c": 2}, model)
+    (sentence,) = own.own_task(run)
+    assert "AUC 0.53, where 0.50 is chance, and counting shared words reaches 0.74" in sentence
+    assert sentence in own.report({"plain": systems["plain"], "pre-trained": [run]})
 
 
 def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path, monkeypatch, capsys):
