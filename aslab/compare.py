@@ -149,7 +149,7 @@ def rendered(title: str, table: pd.DataFrame, form: str) -> str:
     if form == "html":
         return f"<h3>{title}</h3>\n{table.to_html()}"
     if form == "markdown":
-        return f"### {title}\n\n{table.to_markdown()}"
+        return f"### {title}\n\n{table.to_markdown(disable_numparse=True)}"
     return f"{title}\n{table.to_string()}"
 
 
