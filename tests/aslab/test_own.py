@@ -170,6 +170,7 @@ def test_the_choice_is_made_on_dev_and_never_on_test(systems):
         sentences[2]
         == "Not worth using yet: on the same test questions bm25, which needs no training, has MAP 62.5, the exported system 54.2."
     )
+    assert own.caution(0.625, {"random": {"map": 0.3}, "bm25": {"map": 0.625}}) == []  # not ahead
     same = {"plain": systems["plain"], "pre-trained": systems["plain"]}
     assert own.choose(same)[0] == "plain"  # of equals the simpler one
 
