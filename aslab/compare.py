@@ -140,15 +140,16 @@ def report(names: list[str], qrels: Path | None, missing: str, metric: str, form
     parts = [message] if message else []
     for title, table in tables.items():
         if len(table):
-            parts.append(_rendered(title, table, form))
+            parts.append(rendered(title, table, form))
     return "\n\n".join(parts)
 
 
-def _rendered(title: str, table: pd.DataFrame, form: str) -> str:
+def rendered(title: str, table: pd.DataFrame, form: str) -> str:
+    """A table under its title, as text, Markdown or HTML."""
     if form == "html":
         return f"<h3>{title}</h3>\n{table.to_html()}"
     if form == "markdown":
-        return f"### {title}\n\n{table.to_markdown()}"
+        return f"### {title}\n\n{table.to_markdown(disable_numparse=True)}"
     return f"{title}\n{table.to_string()}"
 
 

@@ -82,7 +82,7 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
         paths = sorted(folder.glob(f"{split}*.parquet")) if folder else files_of(Path(source))
         if not paths:
             expected = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
-            raise FileNotFoundError(f"corpus {source}: no {expected}")
+            raise FileNotFoundError(f"corpus {source}: no {expected}; it holds {files.listing(folder or Path(source))}")
         rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
     return _texts(rows, column, separator or form.separator, exclude_titles)
 

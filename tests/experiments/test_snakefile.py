@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 import yaml
 
+from aslab import own, plan, runs
 from aslab import papers as rows
-from aslab import plan, runs
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 
 
-def dry_run(target, *file):
+def dry_run(target, *file, config=()):
     """The file needs no name in the project's folder."""
-    command = [str(SNAKEMAKE), *file, "-c1", "-n", "--forceall", target]
+    command = [str(SNAKEMAKE), *file, "-c1", "-n", "--forceall", target, *(("--config", *config) if config else ())]
     result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
     return result.returncode, result.stdout + result.stderr
 
@@ -51,6 +51,24 @@ def test_an_unknown_target_is_refused():
         pytest.skip("snakemake is not installed (extra: matrix)")
     code, text = dry_run("sentence_objective_laptop")
     assert code != 0 and "sentence_objective_laptop" in text
+
+
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_own_documents_are_a_target_of_the_same_file(tmp_path):
+    corpus = tmp_path / "texts.txt"
+    corpus.write_text("A paragraph.\n\nAnother paragraph.\n")
+    questions = tmp_path / "mine.tsv"
+    questions.write_text("question\tanswer\tlabel\n" + "".join(f"{n}?\tyes\t1\n{n}?\tno\t0\n" for n in range(10)))
+    config = {"corpus": str(corpus), "questions": str(questions), "seeds": "0,1", "epochs": 1}
+    code, text = dry_run("own", config=[f"{name}={value}" for name, value in config.items()])
+    assert code == 0 and "questions: 8 train, 1 dev, 1 test" in text, text
+    made = own.chain(config)
+    outputs = re.findall(r"output: runs/(\S+)/record.json", text)
+    assert sorted(outputs) == sorted(job.folder.name for job in made.jobs) and len(outputs) == 5
+    needs = re.findall(r"input: runs/(\S+)/record.json\n +output: runs/(\S+)/record.json", text)
+    assert sorted(needs) == sorted((made.pretraining.folder.name, job.folder.name) for job in made.pretrained)
+    code, text = dry_run("own")
+    assert code != 0 and "own: corpus is missing" in text and "questions=my_questions.tsv" in text
 
 
 def test_jobs_name_the_folder_that_their_command_makes():

@@ -1,0 +1,307 @@
+"""Your own documents: the runs from a folder of text and a table of questions to a ranker, their comparison, and its export.
+
+`snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv` makes the runs (experiments/own.smk), and ends with
+
+python -m aslab.own --plain RUN [RUN ...] --pretrained RUN [RUN ...] [--to own/ranker]
+
+which compares the two systems on the test questions, a run being one seed, and exports the one with the better MAP on dev.
+"""
+
+import argparse
+import html
+import itertools
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pandas as pd
+
+from asutil import metrics
+from asutil.corpus import sources
+from asutil.data import answers, splits
+from asutil.io import disk, files, rundir
+
+from . import compare, papers, runs
+from .plan import Job
+
+USAGE = """expected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv
+  corpus     a folder of .txt files, one document a file, with a blank line between paragraphs;
+             or .jsonl or .parquet, one document a row, with its text in a column text
+  questions  a .tsv, .jsonl or .parquet, one candidate a row, with the columns question, answer and label (1 right, 0 wrong)"""
+DEFAULTS = {
+    "corpus": None,
+    "questions": None,
+    "objective": "sp",  # gains most over its control in results/sentence_objectives at budget laptop
+    "budget": "laptop",
+    "seeds": "0,1,2",
+    "model": None,
+    "to": "own/ranker",
+}
+OBJECTIVES = ("sp", "ssp", "psd", "all")  # of two parts, like the question and candidate that follow
+# Parameters of the notebooks that an option decides, or the Snakefile, or the export: a CrossEncoder reads pairs.
+SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
+LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
+PLAIN = "plain"
+PRETRAINED = "pre-trained"
+CARD = "Made with asutil"  # a model card of aslab.export
+
+
+# ------------------------------------------------------------------ the runs
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One pre-training, the fine-tunings that start from it, one a seed, and those that start from its model."""
+
+    pretraining: Job
+    plain: list[Job]
+    pretrained: list[Job]
+    to: Path
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [self.pretraining, *self.plain, *self.pretrained]
+
+    @property
+    def command(self) -> str:
+        """`python -m aslab.own --plain ... --pretrained ... --to ...`"""
+        lists = {"--plain": self.plain, "--pretrained": self.pretrained}
+        words = [[option, *(job.folder.name for job in own)] for option, own in lists.items()]
+        return shlex.join([sys.executable, "-m", "aslab.own", *itertools.chain(*words), "--to", str(self.to)])
+
+
+def chain(config: dict) -> Chain:
+    """The runs for the options of `--config`; what is no option is a parameter for every notebook that has it.
+
+    Raises: ValueError, OSError for an option that is missing or unknown, and for inputs that cannot be read, before anything runs.
+    """
+    option = DEFAULTS | {name: value for name, value in config.items() if name in DEFAULTS}
+    more = {name: value for name, value in config.items() if name not in DEFAULTS}
+    known = {name for notebook in ("pretrain", "finetune") for name in runs.parameters(notebook)} - set(SET_BY_US)
+    papers.all_of(more, sorted(known | set(DEFAULTS)), "--config", "option")
+    papers.one_of(option["objective"], OBJECTIVES, "--config", "objective")
+    for name in ("corpus", "questions"):
+        if not option[name]:
+            raise ValueError(f"{name} is missing\n{USAGE}")
+    corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
+    questions = _existing("questions", option["questions"])
+    to = files.expanded(option["to"])
+    _require_replaceable(to)
+    shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
+    pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
+    seeds = _seeds(option["seeds"])
+    plain = [_job("finetune", PLAIN, shared | {"dataset": questions, "seed": seed}) for seed in seeds]
+    started = {"model": f"runs/{pretraining.folder.name}"}
+    given = [job.parameters | started for job in plain]
+    pretrained = [_job("finetune", PRETRAINED, own, (pretraining.folder,)) for own in given]
+    return Chain(pretraining, plain, pretrained, to)
+
+
+def _existing(option: str, value) -> str:
+    """The path that an option names. Raises: FileNotFoundError that shows how the command is written."""
+    path = files.expanded(str(value))
+    if not path.exists():
+        raise FileNotFoundError(f"{option}: {path.absolute()} does not exist\n{USAGE}")
+    return str(path)
+
+
+def _seeds(value) -> list[int]:
+    try:
+        return list(dict.fromkeys(int(seed) for seed in str(value).split(",")))
+    except ValueError:
+        raise ValueError(f"seeds: expected whole numbers joined by commas, as 0,1,2; got {value!r}") from None
+
+
+def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] = ()) -> Job:
+    own = {name: value for name, value in parameters.items() if name in runs.parameters(notebook)}
+    folder = runs.folder_for(notebook, own, must_exist=False)
+    dataset = Path(own.get("dataset", "pretraining")).name
+    return Job(LINE, f"own, {system}", own["budget"], dataset, own["seed"], notebook, own, folder, needs)
+
+
+def require_readable(made: Chain) -> str:
+    """Read the questions, and the first document of the corpus, as the runs will.
+
+    Returns: a sentence on the questions, and on those that the budget leaves out.
+    Raises: ValueError, OSError that name the file and the row of what cannot be read.
+    """
+    settings = runs.settings("pretrain", made.pretraining.parameters)
+    columns = {name: settings[name] for name in ("text_column", "paragraph_separator")}
+    if next(sources.documents(settings["corpus"], **columns), None) is None:
+        raise ValueError(f"corpus {settings['corpus']}: no documents\n{USAGE}")
+    settings = runs.settings("finetune", made.plain[0].parameters)
+    own = [settings[name] for name in ("dataset", "protocol", "train_questions", "question_limit")]
+    loaded = answers.load_answers(*own)
+    sentence = ", ".join(f"{len(split):,} {name}" for name, split in loaded.items())
+    left_out = {name: split.report["dropped"].get(splits.BEYOND, {}) for name, split in loaded.items()}
+    if not any(left_out.values()):
+        return f"questions: {sentence}"
+    most = max(split.report["kept"]["questions"] + left_out[name].get("questions", 0) for name, split in loaded.items())
+    limit = settings["question_limit"]
+    return f"questions: {sentence}; question_limit is {limit} a split: question_limit={most} takes all"
+
+
+# ------------------------------------------------------------------ the comparison
+
+
+def averaged(names: list[str]) -> pd.DataFrame:
+    """The metrics of each test question, averaged over the runs of one system. Raises: as `compare.read` and `compare.aligned`."""
+    values, _ = compare.aligned(compare.read(names))
+    tables = [table[list(compare.METRICS.values())] for table in values.values()]
+    return sum(tables) / len(tables)
+
+
+def dev_map(name: str) -> float:
+    return rundir.read_record(rundir.find(name))["metrics"]["dev"]["map"]
+
+
+def choose(systems: dict[str, list[str]]) -> tuple[str, str]:
+    """The system with the higher mean MAP on dev, and its run with the highest; the first of equals. Test figures are never read."""
+    mean = {system: sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
+    best = max(mean, key=mean.get)
+    return best, max(systems[best], key=dev_map)
+
+
+def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
+    """A sentence on the difference of MAP on test, its interval and p, from the questions' means over seeds."""
+    ours, other = (values[system]["average_precision"] for system in (PRETRAINED, PLAIN))
+    test = metrics.paired_bootstrap(ours, other)
+    low, high = (100 * edge for edge in test.interval)
+    effects = {1: "helped", -1: "did harm", 0: "made no difference that these questions can tell from chance"}
+    measured = (
+        f"MAP {100 * test.difference:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}, p = {test.p_value:.4f})"
+    )
+    averaged_over = f"means of {seeds} seed{'s' * (seeds != 1)}"
+    return (
+        f"Pre-training on the corpus {effects[test.sign]}: {measured} on {len(ours)} test questions, {averaged_over}."
+    )
+
+
+def own_task(name: str) -> list[str]:
+    """A sentence on whether the pre-training that a run starts from learnt its own task; none where it starts from no pre-training."""
+    start = rundir.find(rundir.read_record(rundir.find(name))["settings"]["model"])
+    figures = rundir.read_record(start)["metrics"].get("validation", {}) if start else {}
+    if "auc" not in figures:
+        return []
+    compared = f"0.50 is chance, and counting shared words reaches {figures['auc_tfidf']:.2f}"
+    return [f"Its own task, on held-out documents of the corpus: AUC {figures['auc']:.2f}, where {compared}."]
+
+
+def caution(reached: float, baselines: dict) -> list[str]:
+    """A sentence where something that needs no training has a higher MAP on test than the exported system; else none."""
+    best = max(baselines, key=lambda name: baselines[name]["map"], default=None)
+    if best is None or baselines[best]["map"] <= reached:
+        return []
+    figures = f"MAP {100 * baselines[best]['map']:.1f}, the exported system {100 * reached:.1f}"
+    return [f"Not worth using yet: on the same test questions {best}, which needs no training, has {figures}."]
+
+
+def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:
+    rows = []
+    for system, names in systems.items():
+        for name in names:
+            record = rundir.read_record(rundir.find(name))
+            dev, test = (100 * record["metrics"][split]["map"] for split in ("dev", "test"))
+            rows.append((system, record["seed"], f"{dev:.1f}", f"{test:.1f}", name + " (exported)" * (name == chosen)))
+    return pd.DataFrame(rows, columns=["system", "seed", "map on dev", "map on test", "run"]).set_index("system")
+
+
+def report(systems: dict[str, list[str]]) -> list:
+    """The parts of the comparison: sentences, and pairs of a title and a table."""
+    values, _ = compare.aligned({system: averaged(names) for system, names in systems.items()})
+    best, run = choose(systems)
+    dev = rundir.read_table(rundir.find(run), "scores_dev.parquet")["question_id"].nunique()
+    means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
+    figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
+    exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
+    baselines = rundir.read_record(rundir.find(systems[PLAIN][0]))["baselines"]
+    rows = {name: [f"{100 * own[metric]:.1f}" for metric in compare.METRICS] for name, own in baselines.items()}
+    untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
+    points = pd.concat([compare.means(values), untrained])
+    pairs = (
+        compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)}).drop(columns="Holm").set_index("A")
+    )
+    return [
+        verdict(values, len(systems[PLAIN])),
+        *own_task(systems[PRETRAINED][0]),
+        exported,
+        *caution(values[best]["average_precision"].mean(), baselines),
+        (
+            "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training",
+            points,
+        ),
+        ("Test: the difference, by two tests", pairs),
+        ("Each run", of_runs(systems, run)),
+    ]
+
+
+def rendered(parts: list, form: str) -> str:
+    """The report as text, Markdown or a page of HTML."""
+    sentence = {"html": lambda text: f"<p>{html.escape(text)}</p>"}.get(form, str)
+    shown = [sentence(part) if isinstance(part, str) else compare.rendered(*part, form) for part in parts]
+    if form != "html":
+        return "\n\n".join([*(["# With and without pre-training"] if form == "markdown" else []), *shown])
+    head = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>With and without pre-training</title>'
+    return "\n".join([head, "<h1>With and without pre-training</h1>", *shown, "</html>"])
+
+
+# ------------------------------------------------------------------ the export
+
+
+def _require_replaceable(to: Path) -> str:
+    """The model card of an earlier export, "" where `to` is free. Raises: FileExistsError for anything else that is there."""
+    card = to / "README.md"
+    text = card.read_text(encoding="utf-8") if card.is_file() else ""
+    if to.exists() and CARD not in text:
+        raise FileExistsError(
+            f"to={to}: it exists and is no ranker that this command wrote; name a folder that does not exist"
+        )
+    return text
+
+
+def export(name: str, to: Path) -> Path:
+    """Export a run, in place of an earlier export; nothing is written where `to` has this run's weights already."""
+    from . import export as exporting  # with torch, which a plan does not need
+
+    weights = rundir.read_record(rundir.find(name))["weights_sha256"]
+    if f"`{weights}`" in _require_replaceable(to):
+        return to
+    if to.exists():
+        shutil.rmtree(to)
+    to.parent.mkdir(parents=True, exist_ok=True)
+    return exporting.export(name, to)
+
+
+def write(path: Path, text: str) -> None:
+    disk.atomically(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.own", description=__doc__.splitlines()[0])
+    parser.add_argument(
+        "--plain", nargs="+", metavar="RUN", required=True, help="fine-tuned without pre-training, one run a seed"
+    )
+    parser.add_argument(
+        "--pretrained", nargs="+", metavar="RUN", required=True, help="fine-tuned after it, one run a seed"
+    )
+    parser.add_argument(
+        "--to", type=Path, default=Path(DEFAULTS["to"]), help="folder of the export; the comparison lies next to it"
+    )
+    options = parser.parse_args()
+    systems = {PLAIN: options.plain, PRETRAINED: options.pretrained}
+    try:
+        parts = report(systems)
+        to = export(choose(systems)[1], options.to)
+        for form, suffix in {"markdown": "md", "html": "html"}.items():
+            write(to.with_name(f"comparison.{suffix}"), rendered(parts, form))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    print(rendered(parts, "text"))
+    print(f"\nThe same as files: {to.with_name('comparison.md')}, {to.with_name('comparison.html')}")
+    print(f"The ranker: asutil.load_ranker({str(to)!r}), sentence_transformers.CrossEncoder({str(to)!r})")
+
+
+if __name__ == "__main__":
+    main()

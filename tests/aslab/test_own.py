@@ -1,0 +1,233 @@
+"""From own documents to a ranker: the runs and their commands, refusals before anything runs, the comparison by hand, what is exported."""
+
+import shlex
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+
+from aslab import export, own, runs
+from asutil.io import disk
+
+HEAD = "question\tanswer\tlabel\n"
+PARAGRAPH = "The lighthouse on the northern rock was rebuilt after the great storm. Its lamp burns oil from the harbour."
+
+
+@pytest.fixture
+def config(tmp_path):
+    """The options of a call: ten documents, and twelve questions with two candidates each."""
+    texts = tmp_path / "texts"
+    texts.mkdir()
+    for number in range(10):
+        (texts / f"{number}.txt").write_text(f"{PARAGRAPH} {number}\n\n{PARAGRAPH}\n")
+    rows = [f"What is {number}?\tAnswer {label} to {number}\t{label}\n" for number in range(12) for label in (1, 0)]
+    (tmp_path / "mine.tsv").write_text(HEAD + "".join(rows))
+    return {"corpus": str(texts), "questions": str(tmp_path / "mine.tsv"), "to": str(tmp_path / "ranker")}
+
+
+# ------------------------------------------------------------------ the runs
+
+
+def test_one_pretraining_and_each_seed_with_it_and_without_it(config):
+    made = own.chain(config | {"seeds": "0,4"})
+    assert [job.notebook for job in made.jobs] == ["pretrain", *["finetune"] * 4]
+    assert made.pretraining.parameters == {"budget": "laptop", "objective": "sp", "corpus": config["corpus"], "seed": 0}
+    assert [job.parameters for job in made.plain] == [{"budget": "laptop", "dataset": config["questions"], "seed": seed} for seed in (0, 4)]
+    for plain, pretrained in zip(made.plain, made.pretrained, strict=True):
+        assert pretrained.parameters == plain.parameters | {"model": f"runs/{made.pretraining.folder.name}"}
+        assert (plain.needs, pretrained.needs) == ((), (made.pretraining.folder,))
+    assert len({job.folder for job in made.jobs}) == 5
+    for job in made.jobs:  # papermill's own folder for the same words
+        words = shlex.split(job.command)
+        given = {words[i + 1]: yaml.safe_load(words[i + 2]) for i, word in enumerate(words) if word == "-p"}
+        assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
+    _, *words = shlex.split(made.command)
+    names = [[job.folder.name for job in jobs] for jobs in (made.plain, made.pretrained)]
+    assert words == ["-m", "aslab.own", "--plain", *names[0], "--pretrained", *names[1], "--to", config["to"]]
+
+
+def test_options_reach_the_notebooks_that_have_them(config):
+    made = own.chain(
+        config | {"objective": "psd", "budget": "small", "model": "tiny", "steps": 7, "epochs": 3, "max_tokens": 40, "seeds": 1}
+    )
+    assert [job.seed for job in made.jobs] == [0, 1, 1]  # the pre-training always has seed 0
+    common = {"budget": "small", "model": "tiny", "max_tokens": 40}
+    assert made.pretraining.parameters == common | {"objective": "psd", "corpus": config["corpus"], "steps": 7, "seed": 0}
+    assert made.plain[0].parameters == common | {"dataset": config["questions"], "epochs": 3, "seed": 1}
+
+
+def test_changed_inputs_are_other_runs_where_they_matter(config, tmp_path):
+    before = own.chain(config)
+    (tmp_path / "texts" / "0.txt").write_text("Other text.\n")
+    corpus = own.chain(config)
+    assert corpus.pretraining.folder != before.pretraining.folder and corpus.plain == before.plain
+    assert not {job.folder for job in corpus.pretrained} & {job.folder for job in before.pretrained}
+    with (tmp_path / "mine.tsv").open("a") as stream:
+        stream.write("Another?\tYes\t1\n")
+    questions = own.chain(config)
+    assert questions.pretraining == corpus.pretraining
+    assert not {job.folder for job in questions.jobs[1:]} & {job.folder for job in corpus.jobs[1:]}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"corpus": None}, r"corpus is missing\nexpected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv"),
+        ({"questions": None}, r"questions is missing\nexpected: snakemake"),
+        ({"corpus": "owner/texts"}, r"corpus: /.*owner/texts does not exist\nexpected"),
+        ({"questions": "/nowhere.tsv"}, r"questions: /nowhere.tsv does not exist\nexpected"),
+        ({"question": "x"}, "unknown option 'question'; did you mean 'questions'"),
+        ({"seed": 3}, "unknown option 'seed'; did you mean 'seeds'"),
+        ({"architecture": "joint"}, "unknown option 'architecture'"),
+        ({"seeds": "0;1"}, "seeds: expected whole numbers joined by commas, as 0,1,2; got '0;1'"),
+        ({"objective": "spp"}, "unknown objective 'spp'; did you mean 'sp'"),
+        ({"objective": "mspp"}, "unknown objective 'mspp'"),
+        ({"budget": "labtop"}, "budget of pretrain is one of laptop, small, gpu, paper; got 'labtop'"),
+        ({"epochs": 0}, "epochs of finetune is at least 1"),
+    ],
+)
+def test_refused_before_anything_runs(config, changed, said):
+    with pytest.raises((ValueError, OSError), match=said):
+        own.chain(config | changed)
+
+
+def test_inputs_are_read_before_anything_runs(config, tmp_path):
+    assert own.require_readable(own.chain(config)) == "questions: 10 train, 1 dev, 1 test"
+    short = own.require_readable(own.chain(config | {"question_limit": 4}))
+    assert short == "questions: 4 train, 1 dev, 1 test; question_limit is 4 a split: question_limit=10 takes all"
+    (tmp_path / "mine.tsv").write_text(HEAD + "Why?\tBecause\tyes\n")
+    with pytest.raises(ValueError, match=r"mine.tsv, row 2: expected the label 0 or 1, got 'yes'"):
+        own.require_readable(own.chain(config))
+    (tmp_path / "notes.jsonl").write_text('{"texts": "x"}\n')
+    with pytest.raises(ValueError, match=r"notes.jsonl line 1: expected text in 'text'"):
+        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "empty" / "a.md").touch()
+    with pytest.raises(FileNotFoundError, match=r"empty: no .parquet, .jsonl or .txt file; it holds a.md"):
+        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "empty")}))
+    (tmp_path / "notes.jsonl").write_text("")
+    with pytest.raises(ValueError, match=r"no documents\nexpected"):
+        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
+
+
+# ------------------------------------------------------------------ the comparison
+
+
+def pretraining(folder, **validation):
+    run = folder / "pretrain-sp-texts-0123456789ab"
+    run.mkdir()
+    disk.write_json(run / "record.json", {"notebook": "pretrain", "name": run.name, "metrics": {"validation": validation}})
+    return str(run)
+
+
+def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
+    """A run of finetune whose one right candidate of five has these ranks on test."""
+    run = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
+    run.mkdir()
+    rows = [(question, f"{question}{n}", int(n == rank), -float(n)) for question, rank in ranks.items() for n in range(1, 6)]
+    table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"]).astype({"label": np.int8, "score": np.float32})
+    table.to_parquet(run / "scores.parquet")
+    table[table.question_id != "c"].to_parquet(run / "scores_dev.parquet")
+    test = sum(1 / rank for rank in ranks.values()) / len(ranks)
+    record = {
+        "notebook": "finetune",
+        "name": run.name,
+        "seed": seed,
+        "settings": {"model": model},
+        "baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}},
+    }
+    record |= {"metrics": {"dev": {"map": dev}, "test": {"map": test}}, "weights_sha256": {"w": f"{dev}"}, "tables_sha256": {}}
+    disk.write_json(run / "record.json", record | {"tables_sha256": runs.hashes(run)["tables_sha256"]})
+    return str(run)
+
+
+@pytest.fixture
+def systems(tmp_path):
+    """Two seeds each. The pre-trained one is better on test, the plain one on dev."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    plain = [finished(folder, 0, 0.6, {"a": 2, "b": 1, "c": 4}), finished(folder, 1, 0.8, {"a": 4, "b": 1, "c": 4})]
+    return {
+        "plain": plain,
+        "pre-trained": [finished(folder, 0, 0.65, {"a": 1, "b": 1, "c": 2}), finished(folder, 1, 0.7, {"a": 1, "b": 1, "c": 4})],
+    }
+
+
+def test_questions_are_averaged_over_seeds(systems):
+    assert own.averaged(systems["plain"])["average_precision"].to_dict() == pytest.approx({"a": (1 / 2 + 1 / 4) / 2, "b": 1, "c": 1 / 4})
+    assert own.averaged(systems["pre-trained"])["p_at_1"].to_dict() == {"a": 1, "b": 1, "c": 0}
+
+
+def test_the_choice_is_made_on_dev_and_never_on_test(systems):
+    assert own.choose(systems) == ("plain", systems["plain"][1])
+    sentences = own.report(systems)[:3]
+    points = 100 * ((1 - 3 / 8) + 0 + (3 / 8 - 1 / 4)) / 3
+    assert f"MAP {points:+.1f} points" in sentences[0] and "3 test questions, means of 2 seeds" in sentences[0]
+    assert "the plain model, by MAP on 2 dev questions (plain 70.0 and pre-trained 67.5)" in sentences[1]
+    assert (
+        sentences[2]
+        == "Not worth using yet: on the same test questions bm25, which needs no training, has MAP 62.5, the exported system 54.2."
+    )
+    assert own.caution(0.625, {"random": {"map": 0.3}, "bm25": {"map": 0.625}}) == []  # not ahead
+    same = {"plain": systems["plain"], "pre-trained": systems["plain"]}
+    assert own.choose(same)[0] == "plain"  # of equals the simpler one
+
+
+@pytest.mark.parametrize(
+    ("better", "said"), [("pre-trained", "helped: MAP +50.0"), ("plain", "did harm: MAP -50.0"), (None, "made no difference")]
+)
+def test_the_verdict_follows_the_interval(tmp_path, better, said):
+    (tmp_path / "runs").mkdir()
+    ranks = {system: {f"q{n}": 1 if system == better else 2 for n in range(30)} for system in ("plain", "pre-trained")}
+    values = {system: own.averaged([finished(tmp_path / "runs", 0, 0.5, own_ranks)]) for system, own_ranks in ranks.items()}
+    assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {said}") and "means of 1 seed." in own.verdict(values, 1)
+
+
+def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
+    assert own.own_task(systems["pre-trained"][0]) == []  # it starts from no run
+    model = pretraining(tmp_path / "runs", auc=0.527, auc_tfidf=0.738)
+    run = finished(tmp_path / "runs", 0, 0.5, {"a": 1, "b": 1, "c": 2}, model)
+    (sentence,) = own.own_task(run)
+    assert "AUC 0.53, where 0.50 is chance, and counting shared words reaches 0.74" in sentence
+    assert sentence in own.report({"plain": systems["plain"], "pre-trained": [run]})
+
+
+def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path, monkeypatch, capsys):
+    def stub(run, to):
+        to.mkdir()
+        weights = disk.read_json(Path(run) / "record.json")["weights_sha256"]
+        (to / "README.md").write_text(f"{own.CARD}\n| weights | `{weights}` |\n")
+        return to
+
+    monkeypatch.setattr(export, "export", stub)
+    to = tmp_path / "mine" / "ranker"
+    monkeypatch.setattr("sys.argv", ["own", "--plain", *systems["plain"], "--pretrained", *systems["pre-trained"], "--to", str(to)])
+    own.main()
+    shown = capsys.readouterr().out
+    assert "0.8" in (to / "README.md").read_text() and f"load_ranker('{to}')" in shown
+    page = (tmp_path / "mine" / "comparison.md").read_text()
+    assert "| bm25" in page and "62.5" in page and "(exported)" in page and page.startswith("# With and without")
+    assert (tmp_path / "mine" / "comparison.html").read_text().count("<table") == 3
+
+    monkeypatch.setattr(export, "export", lambda *given: pytest.fail("the same weights are there already"))
+    own.main()
+    monkeypatch.setattr(export, "export", stub)
+    (to / "old").touch()
+    (to / "README.md").write_text(f"{own.CARD}: of another run")
+    own.main()
+    assert not (to / "old").exists() and "0.8" in (to / "README.md").read_text()
+    (to / "README.md").write_text("Something of the user's own")
+    with pytest.raises(SystemExit):
+        own.main()
+    assert "it exists and is no ranker that this command wrote" in capsys.readouterr().err
+    assert (to / "README.md").read_text() == "Something of the user's own"
+
+
+def test_a_card_of_ours_is_known_as_ours():
+    record = {"notebook": "finetune", "name": "finetune-mine-0123456789ab", "budget": "laptop", "seed": 0, "weights_sha256": {"m": "12"}}
+    record["settings"] = {"dataset": "own:mine.tsv", "model": "tiny", "max_tokens": 48}
+    scores = pd.DataFrame({"question_id": ["q"] * 2, "candidate_id": list("12"), "label": [1, 0], "score": [1.0, 0.0]})
+    card = str(export.card(record, scores, "ranker"))
+    assert own.CARD in card and f"`{record['weights_sha256']}`" in card
