@@ -51,14 +51,21 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
 
 
 def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> list[Path]:
-    """Write `results/rankers/<dataset>-<budget>.json` for the finished runs of `jobs`, without text. Returns the files."""
-    written = []
+    """Write `results/rankers/<dataset>-<budget>.json` for finished runs of what is listed, without text. Returns the files.
+
+    A run belongs to what is listed by its settings; of several, on models that changed, the newest counts.
+    """
+    made, written = runs.read_all(runs_dir), []
+    finished = made[made.finished.astype(bool) & (made.notebook == "rank")]
+    newest = sorted(finished.itertuples(), key=lambda run: run.record.get("created", ""), reverse=True)
     for budget in read()["budgets"]:
         for job in jobs(budget, runs_dir):
-            if (job.folder / "record.json").is_file():
+            wanted = runs.shown(runs.settings("rank", job.parameters))
+            run = next((run for run in newest if run.record["settings"] == wanted), None)
+            if run is not None:
                 file = rundir.root() / results / SLUG / f"{job.dataset}-{budget}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
-                written.append(disk.write_json(file, published(job.folder)))
+                written.append(disk.write_json(file, published(run.folder)))
     return written
 
 

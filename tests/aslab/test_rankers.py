@@ -1,8 +1,10 @@
 """What `experiments/rankers.yml` lists: runs of `rank`, and what is known of models."""
 
+import pandas as pd
 import pytest
 
-from aslab import parameters, rankers
+from aslab import parameters, rankers, runs
+from asutil.io import disk
 
 
 def test_every_budget_has_a_run_for_each_data_set_and_no_other_has_any(tmp_path):
@@ -32,5 +34,25 @@ def test_only_listed_models_are_described():
     assert set(content["pairs_before"].values()) <= {"yes", "no", "likely"}
 
 
-def test_publish_writes_what_is_finished_alone(tmp_path):
-    assert rankers.publish(tmp_path / "results", tmp_path / "runs") == []
+def finished(folder, created, settings, right):
+    """A finished run of `rank` on two questions."""
+    path = folder / f"rank-wikiqa-{created:012d}"
+    path.mkdir(parents=True)
+    rows = {"ranker": ["bm25"] * 2, "question_id": ["q1", "q2"]} | {column: [1.0, right] for column in rankers.PER_QUESTION}
+    pd.DataFrame(rows).to_parquet(path / "per_question.parquet")
+    record = {"notebook": "rank", "name": path.name, "created": str(created), "settings": settings, "metrics": {}}
+    disk.write_json(path / "record.json", record)
+
+
+def test_the_newest_run_of_what_is_listed_is_published(tmp_path):
+    results, made = tmp_path / "results", tmp_path / "runs"
+    assert rankers.publish(results, made) == []
+    (job,) = (job for job in rankers.jobs("small", made) if job.dataset == "wikiqa")
+    settings = runs.shown(runs.settings("rank", job.parameters))
+    finished(made, 2, settings, 0.5)
+    finished(made, 1, settings, 0.1)
+    finished(made, 3, settings | {"models": "bm25"}, 0.2)
+    assert rankers.publish(results, made) == [results / "rankers" / "wikiqa-small.json"]
+    record = rankers.committed(results)["wikiqa"]
+    assert record["created"] == "2" and record["per_question"] == {"bm25": [["q1", 1.0, 1.0, 1.0], ["q2", 0.5, 0.5, 0.5]]}
+    assert rankers.questions_of(record)["bm25"].average_precision.tolist() == [1.0, 0.5]
