@@ -126,7 +126,7 @@ def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> s
         return ""
     each = rankers.questions_of(record)
     count = len(next(iter(each.values())))
-    heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "Milliseconds a question", "Pairs before"]
+    heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "ms a question", "Pairs before"]
     body = []
     for name, tied in _best_first(each, draws):
         ranked = [markup.number(_mean(each[name][column], draws)) for column in ("average_precision", "p_at_1")]
