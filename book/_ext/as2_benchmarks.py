@@ -105,6 +105,50 @@ def number(value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+# ------------------------------------------------------------------ backends
+
+SIDES = {"torch": "torch, float32", "onnx": "ONNX, float32", "onnx_int8": "ONNX, weights of 8 bits"}
+
+
+class Backends(Shown):
+    """An exported run by three backends: speed, size, and what the scores lose."""
+
+    kind = "benchmarks"
+    required_arguments = 0
+
+    def show(self):
+        results = committed("backends")
+        return backends(results["backends"]) if results else note("ONNX: not run. benchmarks/backends.py measures it.")
+
+
+def backends(result: dict) -> str:
+    texts = ("Backend", "Pairs a second", "Times torch", "MAP", "Difference [95 %]", "MB")
+    heads = "".join(f"<th>{text}</th>" for text in texts)
+    caption = (
+        f"{result['model']} on the {result['questions']:,} test questions of {result['dataset']}, {result['pairs']:,} pairs; "
+        f"medians of {result['rounds']} rounds, {result['threads']} threads, {machine(result['machine'])}; MAP in points."
+    )
+    body = ""
+    for side, title in SIDES.items():
+        one = result[side]
+        lost, times = "–", "1"
+        if "map_difference" in one:
+            low, high = (100 * float(edge) for edge in one["interval"].split(" to "))
+            lost = f"{100 * one['map_difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+            times = f"{one['times_torch']['median']:.1f}"
+        figures = (
+            f"{one['pairs_a_second']['median']:,.0f}",
+            times,
+            f"{100 * one['map']:.1f}",
+            lost,
+            f"{one['megabytes']:.0f}",
+        )
+        cells = "".join(f'<td class="as2-number">{text}</td>' for text in figures)
+        body += f'<tr><th scope="row">{title}</th>{cells}</tr>'
+    table = f'<table class="as2-table"><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
+    return boxed(table) + details(result)
+
+
 # ------------------------------------------------------------------ latency
 
 WAYS = {  # of benchmarks/latency.py
@@ -248,4 +292,4 @@ def growth_plot(result: dict):
     return figure
 
 
-DIRECTIVES = {"benchmarks": Benchmarks, "growth": Growth, "latency": Latency}
+DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency}

@@ -173,6 +173,50 @@ def test_a_backend_is_compared_on_the_same_questions(other):
     assert found["onnx_int8"] == {"map": 0.75, "map_difference": -0.25, "interval": "-0.5000 to 0.0000", "largest_score_difference": 2.5}
 
 
+def test_the_table_of_backends_has_what_each_gains_and_loses(tmp_path, monkeypatch):
+    import as2_benchmarks
+
+    from ..made_up import cells
+
+    rate = lambda median: {"median": median, "least": 0, "most": 0}
+    sides = {
+        "torch": {"pairs_a_second": rate(100.4), "map": 0.75, "megabytes": 121.2},
+        "onnx": {
+            "pairs_a_second": rate(200.0),
+            "times_torch": rate(1.99),
+            "map": 0.75,
+            "map_difference": 0.0,
+            "interval": "0.0000 to 0.0000",
+            "megabytes": 121.3,
+        },
+        "onnx_int8": {
+            "pairs_a_second": rate(1300.0),
+            "times_torch": rate(13.0),
+            "map": 0.714,
+            "map_difference": -0.036,
+            "interval": "-0.0632 to -0.0087",
+            "megabytes": 30.7,
+        },
+    }
+    machine = {"gpu": None, "cores": 2, "processor": "P", "system": "S", "python": "3", "versions": {}}
+    result = {
+        "name": "backends",
+        "model": "a<b",
+        "questions": 237,
+        "dataset": "wikiqa",
+        "pairs": 2341,
+        "rounds": 5,
+        "threads": 2,
+        "machine": machine,
+    } | sides
+    html = as2_benchmarks.backends(result)
+    table = cells(re.search("<table.*?</table>", html)[0])
+    assert table[1] == ["torch, float32", "100", "1", "75.0", "–", "121"]
+    assert table[2][1:5] == ["200", "2.0", "75.0", "+0.0 [+0.0, +0.0]"]
+    assert table[3][1:] == ["1,300", "13.0", "71.4", "-3.6 [-6.3, -0.9]", "31"]
+    assert "a&lt;b on the 237 test questions of wikiqa, 2,341 pairs; medians of 5 rounds, 2 threads" in html
+
+
 def test_an_absent_onnx_package_is_named(other, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(SystemExit, match=r"optimum-onnx and onnxruntime are expected.*onnxruntime.*environment of its own"):

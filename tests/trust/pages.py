@@ -44,6 +44,7 @@ TRACED = {
     "backbone": traced_backbone.made,
     "backbone-command": traced_backbone.command,
     "backbone-loss": traced_backbone.loss,
+    "backends": traced_benchmarks.backends,
     "benchmarks": traced_benchmarks.benchmarks,
     "blind": traced_leaderboard.blind,
     "calibration": traced_leaderboard.calibration,
@@ -87,7 +88,7 @@ DRAWN = {"claims-plot": traced_gains.claims_plot, "gains": traced_gains.gains, "
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
 NO_RESULTS = ("commands", "costs", "counts", "datasets")  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|costs measured|laptop|leaderboard|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|costs measured|laptop|leaderboard|orderings|rankers|t-tests)")
 BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 

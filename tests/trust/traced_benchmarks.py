@@ -43,6 +43,28 @@ def benchmarks(root: Path, *names: str):
         yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
 
 
+def backends(root: Path):
+    """What stands above the table, a line for each backend, then all figures."""
+    one = benchmark(root, "backends")
+    if one is None:
+        return
+    where = f"{one['model']} on the {one['questions']:,} test questions of {one['dataset']}, {one['pairs']:,} pairs"
+    yield f"{where}; medians of {one['rounds']} rounds, {one['threads']} threads, {machine(one['machine'])}; MAP in points."
+    for side, title in (("torch", "torch, float32"), ("onnx", "ONNX, float32"), ("onnx_int8", "ONNX, weights of 8 bits")):
+        own, times, lost = one[side], "1", "–"
+        if side != "torch":
+            low, high = (100 * float(edge) for edge in own["interval"].split(" to "))
+            times, lost = (
+                f"{own['times_torch']['median']:.1f}",
+                f"{100 * own['map'] - 100 * one['torch']['map']:+.1f} [{low:+.1f}, {high:+.1f}]",
+            )
+        yield [title, f"{own['pairs_a_second']['median']:,.0f}", times, f"{100 * own['map']:.1f}", lost, f"{own['megabytes']:.0f}"]
+    apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
+    yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
+    yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
+    yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
+
+
 def flat(found: dict, before: str = ""):
     """(name, text) of every figure in nested dictionaries; a median is one with its least and most."""
     for name, value in found.items():
