@@ -1,11 +1,14 @@
 """The book's own Sphinx extension: notebooks and runs in, pages out, no request to another host.
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time,
-removes what would load scripts from elsewhere, and registers the directives of the other modules here.
+removes what would load scripts from elsewhere, says for search engines and previews what a page is about, and registers the
+directives of the other modules here.
 """
 
 import json
+import os
 import sys
+from html import escape
 from pathlib import Path
 
 import as2_backbone
@@ -104,8 +107,30 @@ def drop_thebe(app, config):
     app.registry.css_files = [entry for entry in app.registry.css_files if entry[0] != "sphinx-thebe.css"]
 
 
+# ------------------------------------------------------------------ found and shared
+
+
+def published_at(app, config):
+    """Canonical addresses and pictures for previews where AS2_SITE names the site, as `https://example.org/book/`."""
+    config.html_baseurl = config.ogp_site_url = os.environ.get("AS2_SITE", "")
+    config.ogp_social_cards = {"enable": bool(config.html_baseurl)}
+
+
+def sitemap(app, exception):
+    """`sitemap.xml` with the address of every page, where the site is known."""
+    site = app.config.html_baseurl
+    if site and exception is None and app.builder.format == "html":
+        pages = sorted(app.builder.get_target_uri(name) for name in app.env.found_docs)
+        urls = "".join(f"<url><loc>{escape(site.rstrip('/'))}/{escape(page)}</loc></url>\n" for page in pages)
+        head = '<?xml version="1.0" encoding="UTF-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        (Path(app.outdir) / "sitemap.xml").write_text(f"{head}{urls}</urlset>\n", encoding="utf-8")
+
+
 def setup(app):
     sync()
+    app.setup_extension("sphinxext.opengraph")
+    app.connect("config-inited", published_at)
+    app.connect("build-finished", sitemap)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("env-get-outdated", outdated)
