@@ -137,17 +137,19 @@ def _key(text: str) -> bytes:
     return hashlib.blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()
 
 
-def _asked(train: Split, numbers: dict[bytes, int]) -> list[Asked]:
-    """The texts of the questions that have a right candidate, each once, with the candidates of all questions of that text."""
-    own, right = {}, {}
-    for question in train:
-        for candidate in question.candidates:
+def _asked(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Asked]:
+    """The texts of the questions of `train` that have a right candidate, each once.
+
+    Their candidates are those of all questions of `whole` with that text.
+    """
+    asked = {q.text: Asked(q.text, [], []) for q in train if any(candidate.label for candidate in q.candidates)}
+    for question in whole:
+        for candidate in question.candidates if question.text in asked else ():
             number = numbers.get(_key(candidate.text))
             if number is not None:
-                own.setdefault(question.text, set()).add(number)
-            if candidate.label:
-                right.setdefault(question.text, set()).add(number)
-    return [Asked(text, sorted(own[text]), sorted(right[text])) for text in right]
+                asked[question.text].own.append(number)
+                asked[question.text].right.extend([number] * candidate.label)
+    return list(asked.values())
 
 
 # ------------------------------------------------------------------ the data set
@@ -177,34 +179,28 @@ def mine(
     Raises: FileExistsError for a folder that exists; ValueError or OSError for what cannot be read or written.
     """
     folder = Path(folder)
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists: expected a new folder; delete this one or take another name")
-    _require_possible(rule)
-    require_limit(limit, "question")
+    _require_possible(folder, rule, limit)
     whole = answers.load_answers(dataset, protocol)
     splits = {name: split.limited(limit) for name, split in whole.items()}
-    fingerprint = answers.fingerprint_of_answers(dataset)
-    record = {
-        "dataset": {"name": _name(dataset), "fingerprint": fingerprint, "protocol": protocol, "limit": limit},
-        "sentences": {"name": _name(sentences)},
-        "model": {"name": _name(model)},
-        "rule": rule._asdict(),
-    }
-    if sentences != CANDIDATES:
-        record["sentences"]["sha256"] = hub.sha256(Path(sentences))
+    made_from = {"name": _name(dataset), "fingerprint": answers.fingerprint_of_answers(dataset)}
+    record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
+    record["sentences"] = {"name": _name(sentences), "sha256": _sha256(sentences)}
+    record["model"] = {"name": _name(model)}
     encoder = None if model == "bm25" else rankers.load_encoder(model)
-    numbers = {}
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
+    numbers = {}
     texts = _distinct(chain(right, _sentences(sentences, whole["train"])), numbers)
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
             ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else Words(texts)
-            negatives, record["counts"] = _negatives(splits["train"], _asked(splits["train"], numbers), ranker, rule)
+            asked = _asked(splits["train"], whole["train"], numbers)
+            negatives, counts = _negatives(splits["train"], asked, ranker, rule)
         for name, split in splits.items():
             _write(split, negatives if name == "train" else {}, part / f"{name}.parquet")
         answers.load_answers(part, protocol)  # what a training refuses is refused here
         record["sentences"]["distinct"] = len(ranker)
         record["model"] |= ranker.identity
+        record |= {"rule": rule._asdict(), "counts": counts}
         record["fingerprint"] = answers.fingerprint_of_answers(part)  # the input `dataset` in the record of a training
         record["versions"] = {name: importlib.metadata.version(name) for name in VERSIONS}
         disk.write_json(part / RECORD, record)
@@ -268,7 +264,15 @@ def _name(source: str | Path) -> str:
     return Path(source).name if Path(source).exists() else str(source)
 
 
-def _require_possible(rule: Rule) -> None:
+def _sha256(sentences: str | Path) -> str | None:
+    """The hash of the file; the candidates have that of their data set."""
+    return None if sentences == CANDIDATES else hub.sha256(Path(sentences))
+
+
+def _require_possible(folder: Path, rule: Rule, limit: int | None) -> None:
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists: expected a new folder; delete this one or take another name")
+    require_limit(limit, "question")
     least = {"negatives": 1, "skip": 0, "margin": 0, "depth": rule.skip + rule.negatives}
     for name, bound in least.items():
         value = getattr(rule, name)

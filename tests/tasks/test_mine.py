@@ -247,7 +247,7 @@ def test_the_record_names_what_made_the_folder_and_is_the_same_again(tmp_path, d
 def test_candidates_are_those_of_all_training_questions(tmp_path, data):
     record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
     texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
-    assert record["sentences"] == {"name": "candidates", "distinct": len(texts)}
+    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
 
 
 def test_questions_with_one_text_share_their_candidates(tmp_path):
@@ -261,6 +261,8 @@ def test_questions_with_one_text_share_their_candidates(tmp_path):
     (tmp_path / "more.txt").write_text("river\nRiver \nwhat\n", encoding="utf-8")
     mine.mine(tmp_path, tmp_path / "more.txt", "bm25", tmp_path / "more", mine.Rule(margin=None))
     assert mined(tmp_path / "more") == {"a": ["what", "river"], "b": ["what", "river"], "c": ["what"]}
+    mine.mine(tmp_path, "candidates", "bm25", tmp_path / "two", mine.Rule(margin=None), limit=2)
+    assert not any(mined(tmp_path / "two").values()), "the other question counts beyond the limit too"
 
 
 # ------------------------------------------------------------------ what is refused
@@ -324,7 +326,9 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
     for other in (by_library, mean):
         np.testing.assert_allclose(other.encode(texts), encoder.encode(texts), atol=1e-5)
     edit(folder, architectures=["BertForSequenceClassification"])
-    with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate together"):
+    with pytest.raises(
+        ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate together"
+    ):
         rankers.load_encoder(folder)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
