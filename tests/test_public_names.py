@@ -19,7 +19,7 @@ NAMES = {
     ],
     "aslab.runs": ["read_all"],
 }
-COMMANDS = ("asutil.tasks.vectors", "asutil.metrics.trec", "aslab.publish", "aslab.pipeline", "aslab.processes")
+COMMANDS = ("asutil.tasks.vectors", "asutil.tasks.mine", "asutil.metrics.trec", "aslab.publish", "aslab.pipeline", "aslab.processes")
 
 
 @pytest.mark.parametrize("module", NAMES)

@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -45,18 +45,32 @@ def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[in
         sizes: how many candidates each question has.
     Shapes: Q questions, N candidates -> (N,)
     """
+    scores_for = bm25_over(candidates)
+    ends = np.cumsum(sizes)
+    return np.concatenate(
+        [scores_for(question)[end - size : end] for question, size, end in zip(questions, sizes, ends)]
+    )
+
+
+def bm25_over(texts: Iterable[str]) -> Callable[[str], np.ndarray]:
+    """A function that gives the BM25 of every text for a question (k1 1.5, b .75, lower-cased words); at least 0.
+
+    Shapes: N texts; a question -> (N,)
+    """
     import bm25s
 
     def words(text: str) -> list[str]:  # interned: half a million candidates share their words
         return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]
 
-    documents = [words(text) for text in candidates]
+    documents = [words(text) for text in texts]
+    zeros = np.zeros(len(documents), np.float32)
     if not any(documents):  # bm25s refuses an index without words, and a query of unknown words only
-        return np.zeros(len(documents))
+        return lambda question: zeros
     index = bm25s.BM25(k1=1.5, b=0.75)
     index.index(documents, show_progress=False)
-    scores = []
-    for question, size, end in zip(questions, sizes, np.cumsum(sizes)):
+
+    def scores_for(question: str) -> np.ndarray:
         query = [word for word in words(question) if word in index.vocab_dict]
-        scores.append(index.get_scores(query)[end - size : end] if query else np.zeros(size))
-    return np.concatenate(scores)
+        return index.get_scores(query) if query else zeros
+
+    return scores_for

@@ -90,6 +90,26 @@ def _reads_pairs(name: str | Path, folder: Path) -> bool:
     return False
 
 
+def load_encoder(name: str | Path):
+    """A model that embeds each text by itself: `encode(texts) -> (N, H)`, `dimensions`, `identity`.
+
+    Args:
+        name: a run of notebooks/embed.ipynb or its saved model; a folder or hub id of a model of sentence-transformers; any other
+            model that `embedder.untrained` reads, whose last layer is averaged.
+    Raises: FileNotFoundError for an unknown name; ValueError for a model of another kind, such as a cross-encoder.
+    """
+    if embedder.saved_settings(checkpoints.source(name)):
+        return embedder.load(name)
+    folder = sentence_transformer.folder(name)
+    kind = sentence_transformer.kind_of(folder)
+    if kind == "SentenceTransformer":
+        return elsewhere.SentenceTransformerEncoder(name, None)
+    if kind is not None or _reads_pairs(name, folder):
+        reads = f"a {kind or 'model that reads question and candidate together'}"
+        raise ValueError(f"{name}: expected a model that embeds each text by itself, got {reads}")
+    return embedder.untrained(name)
+
+
 def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
     """The ranker of a model that was saved here, in a finished run or a folder."""
     model = loading.load(name)

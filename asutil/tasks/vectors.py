@@ -94,14 +94,14 @@ def _search(arguments) -> None:
     while some := list(itertools.islice(questions, together)):
         for question, scores, numbers in zip(some, *vectors.search(encoder.encode(some), arguments.k, by)):
             if not alone:
-                print(f"\n{_printable(question)}")
+                print(f"\n{printable(question)}")
             rows = zip(scores, numbers, vectors.texts(numbers, "id"), vectors.texts(numbers))
             for rank, (score, number, name, text) in enumerate(rows, 1):
-                label = number if name is None else _printable(name)
-                print(rank, f"{score:.4f}", label, _printable(text), sep="\t", flush=True)
+                label = number if name is None else printable(name)
+                print(rank, f"{score:.4f}", label, printable(text), sep="\t", flush=True)
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """A text on one line, without control characters that a terminal would obey."""
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
 

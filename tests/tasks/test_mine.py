@@ -1,0 +1,354 @@
+"""Mined negatives: against slow loops and sentence-transformers, what never becomes one, the folder that a training reads."""
+
+import json
+import math
+
+import huggingface_hub
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from transformers import AutoModel, BertConfig
+
+from asutil.data import answers
+from asutil.io import disk
+from asutil.models import elsewhere, embedder
+from asutil.tasks import mine, rankers
+
+from ..conftest import WORDS
+from ..models.test_embedder import SIZES, settings_of, small_backbone
+from .test_nearest import Given
+from .test_nearest import by_hand as similarity
+from .test_rankers import by_hand as bm25
+
+SPLITS = {"train": 40, "dev": 6, "test": 6}
+
+
+def text(draw, longest):
+    return " ".join(draw.choice(WORDS, draw.integers(2, longest)))
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Questions of their own documents; each has right and wrong candidates, and one of train has none that is right."""
+    folder, draw = tmp_path_factory.mktemp("questions") / "made_up", np.random.default_rng(3)
+    folder.mkdir()
+    for split, count in SPLITS.items():
+        rows = []
+        for number in range(count):
+            labels = [0, 0, 0] if (split, number) == ("train", 7) else draw.permutation([1, 0, 0, 1][: draw.integers(2, 5)])
+            asked = {"question_id": f"{split} {number}", "question": f"what {text(draw, 5)} {number}"}
+            rows += [asked | {"answer": text(draw, 9), "label": int(label), "document_title": f"d{number}"} for label in labels]
+        pd.DataFrame(rows).to_parquet(folder / f"{split}.parquet")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory, data):
+    """A file of sentences, with candidates in other letters and white space, and a sentence twice in a row."""
+    draw = np.random.default_rng(4)
+    train = answers.load_answers(data)["train"]
+    lines = [text(draw, 9) for _ in range(60)]
+    lines += ["  ".join(candidate.text.upper().split()) for question in train[:20] for candidate in question.candidates]
+    path = tmp_path_factory.mktemp("sentences") / "sentences.txt"
+    path.write_text("\n".join([lines[0], *lines]), encoding="utf-8")
+    return path
+
+
+class Trained(Given):
+    """An encoder whose usual readout is the distance: all scores are negative."""
+
+    def __init__(self):
+        super().__init__()
+        self.settings = {"architecture": "triplet"}
+
+
+def plain(line):
+    return " ".join(line.split()).casefold()
+
+
+def by_loops(data, lines, scores_of, rule):
+    """Question id -> its negatives, sentence by sentence; and how many the margin excludes.
+
+    scores_of: (question, sentences) -> a score each, None for one without a rank.
+    """
+    train = answers.load_answers(data)["train"]
+    pool = []
+    for line in [*(c.text for question in train for c in question.candidates if c.label), *lines]:
+        if plain(line) not in map(plain, pool):
+            pool.append(line)
+    negatives, excluded = {}, 0
+    for question in train:
+        right = {plain(c.text) for c in question.candidates if c.label}
+        own = {plain(c.text) for c in question.candidates}
+        scores = scores_of(question.text, pool)
+        if not right:
+            negatives[question.id] = []
+            continue
+        lowest = min(score or 0.0 for line, score in zip(pool, scores) if plain(line) in right)
+        ranked = [n for n, line in enumerate(pool) if plain(line) not in own and scores[n] is not None]
+        ranked = sorted(ranked, key=lambda n: (-scores[n], n))[: rule.depth]
+        bound = math.inf if rule.margin is None else lowest - rule.margin * abs(lowest)
+        kept = [n for n in ranked if scores[n] <= bound]
+        excluded += len(ranked) - len(kept)
+        negatives[question.id] = [pool[n] for n in kept[rule.skip :][: rule.negatives]]
+    return negatives, excluded
+
+
+def mined(folder):
+    """Question id -> its negatives in a written folder."""
+    rows = pq.read_table(folder / "train.parquet").to_pandas()
+    ids = rows["question_id"].unique()
+    return {id: rows.loc[(rows["question_id"] == id) & rows["mined"], "answer"].tolist() for id in ids}
+
+
+RULES = [
+    mine.Rule(),
+    mine.Rule(negatives=3, skip=2, margin=0.2),
+    mine.Rule(negatives=200, margin=0.0),
+    mine.Rule(negatives=4, margin=None, depth=6),
+    mine.Rule(negatives=2, margin=0.1, depth=40),
+]
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("encoder", [Given, Trained])
+def test_neighbours_are_those_of_a_loop(tmp_path, monkeypatch, data, sentences, encoder, rule):
+    monkeypatch.setattr(rankers, "load_encoder", lambda name: encoder())
+    monkeypatch.setattr(mine, "TOGETHER", 7)
+    record = mine.mine(data, sentences, "given", tmp_path / "mined", rule)
+    by = "distance" if encoder is Trained else "cosine"
+
+    def scores_of(question, pool):
+        u, vectors = encoder().encode([question])[0], encoder().encode(pool)
+        return [similarity(u, v, by) for v in vectors]
+
+    expected, excluded = by_loops(data, sentences.read_text("utf-8").split("\n"), scores_of, rule)
+    assert mined(tmp_path / "mined") == expected
+    assert record["model"] == {"name": "given", "readout": by, "identity": "given"}
+    counts = record["counts"]
+    assert counts["negatives"] == sum(map(len, expected.values())) > 0 and counts["excluded_by_margin"] == excluded
+    fewer = sum(len(negatives) < rule.negatives for negatives in expected.values())
+    assert sum(counts["fewer"].values()) == fewer and counts["fewer"]["no right candidate"] == 1
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_bm25_is_that_of_a_loop(tmp_path, data, sentences, rule):
+    record = mine.mine(data, sentences, "bm25", tmp_path / "mined", rule)
+
+    def scores_of(question, pool):
+        return [float(f"{score:.5g}") or None for score in bm25(question, pool)]  # float32 and ties of equal words
+
+    expected, _ = by_loops(data, sentences.read_text("utf-8").split("\n"), scores_of, rule)
+    assert mined(tmp_path / "mined") == expected
+    assert record["model"]["readout"] == "bm25" and record["counts"]["negatives"] > 0
+
+
+def test_no_negative_is_a_candidate_or_above_the_margin(tmp_path, monkeypatch, data, sentences):
+    monkeypatch.setattr(rankers, "load_encoder", lambda name: Given())
+    mine.mine(data, sentences, "given", tmp_path / "mined", mine.Rule(negatives=20, margin=0.1))
+    encoder, checked = Given(), 0
+    negatives = mined(tmp_path / "mined")
+    for question in answers.load_answers(data)["train"]:
+        u = encoder.encode([question.text])[0]
+        right = [similarity(u, encoder.encode([c.text])[0], "cosine") for c in question.candidates if c.label]
+        for negative in negatives[question.id]:
+            score = similarity(u, encoder.encode([negative])[0], "cosine")
+            assert score <= min(right) - 0.1 * abs(min(right)) + 1e-6
+            assert plain(negative) not in {plain(c.text) for c in question.candidates}
+            checked += 1
+    assert checked > 100
+
+
+@given(
+    scores=st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=30),
+    right=st.lists(st.floats(-50, 50, width=32), min_size=1, max_size=4),
+    negatives=st.integers(1, 8),
+    skip=st.integers(0, 5),
+    margin=st.floats(0, 2),
+)
+def test_a_rule_takes_the_best_below_the_margin(scores, right, negatives, skip, margin):
+    scores = np.sort(np.array(scores, np.float32))[::-1]
+    positions, excluded = mine.Rule(negatives, skip, margin).taken(scores, np.array(right, np.float32))
+    bound = min(right) - margin * abs(min(right))
+    kept = [n for n, score in enumerate(scores) if score <= bound]
+    assert positions.tolist() == kept[skip : skip + negatives] and excluded == len(scores) - len(kept)
+    assert all(scores[n] <= min(right) for n in positions), "a negative never scores above a right candidate"
+
+
+def test_negatives_are_those_of_sentence_transformers(tmp_path, tokenizer, data):
+    """Each question with its right candidates alone: `mine_hard_negatives` knows no wrong ones."""
+    from datasets import Dataset
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.util import mine_hard_negatives
+
+    model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of())
+    model.save(tmp_path / "model")
+    (tmp_path / "right").mkdir()
+    for split in SPLITS:
+        table = pd.read_parquet(data / f"{split}.parquet")
+        table[table["label"] == 1].to_parquet(tmp_path / "right" / f"{split}.parquet")
+    draw = np.random.default_rng(6)
+    lines = list(dict.fromkeys(text(draw, 12) for _ in range(80)))
+    (tmp_path / "sentences.txt").write_text("\n".join(lines), encoding="utf-8")
+    pairs = pd.read_parquet(tmp_path / "right" / "train.parquet")[["question", "answer"]]
+    theirs = SentenceTransformer(str(tmp_path / "model"), device="cpu")
+    for skip, margin in ((0, 0.001), (2, 0.003), (1, None)):
+        rule = mine.Rule(negatives=4, skip=skip, margin=margin)
+        folder = tmp_path / f"mined {skip}"
+        mine.mine(tmp_path / "right", tmp_path / "sentences.txt", tmp_path / "model", folder, rule)
+        options = {"range_min": skip, "range_max": 1000, "relative_margin": margin, "num_negatives": 4}
+        dataset = Dataset.from_pandas(pairs, preserve_index=False)
+        found = mine_hard_negatives(dataset, theirs, corpus=lines, verbose=False, **options)
+        expected = {question: list(dict.fromkeys(rows["negative"])) for question, rows in found.to_pandas().groupby("question")}
+        ours = {question: [] for question in pairs["question"]}
+        rows = pq.read_table(folder / "train.parquet").to_pandas()
+        for question, answer in rows.loc[rows["mined"], ["question", "answer"]].to_numpy():
+            ours[question].append(answer)
+        assert {question: negatives for question, negatives in ours.items() if negatives} == expected
+        assert len(expected) > 10 and len(expected) < len(ours) + (margin is None)
+
+
+# ------------------------------------------------------------------ the folder
+
+
+def test_a_training_reads_the_folder(tmp_path, data, sentences):
+    """All splits as they were, negatives behind the candidates of train, without a place in the document."""
+    record = mine.mine(data, sentences, "bm25", tmp_path / "mined", mine.Rule(margin=None))
+    before, after = answers.load_answers(data, context=True), answers.load_answers(tmp_path / "mined", context=True)
+    assert list(after["dev"]) == list(before["dev"]) and list(after["test"]) == list(before["test"])
+    for old, new in zip(before["train"], after["train"], strict=True):
+        count = len(old.candidates)
+        assert (new.id, new.text, new.candidates[:count]) == (old.id, old.text, old.candidates)
+        assert all((c.label, c.before, c.after) == (0, None, None) for c in new.candidates[count:])
+        assert len(new.candidates) - count == (5 if any(c.label for c in old.candidates) else 0)
+    kept = {split: questions.report["kept"] for split, questions in after.items()}
+    candidates = before["train"].report["kept"]["candidates"]
+    assert kept["train"] == {"questions": 40, "candidates": candidates + record["counts"]["negatives"]}
+    assert record["counts"] == {"questions": 40, "negatives": 195, "excluded_by_margin": 0, "fewer": {"no right candidate": 1}}
+
+
+def test_the_record_names_what_made_the_folder_and_is_the_same_again(tmp_path, data, sentences):
+    record = mine.mine(data, sentences, "bm25", tmp_path / "mined", mine.Rule(skip=1), limit=10)
+    mine.mine(data, sentences, "bm25", tmp_path / "again", mine.Rule(skip=1), limit=10)
+    names = ["dev.parquet", "mined.json", "test.parquet", "train.parquet"]
+    assert sorted(path.name for path in (tmp_path / "mined").iterdir()) == names
+    assert all((tmp_path / "mined" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
+    assert disk.read_json(tmp_path / "mined" / mine.RECORD) == json.loads(json.dumps(record))
+    assert record["fingerprint"] == answers.fingerprint_of_answers(tmp_path / "mined")
+    fingerprint = answers.fingerprint_of_answers(data)
+    assert record["dataset"] == {"name": "made_up", "fingerprint": fingerprint, "protocol": "clean", "limit": 10}
+    assert record["rule"] == {"negatives": 5, "skip": 1, "margin": 0.05, "depth": 1000}
+    assert str(tmp_path) not in json.dumps(record) and record["counts"]["questions"] == 10
+
+
+def test_candidates_are_those_of_all_training_questions(tmp_path, data):
+    record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
+    texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
+    assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
+
+
+def test_questions_with_one_text_share_their_candidates(tmp_path):
+    """The answer to one is never a negative of the other, though nobody labelled it there."""
+    rows = [("a", "what river", "a river of water", 1), ("b", "what river", "the river runs", 1), ("c", "what sea", "the sea", 1)]
+    for split in SPLITS:
+        table = pd.DataFrame(rows, columns=["question_id", "question", "answer", "label"])
+        table.to_csv(tmp_path / f"{split}.tsv", sep="\t", index=False)
+    mine.mine(tmp_path, "candidates", "bm25", tmp_path / "mined", mine.Rule(margin=None))
+    assert mined(tmp_path / "mined") == {"a": [], "b": [], "c": []}
+    (tmp_path / "more.txt").write_text("river\nRiver \nwhat\n", encoding="utf-8")
+    mine.mine(tmp_path, tmp_path / "more.txt", "bm25", tmp_path / "more", mine.Rule(margin=None))
+    assert mined(tmp_path / "more") == {"a": ["what", "river"], "b": ["what", "river"], "c": ["what"]}
+    mine.mine(tmp_path, "candidates", "bm25", tmp_path / "two", mine.Rule(margin=None), limit=2)
+    assert not any(mined(tmp_path / "two").values()), "the other question counts beyond the limit too"
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ({"negatives": 0}, "negatives: at least 1 expected, got 0"),
+        ({"skip": -1}, "skip: at least 0 expected, got -1"),
+        ({"margin": -0.1}, "margin: at least 0 expected, got -0.1"),
+        ({"margin": math.nan}, "margin: at least 0 expected, got nan"),
+        ({"negatives": 4, "skip": 3, "depth": 6}, "depth: at least 7 expected, got 6"),
+    ],
+)
+def test_an_impossible_rule_is_refused(tmp_path, data, rule, message):
+    with pytest.raises(ValueError, match=message):
+        mine.mine(data, "candidates", "bm25", tmp_path / "mined", mine.Rule(**rule))
+
+
+def test_nothing_is_left_where_something_is_wrong(tmp_path, monkeypatch, data, sentences):
+    (tmp_path / "blank.txt").write_text("a river\n\nthe sea\n", encoding="utf-8")
+    (tmp_path / "table.tsv").write_text("words\na river\n", encoding="utf-8")
+    (tmp_path / "there").mkdir()
+    for source, folder, error, message in [
+        ("blank.txt", "mined", ValueError, "blank.txt line 2: expected text in line"),
+        ("table.tsv", "mined", ValueError, "expected text in sentence or text"),
+        ("absent.txt", "mined", FileNotFoundError, "absent.txt does not exist"),
+        ("blank.txt", "there", FileExistsError, "there exists: expected a new folder"),
+    ]:
+        with pytest.raises(error, match=message):
+            mine.mine(data, tmp_path / source, "bm25", tmp_path / folder)
+    with pytest.raises(ValueError, match="limit must be at least 1 question, got 0"):
+        mine.mine(data, sentences, "bm25", tmp_path / "mined", limit=0)
+
+    class Failing(Given):
+        def encode(self, texts, progress=False):
+            return super().encode(texts) * np.nan
+
+    monkeypatch.setattr(rankers, "load_encoder", lambda name: Failing())
+    with pytest.raises(ValueError, match="expected a vector"):
+        mine.mine(data, sentences, "given", tmp_path / "mined")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["blank.txt", "table.tsv", "there"]
+
+
+def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
+    """The mean of one backbone by each way to it: trained here, by sentence-transformers, as a backbone."""
+    ids = {"vocab_size": len(tokenizer), "pad_token_id": tokenizer.pad_token_id}
+    backbone = AutoModel.from_config(BertConfig(max_position_embeddings=130, **SIZES, **ids)).eval()
+    folder, texts = tmp_path / "saved", ["a river of paper", "engine", "the violin"]
+    embedder.Embedder(backbone, tokenizer, settings_of()).save(folder)
+    encoder = rankers.load_encoder(folder)
+    assert encoder.settings["max_tokens"] == 32
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": 128}', encoding="utf-8")
+    edit(folder, embedding={})
+    by_library = rankers.load_encoder(folder)
+    assert isinstance(by_library, elsewhere.SentenceTransformerEncoder)
+    (folder / "modules.json").unlink()
+    mean = rankers.load_encoder(folder)
+    assert mean.settings["max_tokens"] == 128 and mean.settings["architecture"] == "untrained"
+    for other in (by_library, mean):
+        np.testing.assert_allclose(other.encode(texts), encoder.encode(texts), atol=1e-5)
+    edit(folder, architectures=["BertForSequenceClassification"])
+    with pytest.raises(
+        ValueError, match="expected a model that embeds each text by itself, got a model that reads question and candidate together"
+    ):
+        rankers.load_encoder(folder)
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
+    with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
+        rankers.load_encoder("nobody/nothing")
+
+
+def edit(folder, **values):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), encoding="utf-8")
+
+
+def test_the_command_says_what_it_mined(tmp_path, monkeypatch, capsys, data, sentences):
+    arguments = ["mine", str(data), str(sentences), "--model", "bm25", "--to", str(tmp_path / "mined")]
+    monkeypatch.setattr("sys.argv", [*arguments, "--margin", "none", "--negatives", "2"])
+    mine.main()
+    printed = capsys.readouterr().out.split("\n")
+    assert printed[0] == "40 training questions, 78 negatives added"
+    assert printed[1] == "questions with fewer than 2: 1 (no right candidate)"
+    assert sum(line.startswith("  not ") for line in printed) == 6 and str(tmp_path / "mined") in printed
+    with pytest.raises(SystemExit):
+        mine.main()
+    assert "exists: expected a new folder" in capsys.readouterr().err
