@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 import time
+import xml.etree.ElementTree as ET
 from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import pandas as pd
 import pytest
@@ -430,3 +432,27 @@ def test_examples_and_moves_from_committed_results(with_result):
     assert "of 1 questions the first right candidate stands higher" in page
     assert "1 rescued, 0 lost" in page
     assert not [name for name, html in pages.items() if "<script>alert" in html or "<img src=x" in html]
+
+
+def test_the_site_is_named_where_it_is_known_and_nowhere_else(tmp_path, monkeypatch):
+    import as2
+
+    for site in ("", "https://example.org/a&b/"):
+        monkeypatch.setenv("AS2_SITE", site)
+        config = SimpleNamespace()
+        as2.published_at(None, config)
+        builder = SimpleNamespace(format="html", get_target_uri=lambda name: f"{name}.html")
+        app = SimpleNamespace(config=config, builder=builder, env=SimpleNamespace(found_docs={"task", "index"}), outdir=tmp_path)
+        as2.sitemap(app, None)
+        assert config.html_baseurl == config.ogp_site_url == site and config.ogp_social_cards == {"enable": bool(site)}
+        assert (tmp_path / "sitemap.xml").is_file() == bool(site)
+    addresses = [node.text for node in ET.parse(tmp_path / "sitemap.xml").iter() if node.tag.endswith("loc")]
+    assert addresses == ["https://example.org/a&b/index.html", "https://example.org/a&b/task.html"]
+
+
+def test_pages_say_what_they_are_about(fresh):
+    pages, _ = fresh
+    for name in ("index.html", "task.html", "papers/asbert.html"):
+        about = re.search(r'<meta name="description" content="([^"]{60,})"', pages[name])
+        assert about and f'<meta property="og:description" content="{about[1]}"' in pages[name]
+        assert "og:image" not in pages[name] and 'rel="canonical"' not in pages[name]  # no address is known
