@@ -5,7 +5,6 @@ papermill notebooks/finetune.ipynb -p dataset mined
 """
 
 import argparse
-import hashlib
 import importlib.metadata
 import tempfile
 from collections import Counter
@@ -19,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from ..data import answers, baselines
+from ..data import answers
 from ..data.questions import Split
 from ..data.splits import require_limit
 from ..draws import choose
 from ..io import disk, hub
-from . import nearest, rankers, vectors
+from . import rankers, vectors
+from .ranked_sentences import RANKED, Asked, Neighbours, key_of
 
 RECORD = "mined.json"
 CANDIDATES = "candidates"  # in place of a file: the candidates of all training questions
@@ -65,76 +65,13 @@ class Rule(NamedTuple):
 USUAL = Rule()
 
 
-class Asked(NamedTuple):
-    """The text of a question, and the numbers of its candidates and of its right ones among the distinct sentences."""
-
-    text: str
-    own: list[int]
-    right: list[int]
-
-
-# ------------------------------------------------------------------ sentences, ranked
-
-
-class Words:
-    """Sentences ranked by BM25; one that shares no word with a question has no rank."""
-
-    def __init__(self, sentences: Iterable[str]):
-        self.identity = {"readout": "bm25", "k1": 1.5, "b": 0.75}
-        self._sentences = list(sentences)
-        self._scores = baselines.bm25_over(self._sentences)
-
-    def __len__(self) -> int:
-        return len(self._sentences)
-
-    def texts(self, numbers: Iterable[int]) -> list[str]:
-        return [self._sentences[number] for number in numbers]
-
-    def ranked(self, asked: list[Asked], depth: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        for question in asked:
-            scores = self._scores(question.text)
-            numbers = np.setdiff1d(np.flatnonzero(scores), question.own)
-            best = numbers[np.argsort(-scores[numbers], kind="stable")[:depth]]
-            yield best, scores[best], scores[question.right]
-
-
-class Neighbours:
-    """Sentences ranked by their vectors, exactly, under the encoder's own readout; the vectors are kept in a folder."""
-
-    def __init__(self, sentences: Iterable[str], encoder, folder: Path):
-        self._encoder, self._by = encoder, nearest.usual(encoder)
-        self._vectors = vectors.embed(encoder, sentences, folder)
-        self.identity = {"readout": self._by, "identity": encoder.identity}
-
-    def __len__(self) -> int:
-        return len(self._vectors)
-
-    def texts(self, numbers: Iterable[int]) -> list[str]:
-        return self._vectors.texts(numbers)
-
-    def ranked(self, asked: list[Asked], depth: int) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        encoded = self._encoder.encode([question.text for question in asked])
-        most = depth + max(len(question.own) for question in asked)
-        for question, vector, scores, numbers in zip(asked, encoded, *self._vectors.search(encoded, most, self._by)):
-            others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
-            right = self._vectors.vectors[question.right]
-            yield numbers[others], scores[others], nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by)
-
-
 def _distinct(texts: Iterable[str], numbers: dict[bytes, int]) -> Iterator[str]:
     """The texts that differ in more than white space and case, each as it is first; `numbers` gets their keys."""
     for text in texts:
-        key = _key(text)
+        key = key_of(text)
         if key not in numbers:
             numbers[key] = len(numbers)
             yield text
-
-
-def _key(text: str) -> bytes:
-    """A hash of a text without its case and its kind of white space: less memory than the text."""
-    return hashlib.blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()
 
 
 def _asked(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Asked]:
@@ -145,7 +82,7 @@ def _asked(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Asked]
     asked = {q.text: Asked(q.text, [], []) for q in train if any(candidate.label for candidate in q.candidates)}
     for question in whole:
         for candidate in question.candidates if question.text in asked else ():
-            number = numbers.get(_key(candidate.text))
+            number = numbers.get(key_of(candidate.text))
             if number is not None:
                 asked[question.text].own.append(number)
                 asked[question.text].right.extend([number] * candidate.label)
@@ -173,7 +110,7 @@ def mine(
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
         sentences: a .txt with one sentence a line; a .tsv, .jsonl or .parquet with a column sentence or text; or `candidates`,
             those of all training questions, whatever the limit.
-        model: `bm25`, or what `rankers.load_encoder` reads; `nearest.usual` chooses its readout.
+        model: `bm25`; `random`, a control; or what `rankers.load_encoder` reads, whose readout `nearest.usual` chooses.
         folder: gets train, dev and test as .parquet and the record mined.json.
     Returns: the record.
     Raises: FileExistsError for a folder that exists; ValueError or OSError for what cannot be read or written.
@@ -186,13 +123,13 @@ def mine(
     record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
     record["sentences"] = {"name": _name(sentences), "sha256": _sha256(sentences)}
     record["model"] = {"name": _name(model)}
-    encoder = None if model == "bm25" else rankers.load_encoder(model)
+    encoder = None if model in RANKED else rankers.load_encoder(model)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
     numbers = {}
     texts = _distinct(chain(right, _sentences(sentences, whole["train"])), numbers)
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
-            ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else Words(texts)
+            ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else RANKED[model](texts)
             asked = _asked(splits["train"], whole["train"], numbers)
             negatives, counts = _negatives(splits["train"], asked, ranker, rule)
         for name, split in splits.items():
@@ -319,7 +256,7 @@ def _parser() -> argparse.ArgumentParser:
     forms = ".txt with one sentence a line, or .tsv, .jsonl, .parquet with a column sentence or text"
     parser.add_argument("sentences", help=f"{forms}; or the word {CANDIDATES}: those of all training questions")
     encoders = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
-    parser.add_argument("--model", required=True, help=f"bm25, or what embeds: {encoders}")
+    parser.add_argument("--model", required=True, help=f"bm25; random, as a control; or what embeds: {encoders}")
     parser.add_argument("--to", type=Path, required=True, help="the new folder")
     parser.add_argument("--protocol", default="clean", help=f"which questions count {default}")
     parser.add_argument(

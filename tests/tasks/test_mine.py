@@ -352,3 +352,18 @@ def test_the_command_says_what_it_mined(tmp_path, monkeypatch, capsys, data, sen
     with pytest.raises(SystemExit):
         mine.main()
     assert "exists: expected a new folder" in capsys.readouterr().err
+
+
+def test_random_negatives_are_a_control(data, sentences, tmp_path):
+    made = [mine.mine(data, sentences, "random", tmp_path / str(number)) for number in range(2)]
+    assert made[0]["fingerprint"] == made[1]["fingerprint"] and made[0]["model"] == {"name": "random", "readout": "random"}
+    before, after = (answers.load_answers(folder)["train"] for folder in (data, tmp_path / "0"))
+    drawn = []
+    for question, more in zip(before, after):
+        own = {" ".join(candidate.text.split()).casefold() for candidate in question.candidates}
+        negatives = [candidate.text for candidate in more.candidates[len(question.candidates) :]]
+        expected = 5 if any(candidate.label for candidate in question.candidates) else 0
+        assert len(set(negatives)) == len(negatives) == expected
+        assert not own & {" ".join(negative.split()).casefold() for negative in negatives}
+        drawn += negatives
+    assert len(set(drawn)) > 40  # not the same ones for every question

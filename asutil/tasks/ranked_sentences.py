@@ -1,0 +1,98 @@
+"""Sentences of a corpus, ranked for questions: by BM25, by vectors, or at random; what hard negatives are mined from."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from ..data import baselines
+from . import nearest, vectors
+
+Ranked = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+class Asked(NamedTuple):
+    """The text of a question, and the numbers of its candidates and of its right ones among the distinct sentences."""
+
+    text: str
+    own: list[int]
+    right: list[int]
+
+
+class Listed:
+    """Sentences in memory."""
+
+    def __init__(self, sentences: Iterable[str]):
+        self._sentences = list(sentences)
+
+    def __len__(self) -> int:
+        return len(self._sentences)
+
+    def texts(self, numbers: Iterable[int]) -> list[str]:
+        return [self._sentences[number] for number in numbers]
+
+
+class Words(Listed):
+    """Sentences ranked by BM25; one that shares no word with a question has no rank."""
+
+    def __init__(self, sentences: Iterable[str]):
+        super().__init__(sentences)
+        self.identity = {"readout": "bm25", "k1": 1.5, "b": 0.75}
+        self._scores = baselines.bm25_over(self._sentences)
+
+    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+        """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
+        for question in asked:
+            scores = self._scores(question.text)
+            numbers = np.setdiff1d(np.flatnonzero(scores), question.own)
+            best = numbers[np.argsort(-scores[numbers], kind="stable")[:depth]]
+            yield best, scores[best], scores[question.right]
+
+
+class Drawn(Listed):
+    """Sentences in a random order, which a hash of the question decides: the control for what choosing them gains."""
+
+    def __init__(self, sentences: Iterable[str]):
+        super().__init__(sentences)
+        self.identity = {"readout": "random"}
+
+    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+        """For each question `depth` sentences with score 0, and score 1 for its right candidates: every margin lets them pass."""
+        for question in asked:
+            others = np.setdiff1d(np.arange(len(self)), question.own)
+            drawn = np.random.default_rng(list(key_of(question.text))).permutation(others)[:depth]
+            yield drawn, np.zeros(len(drawn)), np.ones(len(question.right))
+
+
+class Neighbours:
+    """Sentences ranked by their vectors, exactly, under the encoder's own readout; the vectors are kept in a folder."""
+
+    def __init__(self, sentences: Iterable[str], encoder, folder: Path):
+        self._encoder, self._by = encoder, nearest.usual(encoder)
+        self._vectors = vectors.embed(encoder, sentences, folder)
+        self.identity = {"readout": self._by, "identity": encoder.identity}
+
+    def __len__(self) -> int:
+        return len(self._vectors)
+
+    def texts(self, numbers: Iterable[int]) -> list[str]:
+        return self._vectors.texts(numbers)
+
+    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+        """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
+        encoded = self._encoder.encode([question.text for question in asked])
+        most = depth + max(len(question.own) for question in asked)
+        for question, vector, scores, numbers in zip(asked, encoded, *self._vectors.search(encoded, most, self._by)):
+            others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
+            right = self._vectors.vectors[question.right]
+            yield numbers[others], scores[others], nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by)
+
+
+RANKED = {"bm25": Words, "random": Drawn}
+
+
+def key_of(text: str) -> bytes:
+    """A hash of a text without its case and its kind of white space: less memory than the text."""
+    return hashlib.blake2b(" ".join(text.split()).casefold().encode(), digest_size=16).digest()
