@@ -5,13 +5,14 @@ from html import escape
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, findings, intervals, leaderboard
+from pages import believed, blind, findings, intervals, leaderboard, mined
 from sphinx.util.docutils import SphinxRole
 
 from asutil.io import rundir
 
 SOURCES["blind"] = lambda _: [blind.place()] if blind.place().is_file() else []
 SOURCES["calibration"] = lambda _: [believed.place()] if believed.place().is_file() else []
+SOURCES["mined"] = lambda _: [mined.place()] if mined.place().is_file() else []
 SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
@@ -97,6 +98,21 @@ class Believed(Shown):
         return boxed(table) if table else note("Calibration: not run. python -m aslab.calibration measures it.")
 
 
+class Mined(Shown):
+    """What mined negatives change."""
+
+    kind = "mined"
+    required_arguments = 0
+
+    def show(self):
+        table = mined.mined_table()
+        return (
+            boxed(table)
+            if table
+            else note("Mined negatives: not run. python -m aslab.mined compares runs with and without.")
+        )
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -116,6 +132,7 @@ DIRECTIVES = {
     "findings": Findings,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,
+    "mined": Mined,
     "rankers": Rankers,
     "scorecard": Scorecard,
 }

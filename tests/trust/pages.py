@@ -62,6 +62,7 @@ TRACED = {
     "laptop-claims": traced_laptop.claims,
     "latency": traced_benchmarks.latency,
     "leaderboard": traced_leaderboard.leaderboard,
+    "mined": traced_leaderboard.mined,
     "rankers": traced_leaderboard.rankers,
     "limits": traced_gains.limits,
     "orderings": traced_claims.orderings,
@@ -88,7 +89,7 @@ DRAWN = {"claims-plot": traced_gains.claims_plot, "gains": traced_gains.gains, "
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
 NO_RESULTS = ("commands", "costs", "counts", "datasets")  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|backends|costs measured|laptop|leaderboard|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|costs measured|laptop|leaderboard|mined|orderings|rankers|t-tests)")
 BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 

@@ -95,6 +95,26 @@ def calibration(root: Path):
         yield [name, str(len(seeds)), *(spread([seed[column] for seed in seeds]) for column in columns)]
 
 
+def mined(root: Path):
+    """A line for each data set with its negatives, from the record of `aslab.mined`."""
+    place = root / "results" / "mined.json"
+    sets = json.loads(place.read_text("utf-8"))["sets"] if place.is_file() else []
+    values = [[row[1] for row in one["per_question"]] for one in sets]
+    random = [number for number, one in enumerate(sets) if one.get("model", {}).get("name") == "random"]
+    for number, one in enumerate(sets):
+        name = one.get("model", {"name": None})["name"]
+        known = {None: "none", "random": "random ones", "bm25": "the best by BM25"}
+        head = known.get(name) or f"the best by {name.split('/')[-1]}"
+        apart = [apart_from(values[number], values[other]) if other != number else "–" for other in (0, *random)]
+        added = f"{one['counts']['negatives']:,}" if name else "–"
+        yield [head, added, str(len(one["runs"])), spread([run["map"] for run in one["runs"]]), *apart]
+
+
+def apart_from(ours: list[float], other: list[float]) -> str:
+    mean, low, high, _ = bootstrap(tuple(a - b for a, b in zip(ours, other)))
+    return f"{100 * mean:+.1f} [{100 * low:+.1f}, {100 * high:+.1f}]"
+
+
 def reach(values: list[float]) -> str:
     mean, low, high, _ = bootstrap(tuple(values))
     return f"{100 * mean:.1f} [{100 * low:.1f}, {100 * high:.1f}]"

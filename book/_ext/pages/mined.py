@@ -1,0 +1,47 @@
+"""What mined negatives change, from the record of `python -m aslab.mined`."""
+
+from pathlib import Path
+
+import numpy as np
+
+from aslab.show import markup
+from asutil.io import disk, rundir
+from asutil.metrics import significance
+
+NAMES = {"bm25": "the best by BM25", "random": "random ones"}
+PRECISION = 1  # the place of average precision in a row of per_question
+
+
+def place() -> Path:
+    return rundir.root() / "results" / "mined.json"
+
+
+def mined_table() -> str:
+    """MAP of each data set, and its difference to no negatives and to random ones; "" without a record."""
+    if not place().is_file():
+        return ""
+    sets = disk.read_json(place())["sets"]
+    values = [np.array([row[PRECISION] for row in one["per_question"]]) for one in sets]
+    random = next((own for one, own in zip(sets, values) if one.get("model", {}).get("readout") == "random"), None)
+    body = []
+    for one, own in zip(sets, values):
+        name = one["model"]["name"] if "model" in one else ""
+        added = f"{one['counts']['negatives']:,}" if name else "–"
+        title = NAMES.get(name, f"the best by {name.rsplit('/', 1)[-1]}") if name else "none"
+        compared = [_difference(own, other) for other in (values[0], random)]
+        maps = markup.spread([run["map"] for run in one["runs"]])
+        seeds = markup.number(str(len(one["runs"])))
+        head = markup.cell(title, "th", scope="row")
+        body.append(markup.line([head, markup.number(added), seeds, maps, *map(markup.number, compared)]))
+    heads = ["Negatives", "Added", "Seeds", "MAP", "Against none [95 %]", "Against random [95 %]"]
+    settings = sets[0]["runs"][0]
+    title = f"{settings['dataset']}, {len(values[0])} test questions; points, mean ± std over seeds, intervals over questions."
+    return markup.table(title, heads, body)
+
+
+def _difference(own: np.ndarray, other: np.ndarray | None) -> str:
+    if other is None or own is other:
+        return "–"
+    test = significance.paired_bootstrap(own, other)
+    low, high = (100 * edge for edge in test.interval)
+    return f"{100 * test.difference:+.1f} [{low:+.1f}, {high:+.1f}]"

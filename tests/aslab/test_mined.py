@@ -1,0 +1,61 @@
+"""What mined negatives change, from made-up runs: means over seeds, differences by hand, refusals."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pages import mined as page
+
+from aslab import mined, runs
+from asutil.io import disk, rundir
+
+from ..made_up import cells
+
+
+def run(folder, number, first, dataset="own", ids="abcd"):
+    """A finished run in which the right one of two candidates is first for as many questions as `first` says."""
+    path = folder / f"finetune-made-{number:012d}"
+    path.mkdir(parents=True)
+    scores = np.ravel([[1.0, 0.0] if n < first else [0.0, 1.0] for n in range(len(ids))]).astype(np.float32)
+    pd.DataFrame({"question_id": np.repeat(list(ids), 2), "label": [1, 0] * len(ids), "score": scores}).to_parquet(path / "scores.parquet")
+    about = {"dataset": "pydocs", "model": "a/model", "question_limit": None}
+    record = {"notebook": "finetune", "name": path.name, "seed": number, "settings": about, "inputs": {"dataset": dataset}}
+    record |= {"metrics": {"test": {"map": (first + len(ids)) / 2 / len(ids)}}, "figures": {"examples": 8}}
+    disk.write_json(path / "record.json", record | runs.hashes(path))
+    return str(path)
+
+
+def made(folder, name, fingerprint):
+    (folder / name).mkdir()
+    content = {"model": {"name": name, "readout": name}, "rule": {}, "counts": {"negatives": 1200}, "fingerprint": fingerprint}
+    disk.write_json(folder / name / "mined.json", content)
+    return str(folder / name)
+
+
+def test_the_table_has_means_over_seeds_and_differences(tmp_path, monkeypatch):
+    plain = [run(tmp_path, 1, 1), run(tmp_path, 2, 2)]  # MAP 5/8, 6/8
+    random = [made(tmp_path, "random", "r"), run(tmp_path, 3, 2, "r")]  # 6/8
+    best = [made(tmp_path, "bm25", "b"), run(tmp_path, 4, 4, "b"), run(tmp_path, 5, 3, "b")]  # 1, 7/8
+    content = mined.record(plain, [random, best])
+    assert [row[1] for row in content["sets"][0]["per_question"]] == [1.0, 0.75, 0.5, 0.5]
+    (tmp_path / "results").mkdir()
+    disk.write_json(tmp_path / "results" / "mined.json", content)
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    none, drawn, chosen = cells(page.mined_table())[1:]
+    assert none[:4] == ["none", "–", "2", "68.8 ± 8.8"] and none[4] == "–" and none[5].startswith("-6.2 [")
+    assert drawn[:4] == ["random ones", "1,200", "1", "75.0"] and drawn[4].startswith("+6.2 [") and drawn[5] == "–"
+    assert chosen[:4] == ["the best by BM25", "1,200", "2", "93.8 ± 8.8"]
+    assert chosen[4].startswith("+25.0 [") and chosen[5].startswith("+18.8 [")
+
+
+@pytest.mark.parametrize(
+    ("dataset", "ids", "said"), [("other", "abcd", "expected a run of finetune on this data set"), ("m", "abce", "other questions")]
+)
+def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, said):
+    folder = made(tmp_path, "bm25", "m")
+    with pytest.raises(ValueError, match=said):
+        mined.record([run(tmp_path, 1, 1)], [[folder, run(tmp_path, 2, 2, dataset, ids)]])
+
+
+def test_no_record_no_table(tmp_path, monkeypatch):
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    assert page.mined_table() == ""
