@@ -456,3 +456,22 @@ def test_pages_say_what_they_are_about(fresh):
         about = re.search(r'<meta name="description" content="([^"]{60,})"', pages[name])
         assert about and f'<meta property="og:description" content="{about[1]}"' in pages[name]
         assert "og:image" not in pages[name] and 'rel="canonical"' not in pages[name]  # no address is known
+
+
+def test_no_page_loads_the_script_of_icons(fresh):
+    pages, _ = fresh
+    assert not [name for name, text in pages.items() if "fontawesome.js" in text]
+
+
+def test_what_a_page_does_without_is_dropped(tmp_path):
+    import as2
+
+    page, static = tmp_path / "papers" / "a.html", tmp_path / "_static"
+    for path in (page, static / "scripts" / "fontawesome.js", static / "scripts" / "theme.js", static / "styles" / "theme.css.map"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
+    scripts = '<script defer src="../_static/scripts/theme.js"></script>'
+    page.write_text(f'{scripts}\n  <script defer src="../_static/scripts/fontawesome.js?digest=5"></script>\n<p>fontawesome.js</p>')
+    as2.lighten(SimpleNamespace(builder=SimpleNamespace(format="html"), outdir=tmp_path), None)
+    assert page.read_text() == f"{scripts}\n<p>fontawesome.js</p>"
+    assert sorted(path.name for path in static.rglob("*.*")) == ["theme.js"]
