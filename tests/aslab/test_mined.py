@@ -7,6 +7,7 @@ from pages import mined as page
 
 from aslab import mined, runs
 from asutil.io import disk, rundir
+from asutil.metrics import significance
 
 from ..made_up import cells
 
@@ -59,3 +60,12 @@ def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, said):
 def test_no_record_no_table(tmp_path, monkeypatch):
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     assert page.mined_table() == ""
+
+
+def test_the_words_about_our_own_runs():
+    """The sentence above the table in book/reproduce.md: negatives help, chosen ones are not told from random ones."""
+    path = rundir.root() / "results" / "mined.json"
+    sets = {one.get("model", {}).get("name"): np.array([row[1] for row in one["per_question"]]) for one in disk.read_json(path)["sets"]}
+    none, random, best = sets.pop(None), sets.pop("random"), sets["bm25"]
+    assert significance.paired_bootstrap(best, none).sign == significance.paired_bootstrap(random, none).sign == 1
+    assert [significance.paired_bootstrap(own, random).sign for own in sets.values()] == [0, 0]
