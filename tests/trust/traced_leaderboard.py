@@ -96,10 +96,12 @@ def calibration(root: Path):
 
 
 def mined(root: Path):
-    """A line for each data set with its negatives, from the record of `aslab.mined`."""
+    """The words above the table, then a line for each data set with its negatives, from the record of `aslab.mined`."""
     place = root / "results" / "mined.json"
     sets = json.loads(place.read_text("utf-8"))["sets"] if place.is_file() else []
     values = [[row[1] for row in one["per_question"]] for one in sets]
+    if sets:
+        yield f"{sets[0]['runs'][0]['dataset']}, {len(values[0])} test questions; points, mean ± std over seeds, intervals over questions."
     random = [number for number, one in enumerate(sets) if one.get("model", {}).get("name") == "random"]
     for number, one in enumerate(sets):
         name = one.get("model", {"name": None})["name"]
