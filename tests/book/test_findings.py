@@ -235,7 +235,7 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, survive):
 @pytest.mark.parametrize(
     ("paper", "datasets", "rows"),
     [
-        ("sentence_objectives", ("wikiqa", "trecqa"), {"roberta_base": {"wikiqa"}, "roberta_ssp": {"wikiqa"}}),
+        ("sentence_objectives", ("wikiqa", "trecqa"), {"roberta_base": {"wikiqa", "trecqa"}, "roberta_ssp": {"wikiqa"}}),
         ("contextual_as2", ("wikiqa",), {}),
         ("joint_inference", ("wikiqa", "trecqa"), {"joint_mspp_ie_k": {"wikiqa"}}),
         ("evidence_contrast", ("hotpotqa", "qasper"), {}),
