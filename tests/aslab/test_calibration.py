@@ -55,3 +55,13 @@ def test_a_run_without_logits_is_refused(tmp_path):
 def test_no_record_no_table(tmp_path, monkeypatch):
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     assert believed.calibration_table() == ""
+
+
+def test_the_words_about_our_own_runs():
+    """The sentences above the table in book/findings.md: where the fit helps, and where it does not."""
+    path = rundir.root() / "results" / "calibration.json"
+    errors = {}
+    for run in disk.read_json(path)["runs"]:
+        errors.setdefault((run["dataset"], run["architecture"]), []).append([run["test"][key] for key in ("error_before", "error")])
+    shares = {kind: np.mean(values, axis=0)[1] / np.mean(values, axis=0)[0] for kind, values in errors.items()}
+    assert shares["wikiqa", "pair"] < 0.4 and 0.4 < shares["trecqa", "pair"] < 0.6 and shares["pydocs", "joint"] > 1
