@@ -10,14 +10,14 @@ import pandas as pd
 
 from asutil import metrics
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.io import rundir
 from asutil.tasks import blind, nearest, rankers
 
-from . import runs
+from . import measured
 
 
 def record(folders: list[Path]) -> dict:
-    """One entry a run with a figure a readout, one of a bag of words for each data set and protocol, and the provenance.
+    """One entry a run with a figure a readout, one of a bag of words for each data set and protocol.
 
     Raises: ValueError for a folder without a finished run, or a run that does not rank.
     """
@@ -26,22 +26,20 @@ def record(folders: list[Path]) -> dict:
         run = rundir.read_record(folder)
         if run["notebook"] not in ("finetune", "embed"):
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
-        about = {name: run["settings"][name] for name in ("dataset", "protocol", "model", "architecture")}
+        about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         splits = _splits(run["settings"])
         ranker = rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
         readouts = [name for name in nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
-        identity = {"name": run["name"], "seed": run["seed"], "weights_sha256": run["weights_sha256"]}
-        entries.append(identity | about | {"readouts": figures})
+        entries.append(about | {"readouts": figures})
         if (about["dataset"], about["protocol"]) not in bags:
             bag = _figures(blind.bag_of_words(splits["train"], splits["test"]), "score")
             bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
         print(run["name"])
         for name, of in figures.items():
             print(f"  {name}: MAP {of['own']['map']:.4f}, exchanged {of['exchanged']['map']:.4f}")
-    origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
-    return {"runs": entries, "bag_of_words": list(bags.values()), **origin}
+    return {"runs": entries, "bag_of_words": list(bags.values())}
 
 
 def _splits(settings: dict) -> dict:
@@ -62,12 +60,7 @@ def main() -> None:
     parser.add_argument(
         "runs", nargs="+", type=Path, metavar="run", help="folders of finished runs of finetune or embed"
     )
-    parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
-    options = parser.parse_args()
-    content = record(options.runs)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        print(disk.write_json(options.out, content))
+    measured.main(parser, lambda options: record(options.runs))
 
 
 if __name__ == "__main__":

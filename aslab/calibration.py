@@ -7,13 +7,13 @@ import argparse
 from pathlib import Path
 
 from asutil import metrics
-from asutil.io import disk, rundir
+from asutil.io import rundir
 
-from . import runs
+from . import measured
 
 
 def record(folders: list[Path]) -> dict:
-    """One entry a run: what was fitted on dev (None: nothing fits), and the figures of dev and test; and the provenance.
+    """One entry a run: what was fitted on dev (None: nothing fits), and the figures of dev and test.
 
     Raises: ValueError for a folder without a finished run of finetune.
     """
@@ -24,32 +24,23 @@ def record(folders: list[Path]) -> dict:
             raise ValueError(
                 f"{folder.name}: expected a run of finetune, whose scores are logits, got one of {run['notebook']}"
             )
-        about = {name: run["settings"][name] for name in ("dataset", "protocol", "model", "architecture", "head")}
         tables = {"dev": "scores_dev.parquet", "test": "scores.parquet"}
         scores = {split: rundir.read_table(folder, name, numbers=("label", "score")) for split, name in tables.items()}
         fitted = metrics.calibration.fit(scores["dev"])
         figures = (
             {split: metrics.calibration.measured(table, fitted) for split, table in scores.items()} if fitted else {}
         )
-        identity = {"name": run["name"], "seed": run["seed"], "weights_sha256": run["weights_sha256"]}
-        entries.append(identity | about | {"fitted": fitted and fitted.record(), **figures})
+        about = measured.of_run(run, "dataset", "protocol", "model", "architecture", "head")
+        entries.append(about | {"fitted": fitted and fitted.record(), **figures})
         before, after = (f"{figures['test'][key]:.3f}" if fitted else "-" for key in ("error_before", "error"))
         print(f"{run['name']}: error on test {before}, with temperature and bias {after}")
-    return {"runs": entries} | {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
+    return {"runs": entries}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.calibration", description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", type=Path, metavar="run", help="folders of finished runs of finetune")
-    parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
-    options = parser.parse_args()
-    try:
-        content = record(options.runs)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        print(disk.write_json(options.out, content))
+    measured.main(parser, lambda options: record(options.runs))
 
 
 if __name__ == "__main__":

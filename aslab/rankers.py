@@ -84,11 +84,11 @@ def published(folder: Path) -> dict:
 
 def committed(results: str | Path = "results") -> dict[str, dict]:
     """Data set -> its committed record of the largest budget. Raises: ValueError naming a damaged file."""
-    found = {}
+    records = {}
     for budget in rundir.BUDGETS:
         for path in sorted((rundir.root() / results / SLUG).glob(f"*-{budget}.json")):
-            found[path.name.removesuffix(f"-{budget}.json")] = disk.read_json(path)
-    return found
+            records[path.name.removesuffix(f"-{budget}.json")] = disk.read_json(path)
+    return records
 
 
 def questions_of(record: dict) -> dict[str, pd.DataFrame]:

@@ -4,16 +4,15 @@ python -m aslab.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset 
 """
 
 import argparse
-from pathlib import Path
 
-from asutil.io import checkpoints, disk
+from asutil.io import checkpoints
 from asutil.models import slot_cosines
 
-from . import runs
+from . import measured
 
 
 def record(names: list[str], inits: list[float], dataset: str) -> dict:
-    """The cosines of several models, each with slot types of every standard deviation, and their provenance."""
+    """The cosines of several models, each with slot types of every standard deviation."""
     models, tokenizer = [], None
     for name in names:
         for init in inits:
@@ -25,8 +24,7 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
             described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
-    origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
-    return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "models": models, **origin}
+    return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "models": models}
 
 
 def main() -> None:
@@ -36,13 +34,10 @@ def main() -> None:
     parser.add_argument("--init", nargs="+", type=float, default=[0.02], help=deviations)
     parser.add_argument("--random", action="store_true", help="also RoBERTa-Base's architecture with random weights")
     parser.add_argument("--dataset", default="pydocs", help="its test questions are read (default: the embedded ones)")
-    parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
-    options = parser.parse_args()
-    models = options.models + [slot_cosines.RANDOM] * options.random
-    content = record(models, options.init, options.dataset)
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        print(disk.write_json(options.out, content))
+    random = [slot_cosines.RANDOM]
+    measured.main(
+        parser, lambda options: record(options.models + random * options.random, options.init, options.dataset)
+    )
 
 
 if __name__ == "__main__":

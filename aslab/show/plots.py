@@ -206,8 +206,8 @@ def calibration_plot(scores: pd.DataFrame, fitted: calibration.Calibration):
     return figure
 
 
-def intervals(values: dict[str, pd.DataFrame], metric: str = "average_precision"):
-    """A matplotlib Figure: the mean of each ranker in points, with its 95 % interval over questions, the best on top.
+def intervals(values: dict[str, pd.DataFrame]):
+    """A matplotlib Figure: the MAP of each ranker in points, with its 95 % interval over questions, the best on top.
 
     Args:
         values: name of a ranker -> the values of its questions.
@@ -215,13 +215,17 @@ def intervals(values: dict[str, pd.DataFrame], metric: str = "average_precision"
     import seaborn
     from matplotlib.figure import Figure
 
-    order = sorted(values, key=lambda name: -values[name][metric].mean())
+    order = sorted(values, key=lambda name: -values[name]["average_precision"].mean())
     figure = Figure(figsize=(8, 0.9 + 0.4 * len(order)), layout="constrained")
     axis = figure.subplots()
     for place, name in enumerate(order):
-        low, high = significance.paired_bootstrap(values[name][metric], values[name][metric] * 0).interval
+        low, high = significance.paired_bootstrap(
+            values[name]["average_precision"], values[name]["average_precision"] * 0
+        ).interval
         axis.plot([100 * low, 100 * high], [place, place], color="C0")
-    seaborn.scatterplot(x=[100 * values[name][metric].mean() for name in order], y=range(len(order)), ax=axis, zorder=3)
+    seaborn.scatterplot(
+        x=[100 * values[name]["average_precision"].mean() for name in order], y=range(len(order)), ax=axis, zorder=3
+    )
     axis.set(
         yticks=range(len(order)), yticklabels=order, xlabel="MAP, points, with 95 % intervals over questions", ylabel=""
     )

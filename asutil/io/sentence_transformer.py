@@ -105,7 +105,7 @@ def _refuse_pickle(path: Path, name, kind: str) -> None:
 def fingerprint(path: Path, kind: str, *settings) -> str:
     """A hash of settings (plain data) and of all files of a model that are read.
 
-    The files are hashed, not the weights in memory, of which a fresh pooler can be a part.
+    Files, because the weights in memory can include a fresh pooler.
     """
     read = sorted(file for file in path.rglob("*") if file.suffix in READ)
     hashes = {file.relative_to(path).as_posix(): hub.sha256(file) for file in read}

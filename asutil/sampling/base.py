@@ -1,5 +1,6 @@
 """What the samplers of all objectives share: options and their checks, the numbers of examples, labels, and batches of token ids."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -49,7 +50,7 @@ class Options:
             raise ValueError(f"labels are true or shuffled, got {self.labels!r}")
 
 
-class BaseSampler:
+class BaseSampler(ABC):
     """The examples of one objective and epoch, by number; `sampler.Sampler` describes the arguments.
 
     A class of it sets `groups`, how many groups there are, and makes `spans`.
@@ -90,9 +91,9 @@ class BaseSampler:
     def __len__(self):
         return self.groups * (1 + self.negatives)
 
+    @abstractmethod
     def spans(self, indices) -> Spans:
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
-        raise NotImplementedError
 
     # -------------------------------------------------------------- for `spans`
 

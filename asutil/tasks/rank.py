@@ -3,6 +3,7 @@
 import hashlib
 import json
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -26,14 +27,14 @@ WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together
 log = logging.getLogger(__name__)
 
 
-class BaseRanker:
+class BaseRanker(ABC):
     """What every ranker does with its scores: the candidates of one question in order, and the one that answers it."""
 
     calibration: Calibration | None = None
 
+    @abstractmethod
     def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
         """question_id, candidate_id, label (int8), score (float32) of every candidate, in the order of the questions."""
-        raise NotImplementedError
 
     def require_contexts(self, contexts: list[tuple] | None) -> None:
         """Raises: ValueError for contexts that the model does not read."""

@@ -39,7 +39,8 @@ class Bm25(rank.BaseRanker):
 def load_ranker(name: str | Path, device: str | None = None):
     """A model, ready to rank.
 
-    `model.rank(question, candidates, contexts=None)` gives [(candidate number, score)], best first.
+    `model.rank(question, candidates, contexts=None, calibrated=False)` gives [(candidate number, score)], best first;
+    `model.answer(question, candidates)` the best one, or None below the threshold of `model.calibration`.
 
     Args:
         name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved

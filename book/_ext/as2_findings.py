@@ -8,11 +8,10 @@ from docutils import nodes
 from pages import believed, blind, findings, intervals, leaderboard, mined
 from sphinx.util.docutils import SphinxRole
 
+from aslab import measured
 from asutil.io import rundir
 
-SOURCES["blind"] = lambda _: [blind.place()] if blind.place().is_file() else []
-SOURCES["calibration"] = lambda _: [believed.place()] if believed.place().is_file() else []
-SOURCES["mined"] = lambda _: [mined.place()] if mined.place().is_file() else []
+SOURCES |= {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "mined")}
 SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
@@ -72,45 +71,38 @@ class Rankers(Shown):
         )
 
 
-class Blind(Shown):
+class Measured(Shown):
+    """The table of a record that `aslab.measured` reads, or what measures it."""
+
+    required_arguments = 0
+
+    def show(self):
+        html = self.table()
+        return boxed(html) if html else note(f"{self.title}: not run. python -m aslab.{self.kind} measures it.")
+
+
+class Blind(Measured):
     """Which rankers read the question."""
 
     kind = "blind"
-    required_arguments = 0
-
-    def show(self):
-        table = blind.blind_table()
-        return (
-            boxed(table)
-            if table
-            else note("Rankers without the question: not run. python -m aslab.blind measures them.")
-        )
+    title = "Rankers without the question"
+    table = staticmethod(blind.blind_table)
 
 
-class Believed(Shown):
+class Believed(Measured):
     """How far scores can be believed."""
 
     kind = "calibration"
-    required_arguments = 0
-
-    def show(self):
-        table = believed.calibration_table()
-        return boxed(table) if table else note("Calibration: not run. python -m aslab.calibration measures it.")
+    title = "Calibration"
+    table = staticmethod(believed.calibration_table)
 
 
-class Mined(Shown):
+class Mined(Measured):
     """What mined negatives change."""
 
     kind = "mined"
-    required_arguments = 0
-
-    def show(self):
-        table = mined.mined_table()
-        return (
-            boxed(table)
-            if table
-            else note("Mined negatives: not run. python -m aslab.mined compares runs with and without.")
-        )
+    title = "Mined negatives"
+    table = staticmethod(mined.mined_table)
 
 
 class Figure(SphinxRole):

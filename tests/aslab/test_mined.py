@@ -49,11 +49,11 @@ def test_the_table_has_means_over_seeds_and_differences(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("dataset", "ids", "said"), [("other", "abcd", "expected a run of finetune on this data set"), ("m", "abce", "other questions")]
+    ("dataset", "ids", "message"), [("other", "abcd", "expected a run of finetune on this data set"), ("m", "abce", "other questions")]
 )
-def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, said):
+def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, message):
     folder = made(tmp_path, "bm25", "m")
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         mined.record([run(tmp_path, 1, 1)], [[folder, run(tmp_path, 2, 2, dataset, ids)]])
 
 

@@ -72,7 +72,7 @@ def test_changed_inputs_are_other_runs_where_they_matter(config, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"corpus": None}, r"corpus is missing\nexpected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv"),
         ({"questions": None}, r"questions is missing\nexpected: snakemake"),
@@ -88,8 +88,8 @@ def test_changed_inputs_are_other_runs_where_they_matter(config, tmp_path):
         ({"epochs": 0}, "epochs of finetune is at least 1"),
     ],
 )
-def test_refused_before_anything_runs(config, changed, said):
-    with pytest.raises((ValueError, OSError), match=said):
+def test_refused_before_anything_runs(config, changed, message):
+    with pytest.raises((ValueError, OSError), match=message):
         own.chain(config | changed)
 
 
@@ -176,13 +176,13 @@ def test_the_choice_is_made_on_dev_and_never_on_test(systems):
 
 
 @pytest.mark.parametrize(
-    ("better", "said"), [("pre-trained", "helped: MAP +50.0"), ("plain", "did harm: MAP -50.0"), (None, "made no difference")]
+    ("better", "message"), [("pre-trained", "helped: MAP +50.0"), ("plain", "did harm: MAP -50.0"), (None, "made no difference")]
 )
-def test_the_verdict_follows_the_interval(tmp_path, better, said):
+def test_the_verdict_follows_the_interval(tmp_path, better, message):
     (tmp_path / "runs").mkdir()
     ranks = {system: {f"q{n}": 1 if system == better else 2 for n in range(30)} for system in ("plain", "pre-trained")}
     values = {system: own.averaged([finished(tmp_path / "runs", 0, 0.5, own_ranks)]) for system, own_ranks in ranks.items()}
-    assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {said}") and "means of 1 seed." in own.verdict(values, 1)
+    assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {message}") and "means of 1 seed." in own.verdict(values, 1)
 
 
 def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):

@@ -60,13 +60,14 @@ def test_nothing_has_run(tmp_path):
 
 
 def test_what_is_left_without_the_question(tmp_path, monkeypatch):
-    monkeypatch.setattr(blind, "place", lambda: tmp_path / "blind.json")
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    (tmp_path / "results").mkdir()
     assert blind.blind_table() == ""
     figures = lambda value: {"map": value, "p@1": value / 2, "questions": 5}
     run = {"dataset": "wikiqa", "protocol": "asbert", "model": "a/mini", "architecture": "siamese"}
     readouts = [{"distance": {"own": figures(own), "exchanged": figures(0.2)}} for own in (0.5, 0.7)]
     words = {"dataset": "wikiqa", "protocol": "asbert", **figures(0.6)}
-    disk.write_json(tmp_path / "blind.json", {"runs": [run | {"readouts": one} for one in readouts], "bag_of_words": [words]})
+    disk.write_json(tmp_path / "results" / "blind.json", {"runs": [run | {"readouts": one} for one in readouts], "bag_of_words": [words]})
     bag, network = cells(blind.blind_table())[1:]
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "30.0 ± 7.1", "10.0 ± 0.0"]

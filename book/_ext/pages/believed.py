@@ -1,10 +1,8 @@
 """How far scores can be believed: calibration error before and after a fit on dev, from the record of `python -m aslab.calibration`."""
 
-from pathlib import Path
-
+from aslab import measured
 from aslab.show import markup
 from aslab.show.markup import NAMES
-from asutil.io import disk, rundir
 
 COLUMNS = {
     "error_before": "Error",
@@ -14,16 +12,13 @@ COLUMNS = {
 }
 
 
-def place() -> Path:
-    return rundir.root() / "results" / "calibration.json"
-
-
 def calibration_table() -> str:
     """Figures on test of each kind of run, mean and std over seeds; "" without a record."""
-    if not place().is_file():
+    record = measured.read("calibration")
+    if record is None:
         return ""
     groups = {}
-    for run in disk.read_json(place())["runs"]:
+    for run in record["runs"]:
         model = run["model"].rsplit("/", 1)[-1]
         kind = f"{run['architecture']} {run['head'] or ''}".strip()
         groups.setdefault((NAMES.get(run["dataset"], run["dataset"]), run["protocol"], kind, model), []).append(run)

@@ -1,28 +1,22 @@
 """Which rankers read the question: figures with the texts of the questions exchanged, from the record of `python -m aslab.blind`."""
 
-from pathlib import Path
-
+from aslab import measured
 from aslab.show import markup
 from aslab.show.markup import NAMES
-from asutil.io import disk, rundir
-
-
-def place() -> Path:
-    return rundir.root() / "results" / "blind.json"
 
 
 def blind_table() -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record."""
-    if not place().is_file():
+    record = measured.read("blind")
+    if record is None:
         return ""
-    measured = disk.read_json(place())
     body = []
-    for words in measured["bag_of_words"]:
+    for words in record["bag_of_words"]:
         figures = [markup.number(f"{100 * words[metric]:.1f}") for metric in ("map", "p@1")]
         head = markup.cell(f"bag of words of the candidate, {_of(words)}", "th", scope="row")
         body.append(markup.line([head, "–", "1", "–", figures[0], "–", figures[1]], "as2-from-baseline"))
     groups = {}
-    for run in measured["runs"]:
+    for run in record["runs"]:
         key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
         groups.setdefault(key, []).append(run["readouts"])
     for (name, of), seeds in groups.items():

@@ -1,26 +1,21 @@
 """What mined negatives change, from the record of `python -m aslab.mined`."""
 
-from pathlib import Path
-
 import numpy as np
 
+from aslab import measured
 from aslab.show import markup
-from asutil.io import disk, rundir
 from asutil.metrics import significance
 
 NAMES = {"bm25": "the best by BM25", "random": "random ones"}
 PRECISION = 1  # the place of average precision in a row of per_question
 
 
-def place() -> Path:
-    return rundir.root() / "results" / "mined.json"
-
-
 def mined_table() -> str:
     """MAP of each data set, and its difference to no negatives and to random ones; "" without a record."""
-    if not place().is_file():
+    record = measured.read("mined")
+    if record is None:
         return ""
-    sets = disk.read_json(place())["sets"]
+    sets = record["sets"]
     values = [np.array([row[PRECISION] for row in one["per_question"]]) for one in sets]
     random = next((own for one, own in zip(sets, values) if one.get("model", {}).get("readout") == "random"), None)
     body = []

@@ -1,0 +1,43 @@
+"""Records of what several models or runs show together, `results/<name>.json`: where they are, and the command that writes one."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+from asutil.io import disk, rundir
+
+from . import runs
+
+
+def files(name: str) -> list[Path]:
+    """The committed record of this name; none where it was not measured."""
+    path = rundir.root() / "results" / f"{name}.json"
+    return [path] if path.is_file() else []
+
+
+def read(name: str) -> dict | None:
+    """The committed record of this name; None where it was not measured. Raises: ValueError for a damaged file."""
+    return next(map(disk.read_json, files(name)), None)
+
+
+def of_run(record: dict, *settings: str) -> dict:
+    """What tells a finished run from others: its name, seed and weights, and some of its settings."""
+    named = {name: record[name] for name in ("name", "seed", "weights_sha256")}
+    return named | {name: record["settings"][name] for name in settings}
+
+
+def main(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], dict]) -> None:
+    """Measure what the command line asks for, and with --out write it with versions, commit and time.
+
+    A ValueError or OSError of `measure` ends the command with its message.
+    """
+    parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
+    options = parser.parse_args()
+    try:
+        content = measure(options)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if options.out:
+        origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        print(disk.write_json(options.out, content | origin))
