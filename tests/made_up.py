@@ -11,7 +11,8 @@ from asutil.io import disk
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
 BACKBONE = "FacebookAI/roberta-base"
-TAGS = {"body", "p", "strong", "code", "table", "caption", "thead", "tbody", "tr", "th", "td", "span", "small", "a", "u", "abbr"}
+TAGS = {"body", "details", "summary", "p", "strong", "code", "table", "caption", "thead", "tbody", "tr", "th", "td"}
+TAGS |= {"span", "small", "a", "u", "abbr"}
 
 
 def values(mean, questions=40, seed=0):
@@ -52,9 +53,11 @@ def found(folder):
 
 
 def cells(html):
-    """The table as text, parsed by an XML reader: what is not well-formed, or is a tag that a text brought in, shows."""
+    """The table as text, without the names of models; an XML reader shows what is not well-formed, or is a tag that a text brought in."""
     root = ET.fromstring(f"<body>{html.replace('<br>', ' ')}</body>")
     assert {node.tag for node in root.iter()} <= TAGS
+    for model in root.iterfind(".//small[@class='as2-model']"):
+        model.text = ""
     return [[" ".join("".join(cell.itertext()).split()) for cell in line] for line in root.iter("tr")]
 
 

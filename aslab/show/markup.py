@@ -48,6 +48,28 @@ def table(caption: str, heads, body: list[str]) -> str:
     return f'<table class="as2-table">\n<caption>{caption}</caption>\n{head}\n{shown}\n</table>'
 
 
+def tabs(name: str, panels: list[tuple[str, str]]) -> str:
+    """(label, HTML) as tabs of sphinx-design, the first one open; without tabs where there is only one.
+
+    Args:
+        name: of the set, once a page.
+    """
+    if len(panels) < 2:
+        return "".join(html for _, html in panels)
+    made = ""
+    for number, (label, html) in enumerate(panels):
+        own, checked = f"{name}-{number}", " checked" * (number == 0)
+        made += f'<input{checked} class="as2-tab" type="radio" id="{escape(own)}" name="{escape(name)}">'
+        made += f'<label class="sd-tab-label" for="{escape(own)}">{escape(label)}</label>'
+        made += f'<div class="sd-tab-content">{html}</div>'
+    return f'<div class="sd-tab-set">{made}</div>'
+
+
+def folded(words: str, html: str) -> str:
+    """What has not been run, closed below one line."""
+    return f'<details class="as2-folded"><summary>{escape(words)}</summary>{html}</details>'
+
+
 def line(cells, kind: str = "") -> str:
     """One line of cells; a text becomes a cell."""
     made = "".join(one if isinstance(one, Html) and one.startswith(("<td", "<th")) else cell(one) for one in cells)

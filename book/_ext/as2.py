@@ -23,6 +23,7 @@ import as2_figures
 import as2_findings
 import as2_joint
 import as2_networks
+import as2_papers
 import as2_results
 import as2_trust
 import as2_vectors
@@ -34,7 +35,7 @@ from asutil.io.rundir import read_record
 
 MODULES = (
     *(as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_evidence, as2_figures),
-    *(as2_findings, as2_joint, as2_networks, as2_results, as2_trust, as2_vectors),
+    *(as2_findings, as2_joint, as2_networks, as2_papers, as2_results, as2_trust, as2_vectors),
 )
 
 # ------------------------------------------------------------------ copies
@@ -148,6 +149,7 @@ def setup(app):
     app.connect("config-inited", published_at)
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten)
+    app.connect("build-finished", as2_papers.write_figures)
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("env-get-outdated", outdated)

@@ -109,7 +109,8 @@ class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
     def run(self):
-        paper = self.env.docname.rpartition("papers/")[2] if "papers/" in self.env.docname else ""
+        folder, _, paper = self.env.docname.partition("/")
+        paper = paper.partition("/")[0] if folder == "papers" else ""
         try:
             quote = findings.quoted(self.text, paper)
         except ValueError as error:

@@ -4,11 +4,16 @@ from html import escape
 
 import yaml
 from as2_pages import Shown, boxed, card_files, note
-from docutils import nodes
 from pages import differences, miniature, report, verdicts
 
-from aslab import papers, plan, runs
+from aslab import papers, runs
+from aslab.show import markup
 from asutil.data import answers
+
+
+def of_laptop(table: str) -> tuple[str, str]:
+    """The panel of our own questions."""
+    return "Our own questions", f'<div class="as2-laptop">{boxed(table)}</div>'
 
 
 class Verdicts(Shown):
@@ -21,21 +26,17 @@ class Verdicts(Shown):
 
 
 class Results(Shown):
-    """One table of a paper beside ours."""
+    """One table of a paper beside ours: a tab a data set, and with `laptop` one of our own questions."""
 
     required_arguments = 2
-
-    def show(self, paper, table):
-        return boxed(report.results_table(paper, table, links=self.links))
-
-
-class Laptop(Shown):
-    """Budget laptop of a paper: all its rows, or those of one table."""
-
     optional_arguments = 1
 
-    def show(self, paper, table=None):
-        return boxed(miniature.laptop_table(paper, links=self.links, table=table))
+    def show(self, paper, table, *laptop):
+        panels = [(name, boxed(html)) for name, html in report.results_panels(paper, table, links=self.links)]
+        if laptop:
+            own = miniature.laptop_table(paper, links=self.links, table=table)
+            panels.insert(sum(name != "Not run" for name, _ in panels), of_laptop(own))
+        return markup.tabs(f"as2-{paper}-{table}", panels)
 
 
 class Demo(Shown):
@@ -52,18 +53,17 @@ class Demo(Shown):
         )
 
 
-class LaptopClaims(Shown):
-    """The paper's claims, tested on the laptop budget's own questions."""
-
-    def show(self, paper):
-        return boxed(differences.laptop_claims_table(paper))
-
-
 class Claims(Shown):
-    """The paper's claims, as printed and by our runs."""
+    """The paper's claims, as printed and by our runs: on its own data sets, and on our own questions."""
 
     def show(self, paper):
-        return boxed(differences.claims_table(paper)) if papers.read(paper).get("claims") else []
+        data = papers.read(paper)
+        panels = []
+        if data.get("claims"):
+            panels.append(("The paper's data sets", boxed(differences.claims_table(paper))))
+        if papers.claims_asked(data, "laptop"):
+            panels.append(of_laptop(differences.laptop_claims_table(paper)))
+        return markup.tabs(f"as2-{paper}-claims", panels)
 
 
 class TTests(Shown):
@@ -114,19 +114,6 @@ class Datasets(Shown):
         )
 
 
-class Commands(Shown):
-    """The commands of each row of the laptop budget, with seed 0."""
-
-    def show(self, paper):
-        lines = [f"# all rows and seeds, on two cores\nsnakemake -s experiments/Snakefile -c2 {paper}_laptop"]
-        data = papers.read(paper)
-        for row in data["budgets"]["laptop"]["rows"]:
-            commands = [job.command for job in plan.jobs(paper, "laptop", rows=[row], seeds=[0])]
-            lines.append("\n".join([f"# {data['rows'][row]['name']}", *commands]))
-        text = "\n\n".join(lines)
-        return [nodes.literal_block(text, text, language="bash")]
-
-
 class Runs(Shown):
     """The finished runs of this machine, with links to their pages."""
 
@@ -150,11 +137,8 @@ class Runs(Shown):
 
 DIRECTIVES = {
     "claims": Claims,
-    "commands": Commands,
     "datasets": Datasets,
     "demo": Demo,
-    "laptop": Laptop,
-    "laptop-claims": LaptopClaims,
     "limits": Limits,
     "results": Results,
     "runs": Runs,

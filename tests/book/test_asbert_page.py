@@ -267,9 +267,9 @@ def test_what_was_not_run_says_how(page):
 # ------------------------------------------------------------------ commands
 
 
-@pytest.mark.parametrize("name", ["papers/asbert.md", "reproduce.md"])
+@pytest.mark.parametrize("name", ["papers/asbert/run.md", "reproduce.md"])
 def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys):
-    text = (ROOT / "book" / name).read_text("utf-8")
+    text = (ROOT / "book" / name).read_text("utf-8").replace("\\\n", "")
     commands = re.findall(r"^\$ python -m asutil\.tasks\.vectors (.*)$", text, re.MULTILINE)
     assert [command.split()[0] for command in commands] == ["embed", "search"]
     monkeypatch.chdir(tmp_path)

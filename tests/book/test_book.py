@@ -115,13 +115,15 @@ def write_result(root: Path, row: str, accuracy: float, **more) -> None:
 # ------------------------------------------------------------------ a fresh clone
 
 
-def test_builds_offline_without_runs_in_under_a_minute(fresh):
+def test_builds_offline_without_runs_in_under_a_minute(fresh, book):
     pages, seconds = fresh
     assert seconds < 60
     pages_of_papers = [f"papers/{slug}.html" for slug in papers.papers()]
     notebooks = [f"notebooks/{path.stem}.html" for path in (ROOT / "notebooks").glob("*.ipynb")]
     cards = [f"data_cards/{path.stem}.html" for path in (ROOT / "data_cards").glob("*.md") if path.stem != "TEMPLATE"]
     assert {"index.html", "task.html", *pages_of_papers, *notebooks, *cards} <= set(pages)
+    figures = book.root / "book" / "_build" / "html" / "figures"
+    assert [path.read_text("utf-8")[:9] for path in sorted(figures.glob("*.csv"))] == ["row,name,"] * len(papers.papers())
     assert "not run" in pages["index.html"]
 
 
@@ -176,7 +178,7 @@ def test_cards_and_code_are_shown_from_their_sources(fresh):
         card = yaml.safe_load(path.read_text("utf-8").split("---")[1])
         for split in [split for splits in (card["counts"] or {}).values() for split in splits.values() if path.stem != "TEMPLATE"]:
             assert f"{split['questions']:,} / {split['candidates']:,}" in pages["datasets.html"]
-    page = re.sub(r"<[^>]*>", "", pages["papers/sentence_objectives.html"])
+    page = re.sub(r"<[^>]*>", "", pages["papers/sentence_objectives/method.html"])
     line = next(
         n for n, text in enumerate((ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n"), 1) if text.startswith("def mlm(")
     )
@@ -189,7 +191,7 @@ def test_cards_and_code_are_shown_from_their_sources(fresh):
 
 def test_one_changed_result_changes_the_pages_that_show_it_and_nothing_else(book, with_result):
     """What is built again equals a new build: the drill of the pages."""
-    page = "papers/sentence_objectives.html"
+    page = "papers/sentence_objectives/results.html"
     assert "50.0" in with_result[page] and "reduced budget" in with_result[page]
     write_result(book.root, "electra_base", 0.625)
     book.build()
@@ -239,7 +241,7 @@ def test_no_published_number_is_typed_into_a_page():
         cells = [cell for row in rows for metrics_ in row["published"].values() for cell in metrics_.values()]
         numbers = {str(cell[0] if isinstance(cell, list) else cell) for cell in cells if isinstance(cell, list | float)}
         for page in [
-            *(ROOT / "book" / "papers").glob("*.md"),
+            *(ROOT / "book" / "papers").rglob("*.md"),
             *(ROOT / "book" / name for name in ("index.md", "deviations.md", "significance.md", "examples.md")),
         ]:
             typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
@@ -257,7 +259,7 @@ def test_deviations_are_numbered_and_found():
         "asutil/**/*.py",
         "aslab/**/*.py",
         "aslab/*.yml",
-        "book/papers/*.md",
+        "book/papers/**/*.md",
         "book/_ext/**/*.py",
         "data_cards/*.md",
         "notebooks/*.ipynb",
@@ -328,7 +330,7 @@ def test_the_three_contexts_are_drawn_on_a_document(extension, fresh):
         as2_contexts.figure("name", [["One."] * 6, ["Two."] * 4])
     with pytest.raises(ValueError, match="no docstring"):
         as2_contexts.sentences_of("numpy", "nothing_of_this_name")
-    assert fresh[0]["papers/contextual_as2.html"].count("as2-part-a") == 3
+    assert fresh[0]["papers/contextual_as2/method.html"].count("as2-part-a") == 3
 
 
 def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
@@ -352,7 +354,7 @@ def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
         assert f"<sub>{n}</sub>" in said and f"width:{100 * tokens / 8}%" in said
         assert f"type {n}, positions {8 * n} to {8 * n + tokens - 1}{padding}: <span>" in said
         assert f"<span>{'✓ answers' if text == 'No.' else '✗ does not answer'}</span>" in said
-    page = fresh[0]["papers/joint_inference.html"]
+    page = fresh[0]["papers/joint_inference/method.html"]
     counts = {kind: page.count(f"as2-slot-{kind}") for kind in ("question", "right", "wrong", "empty")}
     assert counts["question"] == 2 and counts["right"] and sum(counts.values()) == 2 * (1 + as2_joint.K)
     assert as2_joint.first_question(("pip",)) is None
@@ -375,7 +377,7 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension
     assert [as2_joint.head_size(vectors, 768) for vectors in (1, 2)] == [count(head) for head in linear]
     cells = re.findall(r'"row">([^<]*)</th><td class="as2-number">([^<]*)<', as2_joint.parameter_table(1, 2))
     assert dict(cells)["the joint model with AEk"] == f"{count(models[1]) + count(linear[1]):,}"
-    page = fresh[0]["papers/joint_inference.html"]
+    page = fresh[0]["papers/joint_inference/method.html"]
     assert "124,062,720" in page and "7,680" in page
 
 
@@ -419,7 +421,7 @@ def test_the_overlap_of_contexts_stands_with_its_corpus_and_budget(extension):
 def test_pages_show_marks_examples_and_moved_ranks(with_result, fresh):
     significance, shown = fresh[0]["significance.html"], fresh[0]["examples.html"]
     assert significance.count("<svg") >= 1 and "smallest gain" in significance.lower()
-    assert "†</abbr>" in fresh[0]["papers/sentence_objectives.html"]
+    assert "†</abbr>" in fresh[0]["papers/sentence_objectives/results.html"]
     assert significance.count("not run") >= 2  # no results: neither a table nor a figure of ours
     assert shown.count("not run") >= 6
 

@@ -182,8 +182,9 @@ def by_question(records: list[dict], metric: str) -> pd.Series:
 
 
 def quotes() -> list[tuple[str, str]]:
-    pages = [*ROOT.glob("book/*.md"), *ROOT.glob("book/papers/*.md")]
-    return [(path.stem, " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
+    pages = [*ROOT.glob("book/*.md"), *ROOT.glob("book/papers/**/*.md")]
+    slug = lambda path: path.stem if path.parent.name in ("book", "papers") else path.parent.name
+    return [(slug(path), " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
 
 
 @pytest.mark.parametrize(("page", "text"), quotes())

@@ -82,7 +82,7 @@ def results(tmp_path):
 
 def test_results_table(results):
     html = report.results_table(PAPER, "table_1", found(results), folder=FOLDER)
-    assert html.count("<table") == 4
+    assert html.count("<table") == 5  # four data sets, and the rows of WikiQA that have no runs
     wikiqa = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
     assert wikiqa in html
     table = cells(wikiqa)
@@ -92,8 +92,19 @@ def test_results_table(results):
     assert table[3] == ["RoBERTa-Base", "paper", "78.3 ± 2.8", "85.8 ± 1.3", "87.2 ± 1.3", "5", "paper", ""]
     assert table[4] == ["ours", "50.0 ± 0.0", "60.0 ± 0.0", "70.0 ± 0.0", "3", "small", "reduced budget"]
     assert table[6] == ["ours", "75.0", "75.0", "85.0", "1", "gpu", "reduced budget"]  # the largest budget, one seed: no spread
-    assert table[7][:3] + table[7][-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
-    assert len(table) == 3 + 12 + 2  # every printed row stays, run or not
+    folded = line(wikiqa, "RoBERTa + SP")
+    assert folded[:3] + folded[-1:] == ["RoBERTa + SP", "paper", "81.0 ± 0.8", "not run"]
+    assert "<summary>WikiQA: 10 of 12 rows without runs of ours</summary>" in wikiqa and wikiqa.count("<details") == 1
+    assert len(table) == 3 + 12 + 2 + 1  # every printed row stays, run or not, below two lines of column names
+    panels = report.results_panels(PAPER, "table_1", found(results), folder=FOLDER)
+    assert [name for name, _ in panels] == ["WikiQA", "Not run"] and panels[1][1].count("<details") == 3
+
+
+def test_our_rows_name_the_model_that_ran(results):
+    pre = {"notebook": "pretrain", "name": RUN, "budget": "small", "seed": 0, "settings": {"model": "owner/small <model>"}}
+    commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.5, {"model": RUN}, earlier=[pre]))
+    html = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
+    assert '>ours<small class="as2-model">small &lt;model&gt;</small></td>' in html
 
 
 def test_laptop_runs_never_stand_beside_the_paper(results):

@@ -262,8 +262,9 @@ def test_every_reason_and_the_pooled_column_are_counted_again(declaring, tmp_pat
         path.read_text("utf-8").replace("not_testable:\n      small: it is <not> there", "not_testable:\n      gpu: it is <not> there")
     )
     lines = records.records(PAPER, results, tmp_path / "none", declaring)
+    laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(PAPER, lines, folder=declaring)}</div>'
     shown = {
-        "claims": differences.claims_table(PAPER, lines, folder=declaring),
+        "claims": differences.claims_table(PAPER, lines, folder=declaring) + laptop,
         "two-tests": differences.two_tests_table(PAPER, lines, folder=declaring),
     } | {f"results table_{n}": report.results_table(PAPER, f"table_{n}", lines, folder=declaring) for n in (1, 3)}
     reasons = ("P@1 is not above chance", "the slots of its joint model are one vector", "budget small pre-trains without")

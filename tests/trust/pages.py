@@ -47,9 +47,10 @@ TRACED = {
     "backends": traced_benchmarks.backends,
     "benchmarks": traced_benchmarks.benchmarks,
     "blind": traced_leaderboard.blind,
+    "budgets": traced.budgets,
     "calibration": traced_leaderboard.calibration,
     "claim-verdicts": traced_blocks.claim_verdicts,
-    "claims": traced_claims.claims,
+    "claims": lambda root, name: [*traced_claims.claims(root, name), *traced_laptop.claims(root, name)],
     "costs": lambda root, _: traced_benchmarks.trained(root),
     "evidence-chance": traced_blocks.evidence_chance,
     "evidence-left-out": traced_blocks.evidence_left_out,
@@ -58,8 +59,6 @@ TRACED = {
     "examples": traced_blocks.examples,
     "findings": traced_claims.findings,
     "growth": traced_benchmarks.growth,
-    "laptop": traced_laptop.rows_of,
-    "laptop-claims": traced_laptop.claims,
     "latency": traced_benchmarks.latency,
     "leaderboard": traced_leaderboard.leaderboard,
     "mined": traced_leaderboard.mined,
@@ -70,7 +69,7 @@ TRACED = {
     "pca": traced_blocks.components,
     "rank-moves": traced_blocks.rank_moves,
     "readouts": traced_blocks.readouts,
-    "results": traced.results,
+    "results": traced_laptop.results,
     "scorecard": traced_claims.scorecard,
     "slot-cosines": traced_benchmarks.slot_cosines,
     "t-tests": traced_claims.t_tests,
@@ -87,9 +86,16 @@ PLOTS = {  # beside what is said below them: how they are read, and what they mu
 }
 DRAWN = {"claims-plot": traced_gains.claims_plot, "gains": traced_gains.gains, "own-gains": traced_gains.own_gains}
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
-NO_RESULTS = ("commands", "costs", "counts", "datasets")  # data, plans (but for what was measured), and what to type
+NO_RESULTS = (
+    "citation",
+    "commands",
+    "costs",
+    "counts",
+    "datasets",
+    "download",
+)  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|backends|costs measured|laptop|leaderboard|mined|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
 BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 
@@ -215,16 +221,19 @@ def captions(block: Tag) -> list[str]:
 
 def counted(caption: Tag) -> bool:
     """Whether a caption has figures that follow from records: those of ranked lists, and those above some tables."""
-    return "as2-beside" in caption.parent["class"] or caption.find_parent(attrs={"data-as2": WITH_FIGURES}) is not None
+    ours = caption.find_parent(class_="as2-laptop") or caption.find_parent(attrs={"data-as2": WITH_FIGURES})
+    return "as2-beside" in caption.parent["class"] or ours is not None
 
 
 def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
     """What a block says: its sentences and commands, and its tables' cells; of moved ranks also the drawn counts."""
     embedded = False  # whether ranked lists are of data that have their texts everywhere
-    for element in block.find_all(["p", "li", "pre", "caption", "figcaption", "tr"]):
+    for element in block.find_all(["p", "li", "pre", "caption", "figcaption", "tr", "summary"]):
         beside = embedded and element.find_parent("table", class_="as2-beside")
         if element.name == "tr" and not element.find_parent("thead") and not beside:
             yield cells_of(element)
+        elif element.name == "summary" and "as2-folded" in element.parent.get("class", ()):
+            yield text_of(element)
         elif element.name == "pre":
             yield " ".join(element.get_text().split())
         elif beside and element.name == "caption":

@@ -36,6 +36,7 @@ EVERY = ("laptop", *BUDGETS)
 UNTESTABLE = "not testable here"
 WORDS = ("reduced budget", UNTESTABLE, "private data", "not run")  # the worst first
 NONE = "–"
+OWN_TASK = "Own pre-training task, validation documents"
 BESIDE = {  # of a metric of own tasks what needs no training: its word, its name in a record
     "accuracy": {"majority": "majority"},
     "rank_1": {"chance": "rank_1_chance", "TF-IDF": "rank_1_tfidf"},
@@ -267,17 +268,46 @@ def began_with(record: dict) -> str:
     return name
 
 
+def budgets(root: Path, name: str):
+    """What the paper has and what the budgets have of which rows are committed."""
+    paper = Paper(root, name)
+    ran = {budget: {one["row"] for one in paper.records if one["budget"] == budget} for budget in reversed(EVERY)}
+    shown = {"paper": paper.data["budgets"]["paper"]}
+    shown |= {budget: paper.data["budgets"][budget] for budget in ran if ran[budget]}
+    listed = lambda names: " ".join(dict.fromkeys(filter(None, names)))
+    parts = {
+        "Models": [listed(entry["backbones"].values()) for entry in shown.values()],
+        "Text to pre-train on": [listed(entry.get("corpus", "").split(",")) for entry in shown.values()],
+        "Questions": [listed(NAMES.get(name, name) for name in (*e["datasets"], *e.get("claims", ()))) for e in shown.values()],
+        "Seeds": [str(len(entry["seeds"])) for entry in shown.values()],
+        "Rows that have run": [
+            f"{len(ran[budget].intersection(entry['rows']))} of {len(entry['rows'])}" for budget, entry in shown.items()
+        ],
+    }
+    for title, each in parts.items():
+        if any(each):
+            yield [title, *(text or NONE for text in each)]
+
+
 def results(root: Path, name: str, table_id: str):
+    """The data sets with runs first: baselines and rows with runs, then those without, below one line."""
     paper = Paper(root, name)
     table = paper.data["tables"][table_id]
+    parts = {True: [], False: []}
     for dataset in table["datasets"]:
         rows = [row for row in table["rows"] if dataset in paper.rows[row]["published"]]
+        ran = [row for row in rows if paper.of(row, dataset)]
         cells = [paper.rows[row]["published"][dataset] for row in rows]
         lost = any(None in one.values() for one in cells)
         metrics = [metric for metric in table["metrics"] if lost or any(metric in one for one in cells)] or table["metrics"]
-        yield from baselines(paper, dataset, metrics)
-        for row in rows:
-            yield from lines_of(paper, table, row, dataset, metrics)
+        beside = [row for row in rows if row in ran or (ran and "system_of" in paper.rows[row])]
+        part = parts[bool(ran)]
+        part += [*baselines(paper, dataset, metrics)] if ran else []
+        part += [line for row in beside for line in lines_of(paper, table, row, dataset, metrics)]
+        if folded := [row for row in rows if row not in beside]:
+            part.append(f"{NAMES.get(dataset, OWN_TASK)}: {len(folded)} of {len(rows)} rows without runs of ours")
+            part += [line for row in folded for line in lines_of(paper, table, row, dataset, metrics)]
+    return parts[True], parts[False]
 
 
 def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[str]):
@@ -297,7 +327,12 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
     if records:
         cells = [our_cell(paper, row, dataset, metric, records) for metric in metrics]
         seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
-        yield [*head, "ours", *cells, seeds, records[0]["budget"], said]
+        yield [*head, f"ours {models(records)}".strip(), *cells, seeds, records[0]["budget"], said]
+
+
+def models(records: list[dict]) -> str:
+    """The last part of the names of the models that some records' runs began with."""
+    return ", ".join(dict.fromkeys(filter(None, (began_with(one).rsplit("/", 1)[-1] for one in records))))
 
 
 def verdicts(root: Path):

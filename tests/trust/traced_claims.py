@@ -42,15 +42,30 @@ def claimed(paper: Paper, claim: dict, budgets=BUDGETS) -> tuple:
 
 
 def claims(root: Path, name: str):
+    """The claims with runs or a reason for none, the others below one line."""
     paper = Paper(root, name)
     every = [(claim, claimed(paper, claim)) for claim in paper.claims()]
-    together = [traced_reasons.pooled(paper, claim, *found[:2]) for claim, (_, found, _, _) in every]
-    for (claim, (printed, (ours, _, seeds), test, reason)), both in zip(every, together):
-        head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
-        text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-        cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE])]
-        last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
-        yield [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if any(together) else [])]
+    together = any(traced_reasons.pooled(paper, claim, *found[:2]) for claim, (_, found, _, _) in every)
+    known = {claim["id"] for claim, (_, (_, _, seeds), _, reason) in every if seeds or reason}
+    for one in every:
+        if one[0]["id"] in known:
+            yield claim_line(paper, *one, together)
+    without = [one for one in every if one[0]["id"] not in known]
+    if without:
+        missing = len({claim["id"] for claim, _ in without})
+        yield f"{missing} of {missing + len(known)} claims without runs of ours"
+    for one in without:
+        yield claim_line(paper, *one, together)
+
+
+def claim_line(paper: Paper, claim: dict, found: tuple, together: bool) -> list[str]:
+    printed, (ours, other, seeds), test, reason = found
+    head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
+    text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
+    cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE])]
+    both = traced_reasons.pooled(paper, claim, ours, other)
+    last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
+    return [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if together else [])]
 
 
 def asked(paper: Paper, laptop: bool) -> list[tuple]:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from . import traced_reasons
+from . import traced, traced_reasons
 from .traced import BY_QUESTION, NONE, UNTESTABLE, WORDS, Paper, baselines, figure, over_questions, points, untrained
 from .traced_claims import claimed, compared, direction
 
@@ -10,7 +10,13 @@ LAPTOP = ("laptop",)
 RANKED = ["p@1", "map", "mrr"]
 
 
-def rows_of(root: Path, name: str, table_id: str | None = None):
+def results(root: Path, name: str, table_id: str, laptop: str = ""):
+    """The tabs of a table of the paper: the data sets with runs, our own questions, the data sets without runs."""
+    with_runs, without = traced.results(root, name, table_id)
+    return [*with_runs, *(rows_of(root, name, table_id) if laptop else ()), *without]
+
+
+def rows_of(root: Path, name: str, table_id: str):
     """The words above a table, the baselines from records of the laptop alone, then a line for each row."""
     paper = Paper(root, name)
     budget, table = paper.data["budgets"]["laptop"], paper.data["tables"].get(table_id, {"datasets": [], "metrics": []})
@@ -57,7 +63,7 @@ def line(paper: Paper, row: str, dataset: str, metrics: list[str], gained: str) 
     figures = [figure(records, metric) for metric in metrics]
     seeds = f"{len(records)}{', untrained' if untrained(records) else ''}"
     last = [gain(paper, row, dataset, gained)] if gained else []
-    return [paper.title(row), "ours", *figures, seeds, "laptop", *last, WORDS[0]]
+    return [paper.title(row), f"ours {traced.models(records)}".strip(), *figures, seeds, "laptop", *last, WORDS[0]]
 
 
 def gain(paper: Paper, row: str, dataset: str, metric: str) -> str:

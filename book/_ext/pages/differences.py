@@ -20,19 +20,28 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     interval.
 
     The last column counts the questions of dev and test together, where dev chose nothing. It is left out where no
-    claim has it.
+    claim has it. Claims without runs are folded into one line.
     Deviation: D-116, D-117, D-118.
     """
     data, runs = rows_and_runs(paper, runs, folder)
     outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
     together = any(outcome.pooled for outcome in outcomes)
-    body = [markup.line(_claim_cells(data, outcome, together)) for outcome in outcomes]
+    known = {outcome.claim["id"] for outcome in outcomes if outcome.where or outcome.reason}
     heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Seeds", "Budget", "Direction"]
     title = "Differences in points."
     if together:
         heads.append("Ours, dev and test pooled [95 %]")
         title += " The last column is ours alone: dev chose nothing in these runs, so its questions may be added to those of test."
-    return markup.table(title, heads, body)
+    lines_of = lambda some: [markup.line(_claim_cells(data, outcome, together)) for outcome in some]
+    with_runs, without = (
+        [outcome for outcome in outcomes if (outcome.claim["id"] in known) == wanted] for wanted in (True, False)
+    )
+    html = markup.table(title, heads, lines_of(with_runs)) if with_runs or not without else ""
+    if without:
+        claims = len({outcome.claim["id"] for outcome in without})
+        words = f"{claims} of {claims + len(known)} claims without runs of ours"
+        html += markup.folded(words, markup.table(title, heads, lines_of(without)))
+    return html
 
 
 def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:

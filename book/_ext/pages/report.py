@@ -52,7 +52,7 @@ def results_table(
     paper: str, table_id: str, runs: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
 ) -> str:
     """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with
-    budget and verdict.
+    budget and verdict. Rows that have not been run are folded into one line.
 
     A row whose `published` names the data set without figures (`{}`) has no printed line, only ours.
     Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is
@@ -64,6 +64,13 @@ def results_table(
         links: name of a run -> address of its page.
     Raises: ValueError for a table or data set that the paper lacks, with the nearest name.
     """
+    return "\n".join(html for _, html in results_panels(paper, table_id, runs, dataset, links, folder))
+
+
+def results_panels(
+    paper: str, table_id: str, runs: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
+) -> list[tuple[str, str]]:
+    """(name, HTML) of the data sets of a table that have runs; then, as one panel, those that have none."""
     data, runs = rows_and_runs(paper, runs, folder)
     if table_id not in data["tables"]:
         known = ", ".join(data["tables"])
@@ -73,26 +80,53 @@ def results_table(
     table = data["tables"][table_id]
     if dataset is not None and dataset not in table["datasets"]:
         raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")
-    datasets = [dataset] if dataset else table["datasets"]
-    return "\n".join(_of_dataset(data, table, name, runs, links or {}) for name in datasets)
+    panels, without = [], []
+    for name in [dataset] if dataset else table["datasets"]:
+        rows = [row for row in table["rows"] if name in data["rows"][row]["published"]]
+        own = [row for row in rows if any(verdicts.at_largest_budget(runs, row, name))]
+        html = _of_dataset(data, table, name, runs, links or {}, rows, own)
+        panels += [(NAMES.get(name, name), html)] if own else []
+        without += [] if own else [html]
+    return [*panels, ("Not run", "\n".join(without))] if without else panels
 
 
-def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict) -> str:
-    """The table of one data set: untrained baselines, then each row's printed line and ours."""
-    rows = [name for name in table["rows"] if dataset in data["rows"][name]["published"]]
+def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, rows, own) -> str:
+    """The table of one data set: untrained baselines, then each row's printed line and ours; the rows without runs
+    are folded into one line below it.
+
+    Args:
+        own: those of `rows` that have runs.
+    """
     metrics = _metrics(table, [data["rows"][name]["published"][dataset] for name in rows])
-    body = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3)
-    shown = [group for row in rows for group in verdicts.at_largest_budget(runs, row, dataset)]
+    shown = [group for row in own for group in verdicts.at_largest_budget(runs, row, dataset)]
     best = best_cells(data, pd.concat([lines for _, _, lines in shown]), metrics) if shown else set()
-    for row in rows:
-        lines = [
-            *_printed_line(data, table, row, dataset, metrics, runs),
-            *_our_lines(data, row, dataset, metrics, runs, links, best),
-        ]
-        head = _row_head(data["rows"][row], len(lines))
-        for cells, kind in lines:
-            body.append(markup.line([*head, *cells], kind))
-            head = []
+    lines_of = lambda names: [
+        line for row in names for line in _row(data, table, row, dataset, metrics, runs, links, best)
+    ]
+    beside = [row for row in rows if row in own or ("system_of" in data["rows"][row] and own)]
+    folded = [row for row in rows if row not in beside]
+    html = ""
+    if own:
+        untrained = baseline_lines(runs[(runs.dataset == dataset) & (runs.budget != "laptop")], metrics, 3)
+        html = _titled(table, dataset, metrics, [*untrained, *lines_of(beside)], best)
+    if folded:
+        words = f"{NAMES.get(dataset, dataset)}: {len(folded)} of {len(rows)} rows without runs of ours"
+        html += markup.folded(words, _titled(table, dataset, metrics, lines_of(folded)))
+    return html
+
+
+def _row(data: dict, table: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict, best: set) -> list:
+    """The lines of a row: printed and ours, with its name once."""
+    lines = [
+        *_printed_line(data, table, row, dataset, metrics, runs),
+        *_our_lines(data, row, dataset, metrics, runs, links, best),
+    ]
+    heads = [_row_head(data["rows"][row], len(lines)), *[[]] * (len(lines) - 1)]
+    return [markup.line([*head, *cells], kind) for head, (cells, kind) in zip(heads, lines)]
+
+
+def _titled(table: dict, dataset: str, metrics, body: list[str], best=frozenset()) -> str:
+    """A table with its caption: data set, place in the paper, unit and, where they are used, what the marks mean."""
     title = f"{NAMES.get(dataset, dataset)}. {table['where']}: {table['caption']}. Points"
     if dataset == PRETRAINING:
         title += (
@@ -249,12 +283,17 @@ def seed_count(data: dict, lines: pd.DataFrame) -> str:
 
 
 def origin_cell(source: str, lines: pd.DataFrame, links: dict) -> Html:
-    """Where figures come from; for this machine's runs with links to their pages."""
+    """Where figures come from, and the model that the runs began with; for this machine's runs with links to their
+    pages.
+    """
+    models = dict.fromkeys(measured.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())
+    names = escape(", ".join(filter(None, models)))
+    began = f'<small class="as2-model">{names}</small>' if names else ""
     if source == COMMITTED:
-        return Html("ours")
+        return Html(f"ours{began}")
     pages = [(links[line.name], line.seed) for line in lines.itertuples(index=False) if line.name in links]
     made = [f'<a href="{escape(address)}">seed {seed}</a>' for address, seed in pages]
-    return Html("ours, this machine" + (f" ({', '.join(made)})" if made else ""))
+    return Html("ours, this machine" + (f" ({', '.join(made)})" if made else "") + began)
 
 
 def spread(values: list[float]) -> str:

@@ -1,0 +1,131 @@
+"""Directives of a paper's summary and of its page of commands: citation, what differs, figures to download, chains of commands."""
+
+import csv
+from html import escape
+from pathlib import Path
+
+from as2_pages import Shown, boxed
+from pages import comparisons
+
+from aslab import papers, plan
+from aslab.records import COMMITTED
+from aslab.show import markup
+from aslab.show.markup import NAMES, Html
+
+COLUMNS = ("row", "name", "dataset", "budget", "seed", "split", "metric", "value", "run")
+DOWNLOADS = "figures"  # a folder of the built book
+BUDGETS = {"laptop": "Our own questions", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
+
+
+class Citation(Shown):
+    """Authors, title and place of a paper, with a link to it."""
+
+    def show(self, paper):
+        data = papers.read(paper)
+        told = f"{', '.join(data['authors'])}. <em>{escape(data['title'])}</em>."
+        told += f" {escape(data['venue'])}." if data.get("venue") else ""
+        if data.get("arxiv"):
+            told += f' <a href="https://arxiv.org/abs/{escape(data["arxiv"])}">arXiv:{escape(data["arxiv"])}</a>'
+        return f'<p class="as2-citation">{told}</p>'
+
+
+class Budgets(Shown):
+    """What differs between the paper and our runs: models, text, questions, seeds, and how many rows have run."""
+
+    def show(self, paper):
+        return boxed(budgets_table(*comparisons.rows_and_runs(paper)))
+
+
+def budgets_table(data: dict, runs) -> str:
+    """A column for the paper's settings and one for each smaller budget of which some rows are committed."""
+    committed = runs[runs.source == COMMITTED]
+    ours = [name for name in reversed(papers.BUDGETS) if name != "paper" and (committed.budget == name).any()]
+    shown = [name for name in ("paper", *ours) if name in data["budgets"]]
+    lines = {
+        "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
+        "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
+        "Questions": lambda name: _listed(_datasets(data["budgets"][name])),
+        "Seeds": lambda name: str(len(data["budgets"][name]["seeds"])),
+        "Rows that have run": lambda name: _run(data, committed, name),
+    }
+    body = []
+    for title, told in lines.items():
+        each = [told(name) for name in shown]
+        if any(each):
+            body.append(markup.line([markup.cell(title, "th", scope="row"), *(text or "–" for text in each)]))
+    heads = ["", *(Html(f"{escape(BUDGETS[name])}<small>budget {name}</small>") for name in shown)]
+    return markup.table("What the paper has, and what our committed runs have.", heads, body)
+
+
+def _listed(names) -> Html:
+    return Html("<br>".join(f"<code>{escape(name)}</code>" for name in dict.fromkeys(filter(None, names))))
+
+
+def _datasets(budget: dict) -> list[str]:
+    return [NAMES.get(name, name) for name in (*budget["datasets"], *budget.get("claims", ()))]
+
+
+def _run(data: dict, committed, budget: str) -> str:
+    """How many of a budget's rows have a record on some data set: `7 of 11`."""
+    rows = data["budgets"][budget]["rows"]
+    ran = set(committed[committed.budget == budget].row)
+    return f"{sum(row in ran for row in rows)} of {len(rows)}"
+
+
+class Download(Shown):
+    """The committed figures of a paper as a file."""
+
+    def show(self, paper):
+        up = "../" * self.env.docname.count("/")
+        return f'<p><a href="{up}{DOWNLOADS}/{paper}.csv" download>All committed figures of this paper (CSV)</a></p>'
+
+
+def write_figures(app, exception) -> None:
+    """`figures/<paper>.csv` of the built book: one line for each figure of each committed record, values from 0 to 1."""
+    if exception is None and app.builder.format == "html":
+        folder = Path(app.outdir) / DOWNLOADS
+        folder.mkdir(exist_ok=True)
+        for paper in papers.papers():
+            data, runs = comparisons.rows_and_runs(paper)
+            with (folder / f"{paper}.csv").open("w", newline="", encoding="utf-8") as stream:
+                writer = csv.writer(stream, lineterminator="\n")
+                writer.writerows([COLUMNS, *figure_lines(data, runs[runs.source == COMMITTED])])
+
+
+def figure_lines(data: dict, runs):
+    """Row, its name, data set, budget, seed, split, metric, value and run of every figure of some records."""
+    for line in runs.itertuples():
+        head = (line.row, data["rows"][line.row]["name"], line.dataset, line.budget, line.seed)
+        for split, figures in line.record["metrics"].items():
+            for metric, value in (figures or {}).items():
+                if isinstance(value, int | float):
+                    yield (*head, split, metric, value, line.name)
+
+
+class Commands(Shown):
+    """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 stands for every seed."""
+
+    def show(self, paper):
+        data, runs = comparisons.rows_and_runs(paper)
+        panels = []
+        for budget in papers.BUDGETS:
+            committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]
+            if len(committed):
+                text = "\n\n".join(chains(data, budget, committed))
+                panels.append((f"Budget {budget}", f'<div class="highlight"><pre>{escape(text)}</pre></div>'))
+        return markup.tabs(f"as2-{paper}-commands", panels)
+
+
+def chains(data: dict, budget: str, committed):
+    """The command of all rows and seeds, then for each row with records those of every run that its first seed needs,
+    in their order and in the precision of the record.
+    """
+    yield f"# all rows and seeds, on two cores\nsnakemake -c2 {data['slug']}_{budget}"
+    for row in [name for name in data["budgets"][budget]["rows"] if (committed.row == name).any()]:
+        given = committed[committed.row == row].iloc[0].record
+        more = {"precision": given["settings"]["precision"]} if "precision" in given.get("given", ()) else {}
+        jobs = plan.jobs(data["slug"], budget, [row], papers.seeds(data, row, budget)[:1], more=more)
+        yield "\n".join([f"# {data['rows'][row]['name']}", *(job.command for job in jobs)])
+
+
+DIRECTIVES = {"budgets": Budgets, "citation": Citation, "commands": Commands, "download": Download}

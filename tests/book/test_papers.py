@@ -1,0 +1,88 @@
+"""The five pages of a paper: tabs, what differs, figures to download, chains of commands that start from nothing."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import yaml
+
+from aslab import papers, plan, records, runs
+from aslab.show import markup
+
+from ..made_up import FOLDER, PAPER, cells, commit, found, record
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("method", "results", "examples", "run")
+
+
+@pytest.fixture
+def page(directives):
+    return directives("as2_papers")
+
+
+@pytest.mark.parametrize("paper", papers.papers())
+def test_a_paper_is_five_pages(paper):
+    summary = (ROOT / "book" / "papers" / f"{paper}.md").read_text("utf-8")
+    assert [f":link: {paper}/{name}\n" in summary for name in PAGES] == [True] * 4
+    parts = yaml.safe_load((ROOT / "book" / "_toc.yml").read_text("utf-8"))["parts"]
+    chapters = [chapter for part in parts for chapter in part["chapters"]]
+    sections = next(chapter["sections"] for chapter in chapters if chapter["file"] == f"papers/{paper}")
+    assert [section["file"] for section in sections] == [f"papers/{paper}/{name}" for name in PAGES]
+
+
+def test_tabs():
+    html = markup.tabs("a", [("One <b>", "<p>1</p>"), ("Two", "<p>2</p>")])
+    assert html.count("<input checked") == 1 and html.index("checked") < html.index("One &lt;b&gt;")
+    names = re.findall(r' id="([^"]+)"', html)
+    assert names == re.findall(r' for="([^"]+)"', html) and len(set(names)) == 2
+    assert markup.tabs("a", [("One", "<p>1</p>")]) == "<p>1</p>"
+
+
+def test_what_differs_by_hand(page, tmp_path):
+    commit(tmp_path, *[record(row, "wikiqa", "small", 0, 0.5) for row in ("roberta_base", "roberta_ssp")])
+    data = papers.read(PAPER, FOLDER)
+    lines = found(tmp_path)
+    table = {row[0]: row[1:] for row in cells(page.budgets_table(data, lines))}
+    rows = data["budgets"]["small"]["rows"]
+    assert len(next(iter(table.values()))) == 2  # the paper, and the one budget of which a row has run
+    assert table["Rows that have run"] == [f"0 of {len(data['budgets']['paper']['rows'])}", f"2 of {len(rows)}"]
+    assert table["Seeds"][1] == str(len(data["budgets"]["small"]["seeds"]))
+    lines["source"] = records.HERE
+    assert len(cells(page.budgets_table(data, lines))[0]) == 2  # this machine's own runs change nothing
+
+
+def test_every_committed_figure_can_be_downloaded(page, tmp_path):
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.25))
+    lines = [dict(zip(page.COLUMNS, line)) for line in page.figure_lines(papers.read(PAPER, FOLDER), found(tmp_path))]
+    chosen = [(line["seed"], line["value"]) for line in lines if (line["split"], line["metric"]) == ("test", "p@1")]
+    assert chosen == [(0, 0.5), (1, 0.25)]
+    assert {line["row"] for line in lines} == {"roberta_base"}
+
+
+@pytest.mark.parametrize("paper", papers.papers())
+def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
+    """A run that a command starts from is made by a command above it; the run of the last command is the row's."""
+    data, lines = papers.read(paper), records.records(paper)
+    lines = lines[lines.source == records.COMMITTED]
+    for budget in set(lines.budget):
+        own = lines[lines.budget == budget]
+        whole, *chains = page.chains(data, budget, own)
+        assert whole.endswith(f"snakemake -c2 {paper}_{budget}") and len(chains) == own.row.nunique()
+        for chain in chains:
+            made = set()
+            for command in chain.split("\n")[1:]:
+                words = shlex.split(command)
+                assert words[0] == "papermill" and (ROOT / words[1]).is_file()
+                given = {name: yaml.safe_load(value) for name, value in zip(words[3::3], words[4::3])}
+                needed = {str(value) for value in given.values() if str(value).startswith("runs/")}
+                assert needed <= made, (chain, needed - made)
+                folder = runs.folder_for(Path(words[1]).stem, given, must_exist=False)
+                made.add(folder.relative_to(ROOT).as_posix() if folder.is_relative_to(ROOT) else str(folder))
+            assert len(made) == len(chain.split("\n")) - 1
+
+
+def test_a_chain_without_its_first_run_is_noticed(page):
+    """The check above, on a chain that lacks its pre-training."""
+    jobs = plan.jobs(PAPER, "laptop", rows=["roberta_ssp"], seeds=[0])
+    assert jobs[0].notebook == "pretrain" and jobs[0].folder.name in jobs[-1].command
