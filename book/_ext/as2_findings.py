@@ -2,13 +2,14 @@
 
 from html import escape
 
+from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, findings, intervals, leaderboard, mined
+from pages import believed, blind, choices, findings, intervals, leaderboard, mined
 from sphinx.util.docutils import SphinxRole
 
-from aslab import measured
+from aslab import measured, rankers
 from asutil.io import rundir
 
 SOURCES |= {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "mined")}
@@ -16,6 +17,7 @@ SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
 ]
+SOURCES["choices"] = lambda _: [*SOURCES["rankers"](_), *SOURCES["benchmarks"](_)]
 
 
 class Findings(Shown):
@@ -32,6 +34,30 @@ class Scorecard(Shown):
 
     def show(self):
         return boxed(findings.scorecard())
+
+
+class Answer(Shown):
+    """What came out of all tested claims, in two sentences."""
+
+    required_arguments = 0
+
+    def show(self):
+        told = findings.answer()
+        return f'<p class="as2-answer">{escape(told)}</p>' if told else note("No claim has been tested yet.")
+
+
+class Overview(Shown):
+    """Every tested claim of all papers, drawn."""
+
+    required_arguments = 0
+
+    def show(self):
+        figure = intervals.overview_plot()
+        caption = (
+            "Every tested claim, a line each. To the right of zero a claim comes out as the paper says. A triangle that points up: the "
+            "whole interval is right of zero, so it shows; down: the opposite shows; a dot: neither."
+        )
+        return drawn(figure, caption) if figure else note("Differences of claims: not run.")
 
 
 class ClaimsPlot(Shown):
@@ -69,6 +95,21 @@ class Rankers(Shown):
             if table
             else note(f"Rankers of others on {dataset}: not run. snakemake rankers_small ranks them.")
         )
+
+
+class Choices(Shown):
+    """Which ranker for how many candidates."""
+
+    kind = "choices"
+    required_arguments = 0
+
+    def show(self):
+        record, backends = rankers.committed("results").get("wikiqa"), committed("backends").get("backends")
+        if not record or not backends:
+            return note(
+                "Accuracy and time side by side: not run. snakemake rankers_small and benchmarks/backends.py measure them."
+            )
+        return boxed(choices.choices_table(record, backends))
 
 
 class Measured(Shown):
@@ -120,12 +161,15 @@ class Figure(SphinxRole):
 
 
 DIRECTIVES = {
+    "answer": Answer,
     "blind": Blind,
     "calibration": Believed,
     "findings": Findings,
+    "choices": Choices,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,
     "mined": Mined,
+    "overview": Overview,
     "rankers": Rankers,
     "scorecard": Scorecard,
 }

@@ -259,3 +259,15 @@ def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
     trained = {name: np.mean([one["metrics"]["test"][name] for one in records]) for name in ("map_projected", "evidence_f1")}
     assert trained["map_projected"] <= np.mean([one["baselines"]["random"]["map"] for one in records])
     assert trained["evidence_f1"] <= np.mean([one["baselines"]["all_sentences"]["evidence_f1"] for one in records])
+
+
+def test_the_script_that_checks_a_number_gives_the_number(capsys, monkeypatch):
+    """The page's own lines, run at the top of the checkout, print the figure that the page quotes."""
+    text = (ROOT / "book" / "check.md").read_text("utf-8")
+    monkeypatch.chdir(ROOT)
+    exec(re.search(r"```python\n(.*?)```", text, re.DOTALL)[1], {})
+    printed = capsys.readouterr().out
+    quote = next(one for one in QUOTED.findall(text) if "triplet_roberta - siamese_roberta" in one)
+    assert printed.split()[0] == quote.split(":")[0]
+    low, high = map(float, re.search(r"\[\s*(\S+)\s+(\S+?)\s*\]", printed).groups())
+    assert low < float(printed.split()[0]) < high

@@ -40,6 +40,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "results")
 GENERATED = shutil.ignore_patterns("_build", "runs", "__pycache__", ".ipynb_checkpoints")
 TRACED = {
+    "answer": traced_gains.answer,
     "asked": traced_blocks.asked,
     "backbone": traced_backbone.made,
     "backbone-command": traced_backbone.command,
@@ -49,6 +50,7 @@ TRACED = {
     "blind": traced_leaderboard.blind,
     "budgets": traced.budgets,
     "calibration": traced_leaderboard.calibration,
+    "choices": traced_benchmarks.choices,
     "claim-verdicts": traced_blocks.claim_verdicts,
     "claims": lambda root, name: [*traced_claims.claims(root, name), *traced_laptop.claims(root, name)],
     "costs": lambda root, _: traced_benchmarks.trained(root),
@@ -84,7 +86,12 @@ PLOTS = {  # beside what is said below them: how they are read, and what they mu
     "pca": (plots.marks, traced_plots.components),
     "slot-cosines": (plots.lines, traced_plots.slot_cosines),
 }
-DRAWN = {"claims-plot": traced_gains.claims_plot, "gains": traced_gains.gains, "own-gains": traced_gains.own_gains}
+DRAWN = {
+    "overview": traced_gains.overview,
+    "claims-plot": traced_gains.claims_plot,
+    "gains": traced_gains.gains,
+    "own-gains": traced_gains.own_gains,
+}
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
 NO_RESULTS = (
     "citation",
@@ -95,7 +102,7 @@ NO_RESULTS = (
     "download",
 )  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
-WITH_FIGURES = re.compile("^(backbone|backends|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
+WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
 BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 

@@ -16,6 +16,7 @@ from scipy import stats
 
 from . import traced_reasons
 
+PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 NAMES = {
     **{"p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy"},
     **{"auc": "AUC", "rank_1": "First in its group"},
@@ -336,7 +337,7 @@ def models(records: list[dict]) -> str:
 
 
 def verdicts(root: Path):
-    for name in ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast"):
+    for name in PAPERS:
         paper = Paper(root, name)
         places = [(row, dataset) for row, content in paper.rows.items() for dataset, cells in content["published"].items() if cells]
         words = Counter(worst(paper, *place) for place in places if "system_of" not in paper.rows[place[0]])

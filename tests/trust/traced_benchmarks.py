@@ -6,6 +6,13 @@ from pathlib import Path
 
 from .traced import NAMES, NONE
 
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+BACKENDS = {
+    "torch": "Granite, fine-tuned as a pair model",
+    "onnx": "the same, with ONNX",
+    "onnx_int8": "the same, with ONNX in 8 bits",
+}
+
 
 def benchmark(root: Path, name: str) -> dict | None:
     path = root / "results" / "benchmarks" / f"{name}.json"
@@ -160,3 +167,20 @@ def trust(root: Path):
         yield [record["part"], ", ".join(shown), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
     if not any((root / "results" / "trust").glob("*.json")):
         yield "Not run: make trust measures it."
+
+
+def choices(root: Path):
+    """Accuracy and time of a ranker: from the record of `rank`, and from that of the backends on the same questions."""
+    record = json.loads((root / "results" / "rankers" / "wikiqa-small.json").read_text("utf-8"))
+    measured = json.loads((root / "results" / "benchmarks" / "backends.json").read_text("utf-8"))
+    yield (
+        f"WikiQA, {measured['questions']} test questions; MAP in points. The time is that of {measured['threads']} CPU cores, "
+        "from the mean of a candidate. Vectors of candidates that are embedded beforehand take milliseconds a question instead."
+    )
+    each = measured["pairs"] / measured["questions"]
+    for name, *words in (("bm25", "BM25", "words in common"), (MINILM, "MiniLM, as released", "two vectors")):
+        seconds = 1000 * record["figures"][name]["seconds_a_question"] / each
+        yield [*words, f"{100 * record['metrics'][name]['test']['map']:.1f}", f"{seconds:.{1 if seconds >= 0.1 else 2}f}"]
+    for name, words in BACKENDS.items():
+        seconds = 1000 / measured[name]["pairs_a_second"]["median"]
+        yield [words, "both texts together", f"{100 * measured[name]['map']:.1f}", f"{seconds:.1f}"]

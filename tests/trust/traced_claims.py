@@ -8,6 +8,7 @@ from .traced import (
     BUDGETS,
     NAMES,
     NONE,
+    PAPERS,
     UNTESTABLE,
     Paper,
     as_printed,
@@ -19,6 +20,8 @@ from .traced import (
     sign,
     values,
 )
+
+PRE_TRAINING = ("sentence_objectives", "contextual_as2", "joint_inference")
 
 
 def compared(paper: Paper, claim: dict) -> str:
@@ -113,13 +116,14 @@ def findings(root: Path, name: str):
 
 def scorecard(root: Path):
     """A line for each paper and kind of questions: its claims by their word on their last metric."""
-    for name in ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast"):
+    for name in PAPERS:
         paper = Paper(root, name)
         for laptop, kind in ((False, "its own"), (True, "ours")):
             words = {claim["id"]: direction(claim, *found[2:]) for claim, found in asked(paper, laptop)}
             count = Counter(words.values())
             cells = [str(count[word] or NONE) for word in ("shows", "unclear", "opposite", UNTESTABLE, "not run")]
-            yield [*([] if laptop else [paper.data["title"]]), kind, *cells]
+            what = "pre-trains on text" if name in PRE_TRAINING else "changes how labels are learnt"
+            yield [*([] if laptop else [f"{paper.data['title']} {what}"]), kind, *cells]
 
 
 def outcomes(every: list[tuple], holm: dict[int, float], groups: dict) -> str:

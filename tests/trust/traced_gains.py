@@ -1,6 +1,7 @@
 """What a test set can show, and what the plots of differences draw, counted again as in `traced`."""
 
 import itertools
+from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -8,8 +9,8 @@ import numpy as np
 import yaml
 from scipy import stats
 
-from .traced import NAMES, Paper, over_seeds, values
-from .traced_claims import asked, claimed, printed_tests, tested
+from .traced import NAMES, PAPERS, Paper, over_seeds, values
+from .traced_claims import asked, claimed, direction, printed_tests, tested
 
 
 def limits(root: Path, name: str):
@@ -77,15 +78,49 @@ def own_gains(root: Path, name: str) -> dict[str, list]:
     return plotted(tests) | {"dashed": []}
 
 
+def last_tested(paper: Paper):
+    """(claim, test) of each claim that was tested, by the last of its metrics, on the paper's own data sets and on ours."""
+    last = {claim["id"]: claim["metric"] for claim in paper.claims()}
+    for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
+        for claim, (_, _, test, _) in (every[place] for place in tested(every)):
+            if claim["metric"] == last[claim["id"]]:
+                yield claim, test
+
+
+def overview(root: Path) -> dict[str, list]:
+    """What the plot of all claims draws: each difference in its claimed direction."""
+    tests = []
+    for name in PAPERS:
+        for claim, (mean, low, high, p_value) in last_tested(Paper(root, name)):
+            tests.append((mean, low, high, p_value) if claim["sign"] == "+" else (-mean, -high, -low, p_value))
+    return plotted(tests) | {"dashed": []}
+
+
+def answer(root: Path):
+    """How many tested claims came out how, and how many tests still show after the adjustment."""
+    words, kept, tests = Counter(), 0, 0
+    for name in PAPERS:
+        paper = Paper(root, name)
+        words.update(direction(claim, test) for claim, test in last_tested(paper))
+        for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
+            for place, adjusted in tested(every).items():
+                claim, (_, _, test, _) = every[place]
+                tests += 1
+                kept += adjusted < 0.05 and direction(claim, test) == "shows"
+    yield (
+        f"We could test a claim of these papers {words.total()} times, with small models: {words['shows']} times it shows, "
+        f"{words['unclear']} times it cannot be told from chance, and {words['opposite']} times the opposite shows. "
+        f"Adjusted for the number of tests, {kept} of {tests} differences still show."
+    )
+
+
 def claims_plot(root: Path, name: str) -> dict[str, list]:
     """What the plot of a paper's claims draws: the printed difference of each that was tested, and ours at one or both kinds of budget."""
     paper, printed, ours = Paper(root, name), {}, []
     last = {claim["id"]: claim for claim in paper.claims()}
-    for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
-        for claim, (_, _, test, _) in (every[place] for place in tested(every)):
-            if claim["metric"] == last[claim["id"]]["metric"]:
-                ours.append(test)
-                printed[claim["id"]] = printed_test(paper, last[claim["id"]])
+    for claim, test in last_tested(paper):
+        ours.append(test)
+        printed[claim["id"]] = printed_test(paper, last[claim["id"]])
     return plotted([*filter(None, printed.values()), *ours]) | {"dashed": []}
 
 

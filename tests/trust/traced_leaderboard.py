@@ -6,9 +6,8 @@ from pathlib import Path
 import yaml
 
 from . import traced_reasons
-from .traced import NAMES, Paper, bootstrap, by_question, spread, untrained
+from .traced import NAMES, PAPERS, Paper, bootstrap, by_question, spread, untrained
 
-PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 RANKED = ("map", "p@1", "mrr")
 
 

@@ -136,6 +136,33 @@ def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_
     return "".join(parts)
 
 
+def last_outcomes(data: dict, runs: pd.DataFrame, draws: int = 10_000):
+    """(claim, kind of budget, outcome) of each claim that was tested, by the last of its metrics."""
+    metric = {claim["id"]: claim["metric"] for claim in papers.claims(data)}
+    for budget in BUDGETS:
+        for outcome, holm in findings(data, runs, budget, draws):
+            if holm is not None and outcome.claim["metric"] == metric[outcome.claim["id"]]:
+                yield outcome.claim, budget, outcome
+
+
+def answer(folder=None, draws: int = 10_000) -> str:
+    """What came out of all tested claims, in words; "" where none was tested."""
+    words, kept, tests = [], 0, 0
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper, None, folder)
+        words += [outcome.word for _, _, outcome in last_outcomes(data, runs, draws)]
+        tested = [one for budget in BUDGETS for one in findings(data, runs, budget, draws) if one.holm is not None]
+        tests += len(tested)
+        kept += sum(one.outcome.word == "shows" and one.holm < 0.05 for one in tested)
+    if not words:
+        return ""
+    return (
+        f"We could test a claim of these papers {len(words)} times, with small models: {words.count('shows')} times it shows, "
+        f"{words.count('unclear')} times it cannot be told from chance, and {words.count('opposite')} times the opposite shows. "
+        f"Adjusted for the number of tests, {kept} of {tests} differences still show."
+    )
+
+
 OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
 
 
@@ -150,7 +177,8 @@ def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
         data, runs = comparisons.rows_and_runs(paper, None, folder)
         address = (links or {}).get(paper, f"papers/{paper}.html")
         link = Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>')
-        head = [markup.cell(link, "th", scope="row", rowspan=str(len(BUDGETS)))]
+        kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
+        head = [markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row", rowspan=str(len(BUDGETS)))]
         for budget, whose in zip(BUDGETS, ("its own", "ours")):
             last = {one.outcome.claim["id"]: one.outcome.word for one in findings(data, runs, budget, draws)}
             words = list(last.values())
@@ -160,6 +188,11 @@ def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
             head = []
     heads = ["Paper", "Questions", *map(markup.word, OUTCOMES)]
     return markup.table("Claims by what our committed runs say of them.", heads, body)
+
+
+def pre_trains(data: dict) -> bool:
+    stages = (stage for row in data["rows"].values() for stage in row.get("stages", ()))
+    return any(stage["notebook"] == "pretrain" for stage in stages)
 
 
 # ------------------------------------------------------------------ figures in the text of a page

@@ -11,8 +11,12 @@ from pages.comparisons import limits, own_tests, printed_difference, printed_tes
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 NAME_WIDTH = 46  # characters of a line of a name
+SHORT_NAME_WIDTH = 30
+GAP = 2  # lines between two papers
 APART = 0.3  # lines between two tests of one difference
 PRINTED = "as printed"
+OUTCOMES = {"shows": "^", "unclear": "o", "opposite": "v"}
+KINDS = {"small": "its own data sets, small models", "laptop": "our own questions, four layers"}  # as in `findings`
 OURS = {"small": "ours", "laptop": "ours, budget laptop"}  # by kind of budget, as in `findings`
 
 
@@ -62,6 +66,61 @@ def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.Data
                 pairs[name, whose] = outcome.questions
     rows = [(*key, pair) for key, pair in pairs.items() if pair]
     return pd.DataFrame(rows, columns=["name", "test", "pair"], dtype=object)
+
+
+def overview_plot(folder=None, draws: int = 10_000):
+    """Every claim that committed runs test, paper by paper, a line a claim: our difference in the claimed direction,
+    the largest first. None where no claim was tested.
+    """
+    import seaborn
+    from matplotlib.figure import Figure
+
+    each = {}
+    for paper in papers.papers():
+        data, runs = rows_and_runs(paper, folder=folder)
+        points = claimed_points(data, runs, draws)
+        if len(points):
+            start = sum(map(len, each.values())) + GAP * len(each)
+            each[data["title"]] = points.assign(line=range(start, start + len(points)))
+    if not each:
+        return None
+    points = pd.concat(each.values(), ignore_index=True)
+    colours = dict(zip(KINDS.values(), seaborn.color_palette("colorblind")))
+    figure = Figure(figsize=(8, 1.4 + 0.13 * points.line.max()), layout="constrained")
+    axis = figure.subplots()
+    axis.hlines(points.line, points.low, points.high, colors=[colours[kind] for kind in points.kind])
+    looks = {
+        "hue": "kind",
+        "palette": colours,
+        "hue_order": list(KINDS.values()),
+        "style": "came out",
+        "s": 45,
+        "zorder": 3,
+    }
+    looks |= {"style_order": list(OUTCOMES), "markers": OUTCOMES}
+    seaborn.scatterplot(points, x="difference", y="line", ax=axis, legend="full", **looks)
+    axis.axvline(0, color="black", linewidth=0.8)
+    names = [textwrap.fill(title, SHORT_NAME_WIDTH) for title in each]
+    axis.set_yticks([own.line.mean() for own in each.values()], names)
+    axis.set(xlabel="our difference in the claimed direction, in points", ylabel="", ylim=(points.line.max() + 1, -1))
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", alpha=0.3)
+    _below(figure, axis.get_legend())
+    return figure
+
+
+def claimed_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
+    """What a panel of `overview_plot` draws: kind (whose questions), difference, low and high in points, signed so that
+    a claim is right above zero; came out (a word), line. Of several metrics of a claim the last.
+    """
+    rows = []
+    for claim, kind, outcome in findings.last_outcomes(data, runs, draws):
+        sign = 1 if claim["sign"] == "+" else -1
+        tested = outcome.questions
+        ends = sorted(100 * sign * end for end in tested.interval)
+        rows.append((KINDS[kind], 100 * sign * tested.difference, *ends, outcome.word))
+    points = pd.DataFrame(rows, columns=["kind", "difference", "low", "high", "came out"])
+    return points.sort_values("difference", ascending=False, ignore_index=True)
 
 
 def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
@@ -120,7 +179,13 @@ def _below(figure, legend) -> None:
     """Moves a legend below all panels, without the names of its two groups."""
     entries = zip(legend.legend_handles, (text.get_text() for text in legend.texts))
     handles, labels = zip(
-        *((handle, label) for handle, label in entries if label not in ("Interval over", "Difference"))
+        *(
+            (handle, label)
+            for handle, label in entries
+            if label not in ("Interval over", "Difference", "kind", "came out")
+        )
     )
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), columnspacing=1.2, frameon=False)
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), columnspacing=1.2, frameon=False
+    )
     legend.remove()

@@ -1,0 +1,52 @@
+"""Which ranker for how many candidates: accuracy and time of each, from the records that measured them."""
+
+from aslab.show import markup
+from aslab.show.markup import NAMES
+
+VECTORS, TOGETHER = "two vectors", "both texts together"
+RANKERS = {
+    "bm25": ("BM25", "words in common"),
+    "sentence-transformers/all-MiniLM-L6-v2": ("MiniLM, as released", VECTORS),
+}
+BACKENDS = {
+    "torch": ("Granite, fine-tuned as a pair model", TOGETHER),
+    "onnx": ("the same, with ONNX", TOGETHER),
+    "onnx_int8": ("the same, with ONNX in 8 bits", TOGETHER),
+}
+MANY = 1_000  # candidates of a question
+
+
+def choices_table(record: dict, backends: dict) -> str:
+    """A line a ranker: what it compares, MAP, and the seconds that many new candidates of a question take.
+
+    Args:
+        record: of the notebook `rank`. backends: of `benchmarks/backends.py`, on the same questions.
+    Raises: ValueError for records of different questions.
+    """
+    asked = (record["settings"]["dataset"], next(iter(record["metrics"].values()))["test"]["questions"])
+    if asked != (backends["dataset"], backends["questions"]):
+        raise ValueError(
+            f"expected figures of {asked}, benchmarks/backends.py has {backends['dataset']}, {backends['questions']}"
+        )
+    candidates = backends["pairs"] / backends["questions"]
+    body = []
+    for name, words in RANKERS.items():
+        seconds = record["figures"].get(name, {}).get("seconds_a_question")
+        if seconds is not None:
+            body.append(_line(words, record["metrics"][name]["test"]["map"], seconds * MANY / candidates))
+    for name, words in BACKENDS.items():
+        one = backends[name]
+        body.append(_line(words, one["map"], MANY / one["pairs_a_second"]["median"]))
+    heads = ["Ranker", "Compares", "MAP", f"Seconds for {MANY:,} candidates"]
+    title = (
+        f"{NAMES[asked[0]]}, {asked[1]} test questions; MAP in points. The time is that of {backends['threads']} CPU cores, from the mean "
+        "of a candidate. Vectors of candidates that are embedded beforehand take milliseconds a question instead."
+    )
+    return markup.table(title, heads, body)
+
+
+def _line(words: tuple[str, str], average_precision: float, seconds: float) -> str:
+    name, compares = words
+    time = f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.2f}"
+    figures = [markup.number(text) for text in (f"{100 * average_precision:.1f}", time)]
+    return markup.line([markup.cell(name, "th", scope="row"), compares, *figures])
