@@ -266,8 +266,8 @@ def test_a_changed_record_changes_its_table_alone(results):
     after = {name: report.results_table(PAPER, name, found(results), folder=FOLDER) for name in ("table_1", "table_3")}
     assert after["table_3"] == before["table_3"]
     assert line(after["table_1"], "ours", "small")[1] == "53.3 ± 5.8"
-    assert path in report.sources(PAPER, results, results / "no runs", FOLDER)
-    assert path not in report.sources("asbert", results, results / "no runs", FOLDER)
+    assert path in report.sources(PAPER, results, found(results), FOLDER)
+    assert path not in report.sources("asbert", results, found(results), FOLDER)
     path.unlink()
     assert line(report.results_table(PAPER, "table_1", found(results), folder=FOLDER), "ours", "small")[-3] == "2"
 
@@ -419,7 +419,7 @@ def test_local_runs_are_marked_and_are_sources(machine):
     assert line(html, "ours, this machine", "70.0")[-1] == "reduced budget"
     assert line(differences.claims_table(PAPER, local, draws=200, folder=FOLDER), "small, this machine")
     assert set(verdicts.of_lines(papers.read(PAPER, FOLDER), local).values()) == {"not run", "private data", "not testable here"}
-    files = report.sources(PAPER, machine / "none", machine, FOLDER)
+    files = report.sources(PAPER, machine / "none", records.records(PAPER, machine / "none", machine, FOLDER), FOLDER)
     assert files[0] == FOLDER / "sentence_objectives.yml"
     assert {path.parent.name for path in files[1:]} == {path.parent.name for path in machine.glob("*/record.json")}
     assert len(report.logs(local[local.dataset == "pretraining"], papers.read(PAPER, FOLDER))) == 1

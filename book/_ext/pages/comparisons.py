@@ -2,6 +2,8 @@
 can show.
 """
 
+from functools import lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 import pandas as pd
@@ -88,8 +90,24 @@ def _common_seeds(rows: list[pd.DataFrame]) -> list[int]:
 
 
 def rows_and_runs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> tuple[dict, pd.DataFrame]:
-    """A paper's file and its records; the records are read where none are passed."""
-    return papers.read(paper, folder), records.records(paper, folder=folder) if runs is None else runs
+    """A paper's file and its records; where none are passed they are read, again only when a file has changed."""
+    data = papers.read(paper, folder)
+    if runs is not None:
+        return data, runs
+    if folder:
+        return data, records.records(paper, folder=folder)
+    root = rundir.root()
+    files = [
+        *root.glob(f"experiments/{paper}.yml"),
+        *root.glob(f"results/{paper}/*/*.json"),
+        *root.glob("runs/*/record.json"),
+    ]
+    return data, _records(paper, root, tuple(sorted((path, path.stat().st_mtime_ns) for path in files)))
+
+
+@lru_cache(maxsize=len(papers.PAPERS))
+def _records(paper: str, root: Path, files: tuple) -> pd.DataFrame:
+    return records.records(paper)
 
 
 # ------------------------------------------------------------------ the two tests
@@ -164,7 +182,14 @@ def over_questions(
             return None
         mean = pd.concat([table[column] for table in tables], axis=1).mean(axis=1)
         means.append(mean.dropna() if metric in PER_CONTEXT else mean)
-    return significance.paired_bootstrap(*means, draws=draws)
+    ours, theirs = means
+    significance.require_same_questions(ours, theirs)
+    return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
+
+
+@lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
+def _bootstrap(ours: tuple, theirs: tuple, draws: int) -> Comparison:
+    return significance.paired_bootstrap(ours, theirs, draws=draws)
 
 
 def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000) -> list[str]:

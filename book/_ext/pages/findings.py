@@ -4,7 +4,6 @@ Only committed records count here, so that a page says the same on every machine
 """
 
 import re
-from functools import cache
 from html import escape
 from typing import NamedTuple
 
@@ -41,7 +40,18 @@ def findings(data: dict, runs: pd.DataFrame, budget: str = "small", draws: int =
     Args:
         runs: the paper's records; those of this machine are left out.
     """
-    runs = runs[runs.source == COMMITTED]
+    known = _KNOWN.get((data["slug"], budget, draws))
+    if known and known[0] is runs and known[1] is data:
+        return known[2]
+    found = _findings(data, runs[runs.source == COMMITTED], budget, draws)
+    _KNOWN[data["slug"], budget, draws] = runs, data, found
+    return found
+
+
+_KNOWN = {}  # the last ones of each paper, with the frame that they follow from: a page after the other asks for them
+
+
+def _findings(data: dict, runs: pd.DataFrame, budget: str, draws: int) -> list[Finding]:
     laptop = budget == "laptop"
     if laptop:
         asked = papers.claims_asked(data, budget) if budget in data.get("budgets", {}) else []
@@ -228,7 +238,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
         )
     part = match.groupdict()
     paper = part["paper"] or paper
-    data, runs = (papers.read(paper, folder), runs) if runs is not None else _committed(paper)
+    data, runs = comparisons.rows_and_runs(paper, runs, folder)
     rows = [name for name in (part["row"], part["other"]) if name]
     value, sign, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
     files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
@@ -270,15 +280,3 @@ def _value(data: dict, runs: pd.DataFrame, rows: list[str], part: dict) -> tuple
             f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
         )
     return 100 * tested.difference, tested.sign, pair.seeds
-
-
-def _committed(paper: str) -> tuple[dict, pd.DataFrame]:
-    """A paper's file and its records, read again when a committed file has changed."""
-    root = rundir.root()
-    files = [root / "experiments" / f"{paper}.yml", *sorted((root / "results" / paper).glob("*/*.json"))]
-    return _read(paper, tuple((path, path.stat().st_mtime_ns) for path in files))
-
-
-@cache
-def _read(paper: str, files: tuple) -> tuple[dict, pd.DataFrame]:
-    return comparisons.rows_and_runs(paper)

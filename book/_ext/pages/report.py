@@ -11,7 +11,7 @@ import pandas as pd
 from aslab import papers
 from aslab import records as measured
 from aslab.papers import untrained
-from aslab.records import COMMITTED, HERE, records, values
+from aslab.records import COMMITTED, HERE, values
 from aslab.show import markup
 from aslab.show.markup import BEST, LEGEND, NAMES, Html
 from asutil.io import rundir, spelling
@@ -28,13 +28,16 @@ UNTRAINED = {
 
 
 def sources(
-    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", folder: str | Path | None = None
+    paper: str, results: str | Path = "results", runs: pd.DataFrame | None = None, folder: str | Path | None = None
 ) -> list[Path]:
     """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this
     machine.
+
+    Args:
+        runs: the paper's records; read by default.
     """
+    _, runs = rows_and_runs(paper, runs, folder)
     rows = (Path(folder) if folder else rundir.root() / "experiments") / f"{paper}.yml"
-    runs = records(paper, results, runs_dir, folder)
     local = [path / "record.json" for path in runs.loc[runs.source == HERE, "folder"]]
     return [rows, *sorted((rundir.root() / results / paper).glob("*/*.json")), *sorted(local)]
 
