@@ -71,7 +71,9 @@ def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
         assert whole.endswith(f"snakemake -c2 {paper}_{budget}") and len(chains) == own.row.nunique()
         for chain in chains:
             made = set()
-            for command in chain.split("\n")[1:]:
+            assert max(map(len, chain.split("\n"))) <= 77
+            commands = chain.replace(" \\\n   ", "").split("\n")[1:]
+            for command in commands:
                 words = shlex.split(command)
                 assert words[0] == "papermill" and (ROOT / words[1]).is_file()
                 given = {name: yaml.safe_load(value) for name, value in zip(words[3::3], words[4::3])}
@@ -79,7 +81,7 @@ def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
                 assert needed <= made, (chain, needed - made)
                 folder = runs.folder_for(Path(words[1]).stem, given, must_exist=False)
                 made.add(folder.relative_to(ROOT).as_posix() if folder.is_relative_to(ROOT) else str(folder))
-            assert len(made) == len(chain.split("\n")) - 1
+            assert len(made) == len(commands)
 
 
 def test_a_chain_without_its_first_run_is_noticed(page):

@@ -5,7 +5,6 @@ Everything here is a function of scores; text is joined where the data set is on
 the classes `as2-right` and `as2-wrong`, its table `as2-ranking`.
 """
 
-import shlex
 from functools import lru_cache
 from html import escape
 
@@ -22,6 +21,10 @@ from asutil.io import hub, rundir, spelling
 from asutil.metrics.changes import FATES, best_of, fates, move_counts, rank_moves
 from pages import comparisons
 
+WITHOUT_TEXT = (
+    "<p>The text of this data set is not at hand where this page was built: ids stand for it. The paper's page "
+    "<em>Run</em> has the commands that make both rankings again.</p>"
+)
 NOTHING = '<p class="as2-note">Examples: not run, there is no data set on which both rows have results.</p>'
 
 # ------------------------------------------------------------------ ranked lists
@@ -129,7 +132,7 @@ def _of_pair(pair: comparisons.Pair, rows, names: list[str], limit: int) -> list
     if not tables:
         parts.append("<p>The committed records of these two rows share no question.</p>")
     elif not questions:
-        parts.append(f"<p>The text of this data set is not at hand: ids stand for it. {_command(both[1].record)}</p>")
+        parts.append(WITHOUT_TEXT)
     return parts
 
 
@@ -199,9 +202,3 @@ def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
     if not question or not same:
         return name, {}
     return question.text, {candidate.id: candidate.text for candidate in candidates.values()}
-
-
-def _command(record: dict) -> str:
-    given = " ".join(f"-p {name} {shlex.quote(str(value))}" for name, value in record.get("given", {}).items())
-    text = f"papermill notebooks/{record['notebook']}.ipynb {given}".strip()
-    return f"The second ranking is made again by <code>{escape(text)}</code>."
