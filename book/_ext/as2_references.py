@@ -60,7 +60,7 @@ class Bibtex(SphinxDirective):
         return self.parse_text_to_nodes(f"````{{dropdown}} BibTeX: {title(text)}\n{block(text)}\n````")
 
 
-class Citation(SphinxDirective):
+class CiteBook(SphinxDirective):
     """How to cite this book."""
 
     def run(self):
@@ -73,4 +73,4 @@ class Citation(SphinxDirective):
         return self.parse_text_to_nodes(f"{said}\n\n{block(text)}")
 
 
-DIRECTIVES = {"bibtex": Bibtex, "citation": Citation}
+DIRECTIVES = {"bibtex": Bibtex, "cite-book": CiteBook}
