@@ -24,6 +24,8 @@ import as2_findings
 import as2_joint
 import as2_networks
 import as2_papers
+import as2_references
+import as2_reorder
 import as2_results
 import as2_trust
 import as2_vectors
@@ -35,7 +37,8 @@ from asutil.io.rundir import read_record
 
 MODULES = (
     *(as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_evidence, as2_figures),
-    *(as2_findings, as2_joint, as2_networks, as2_papers, as2_results, as2_trust, as2_vectors),
+    *(as2_findings, as2_joint, as2_networks, as2_papers, as2_references, as2_reorder, as2_results, as2_trust),
+    as2_vectors,
 )
 
 # ------------------------------------------------------------------ copies
@@ -128,6 +131,19 @@ def sitemap(app, exception):
         (Path(app.outdir) / "sitemap.xml").write_text(f"{head}{urls}</urlset>\n", encoding="utf-8")
 
 
+COLAB = "https://colab.research.google.com"
+TOUR = "notebooks/tour"
+
+
+def open_in_colab(app, pagename, templatename, context, doctree):
+    """A link on the page of the tour that opens it in Colab, where AS2_REPOSITORY names a repository of github.com."""
+    server, _, repository = os.environ.get("AS2_REPOSITORY", "").rstrip("/").partition("github.com/")
+    if pagename == TOUR and server == "https://" and repository:
+        url = f"{COLAB}/github/{repository.removesuffix('.git')}/blob/main/{TOUR}.ipynb"
+        link = {"type": "link", "url": url, "text": "Open in Colab", "tooltip": "Run this notebook in Colab"}
+        context["header_buttons"].append(link)
+
+
 ICONS = re.compile(r'\s*<script defer src="[^"]*/fontawesome\.js[^"]*"></script>')
 
 
@@ -147,6 +163,7 @@ def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
     app.connect("config-inited", published_at)
+    app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten)
     app.connect("build-finished", as2_papers.write_figures)

@@ -43,6 +43,7 @@ class Book:
         for name in ("asutil", "aslab", "experiments", "notebooks", "data_cards"):
             shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints"))
         shutil.copytree(ROOT / "book", root / "book", ignore=GENERATED)
+        shutil.copy(ROOT / "CITATION.cff", root)
         without_figures(root / "book")
         (root / "results").mkdir()
         (root / "offline").mkdir()
@@ -450,6 +451,34 @@ def test_the_site_is_named_where_it_is_known_and_nowhere_else(tmp_path, monkeypa
         assert (tmp_path / "sitemap.xml").is_file() == bool(site)
     addresses = [node.text for node in ET.parse(tmp_path / "sitemap.xml").iter() if node.tag.endswith("loc")]
     assert addresses == ["https://example.org/a&b/index.html", "https://example.org/a&b/task.html"]
+
+
+@pytest.mark.parametrize("address", ["https://github.com/owner/name", "https://github.com/owner/name.git", "https://example.org/a/b", ""])
+def test_the_tour_alone_opens_in_colab_where_the_repository_is_known(address, monkeypatch):
+    import as2
+
+    monkeypatch.setenv("AS2_REPOSITORY", address)
+    buttons = {name: [] for name in ("notebooks/tour", "notebooks/pretrain", "index")}
+    for name, of_page in buttons.items():
+        as2.open_in_colab(None, name, "page.html", {"header_buttons": of_page}, None)
+    addresses = {name: [button["url"] for button in of_page] for name, of_page in buttons.items()}
+    tour = ["https://colab.research.google.com/github/owner/name/blob/main/notebooks/tour.ipynb"] if "github" in address else []
+    assert addresses == {"notebooks/tour": tour, "notebooks/pretrain": [], "index": []}
+    assert (ROOT / "notebooks" / "tour.ipynb").is_file()
+
+
+def test_references_are_listed_and_can_be_copied(fresh):
+    page = fresh[0]["references.html"]
+    keys = re.findall(r"^@\w+\{(\w+),$", (ROOT / "book" / "references.bib").read_text("utf-8"), re.MULTILINE)
+    assert page.count('role="doc-biblioentry"') == len(keys)
+    assert page.count("<details") == len(papers.papers()) and "<details open" not in page
+    copied = re.sub(r"<[^>]*>", "", page)
+    for name in (*papers.papers(), "asutil"):
+        assert re.search(rf"@\w+\{{{name},", copied), name
+
+
+def test_one_page_alone_has_the_script_that_reorders(fresh):
+    assert [name for name, text in fresh[0].items() if "startReordering" in text] == ["task.html"]
 
 
 def test_pages_say_what_they_are_about(fresh):

@@ -41,6 +41,7 @@ def copied(root: Path) -> Path:
     """A copy of the project without what was built or run."""
     for name in PARTS:
         shutil.copytree(ROOT / name, root / name, ignore=MADE if name == "book" else shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "CITATION.cff", root)
     without_figures(root / "book")
     return root
 

@@ -113,6 +113,7 @@ COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 def copied(root: Path) -> Path:
     for name in COPIED:
         shutil.copytree(ROOT / name, root / name, ignore=GENERATED)
+    shutil.copy(ROOT / "CITATION.cff", root)
     return root
 
 
