@@ -10,6 +10,7 @@ from as2_names import (
     Definition,
     Place,
     addresses,
+    defined,
     described,
     dotted,
     exported,

@@ -90,7 +90,9 @@ def defined(name: str, known: dict[str, str]) -> str | None:
     """The dotted name under which a name that a package passes on is defined; None for a constant."""
     module, _, last = name.rpartition(".")
     package = module.rpartition(".")[0]
-    return next((one for one in (name, *known) if one in known and one.startswith(package) and one.endswith(f".{last}")), None)
+    return next(
+        (one for one in (name, *known) if one in known and one.startswith(package) and one.endswith(f".{last}")), None
+    )
 
 
 @cache
@@ -115,13 +117,13 @@ def addresses() -> dict[str, str]:
 
 
 @cache
-def classes() -> dict[str, list[str]]:
-    """Name of a class -> the addresses of the classes of that name."""
+def ends() -> dict[str, set[str]]:
+    """The end of a dotted name, `rankings.ranking` or `Ranker`, -> the addresses of all names with this end."""
     found = {}
-    for name, address in addresses().items():
-        last = name.rpartition(".")[2]
-        if last[0].isupper() and address.endswith(f"#{name}"):
-            found.setdefault(last, []).append(address)
+    for name, place in addresses().items():
+        parts = name.split(".")
+        for first in range(1, len(parts)):
+            found.setdefault(".".join(parts[first:]), set()).add(place)
     return found
 
 
@@ -134,8 +136,8 @@ def address(text: str, place: Place) -> str | None:
     for scope in (f"{place.module}.{place.owner}", place.module, package, "asutil", "aslab", ""):
         if f"{scope}.{name}".lstrip(".") in addresses():
             return addresses()[f"{scope}.{name}".lstrip(".")]
-    same = classes().get(name, [])
-    return same[0] if len(same) == 1 else None
+    alike = ends().get(name, set()) if "." in name or name[0].isupper() else set()
+    return next(iter(alike)) if len(alike) == 1 else None
 
 
 # ------------------------------------------------------------------ docstrings
