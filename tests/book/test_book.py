@@ -184,7 +184,7 @@ def test_cards_and_code_are_shown_from_their_sources(fresh):
     )
     assert f"asutil/losses.py, line {line}" in page
     assert 'id="asutil.losses.mlm"' in pages["api/losses.html"]
-    assert 'href="../api/losses.html#asutil.losses.mlm"' in pages["papers/sentence_objectives.html"]
+    assert 'href="../../api/losses.html#asutil.losses.mlm"' in pages["papers/sentence_objectives/method.html"]
 
 
 # ------------------------------------------------------------------ results and runs
