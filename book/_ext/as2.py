@@ -153,6 +153,7 @@ def setup(app):
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten)
     app.connect("build-finished", as2_papers.write_figures)
+    app.add_node(as2_api.Source, html=(as2_api.visit_source, None))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("env-get-outdated", outdated)

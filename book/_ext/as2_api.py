@@ -93,6 +93,15 @@ def without_docstring(node: Definition, lines: list[str], first: int) -> list[st
     return [line for number, line in enumerate(lines, first) if number not in dropped]
 
 
+class Source(nodes.General, nodes.Element):
+    """HTML of a source, which the search does not index."""
+
+
+def visit_source(self, node: Source):
+    self.body.append(node["html"])
+    raise nodes.SkipNode
+
+
 def definition(node: Definition, path: Path, highlight: Callable[[str, str], str]) -> nodes.section:
     """A public function or class, with the public methods of a class, and its source folded away."""
     module, lines = dotted(path), path.read_text("utf-8").split("\n")
@@ -111,10 +120,11 @@ def definition(node: Definition, path: Path, highlight: Callable[[str, str], str
     source = lines[first - 1 : node.end_lineno]
     source = "\n".join(without_docstring(node, source, first))
     where = f"<code>{path.relative_to(ROOT).as_posix()}</code>, line {first}"
-    html += f"<details><summary>Source: {where}</summary>{highlight(source, 'python')}</details>"
+    details = f"<details><summary>Source: {where}</summary>{highlight(source, 'python')}</details>"
     section = nodes.section(ids=[name], names=[name])
     section += nodes.title("", "", nodes.literal("", node.name))
     section += nodes.raw("", f'<div class="as2-api">{html}</div>', format="html")
+    section += Source(html=f'<div class="as2-api">{details}</div>')
     return section
 
 

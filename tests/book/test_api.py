@@ -3,6 +3,7 @@
 import ast
 import re
 from collections import Counter
+from html import escape
 from pathlib import Path
 
 import pytest
@@ -24,14 +25,16 @@ def names(directives):
 
 
 def plain(text, language):
-    return f"<pre>{text}</pre>"
+    return f"<pre>{escape(text)}</pre>"
+
+
+def html_of(section):
+    """The HTML of a section and of all in it, in their order."""
+    return "".join(node.get("html") or node.astext() for node in section.findall(lambda one: one.tagname in ("raw", "Source")))
 
 
 def section_of(api, dotted):
-    path = next(path for path in api.modules_of(dotted))
-    return BeautifulSoup(
-        "".join(node.astext() for node in api.module_section(path, plain).findall(lambda one: one.tagname == "raw")), "html.parser"
-    )
+    return BeautifulSoup("".join(html_of(api.module_section(path, plain)) for path in api.modules_of(dotted)), "html.parser")
 
 
 def test_every_module_is_on_one_page_and_every_page_in_the_toc(names):
@@ -67,7 +70,7 @@ def test_links_lead_to_entries_and_pages_are_not_too_large(api, page):
     for node in shown:
         for section in node.findall(lambda one: one.tagname == "section"):
             ids |= set(section["ids"])
-        html = "".join(raw.astext() for raw in node.findall(lambda one: one.tagname == "raw"))
+        html = html_of(node)
         size += len(html)
         found = BeautifulSoup(html, "html.parser")
         ids |= {tag["id"] for tag in found.select("[id]")}
@@ -91,8 +94,9 @@ def test_an_entry_has_signature_formula_shapes_errors_example_and_source(api):
     assert entry.select("dd")[-1].text.startswith(">>> siamese(")
     source = (ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n")
     line = next(number for number, text in enumerate(source, 1) if text.startswith("def siamese("))
-    assert entry.summary.text == f"Source: asutil/losses.py, line {line}"
-    assert "def siamese(" in entry.details.text and "The siamese network's loss" not in entry.details.text
+    details = entry.find_next_sibling(class_="as2-api").details
+    assert details.summary.text == f"Source: asutil/losses.py, line {line}"
+    assert "def siamese(" in details.text and "The siamese network's loss" not in details.text
 
 
 def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
