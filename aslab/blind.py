@@ -1,4 +1,4 @@
-"""Records whether finished runs read the question: MAP and P@1 for their own questions, and with the texts of the questions exchanged.
+"""Tests whether finished runs read the question: their MAP and P@1, and both again after the texts of the questions are exchanged.
 
 python -m aslab.blind RUN [RUN ...] [--out FILE]
 """
@@ -58,7 +58,11 @@ def _figures(scores: pd.DataFrame, by: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.blind", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="run", help="folders of finished runs of finetune or embed"
+        "runs",
+        nargs="+",
+        type=Path,
+        metavar="run",
+        help="folder of a finished run of notebooks/finetune.ipynb or embed.ipynb",
     )
     measured.main(parser, lambda options: record(options.runs))
 

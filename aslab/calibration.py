@@ -1,4 +1,4 @@
-"""Records how far the scores of finished fine-tuning runs can be believed: calibration error on test before and after a fit on dev.
+"""Measures whether the probabilities of fine-tuned models are right: calibration error on test, before and after a fit on dev.
 
 python -m aslab.calibration RUN [RUN ...] [--out FILE]
 """
@@ -39,7 +39,9 @@ def record(folders: list[Path]) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.calibration", description=__doc__.splitlines()[0])
-    parser.add_argument("runs", nargs="+", type=Path, metavar="run", help="folders of finished runs of finetune")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="run", help="folder of a finished run of notebooks/finetune.ipynb"
+    )
     measured.main(parser, lambda options: record(options.runs))
 
 

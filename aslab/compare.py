@@ -1,4 +1,4 @@
-"""Compares rankings of the same questions: metrics with intervals, every pair by two tests with Holm's adjustment, questions that moved.
+"""Compares rankings of the same questions: metrics with intervals, two tests for every pair, and the questions whose rank changed.
 
 python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--missing refuse] [--metric map] [--form text]
 
@@ -159,16 +159,18 @@ def main() -> None:
         "runs", nargs="+", metavar="run", help="two or more: finished runs by name or folder, or TREC run files"
     )
     parser.add_argument(
-        "--qrels", type=Path, help="labels of the questions, as trec_eval reads them; needed for TREC run files"
+        "--qrels", type=Path, help="file of labels in the format of trec_eval; required if a run is a TREC file"
     )
     parser.add_argument(
         "--missing",
         choices=MISSING,
         default="refuse",
-        help="what to do with questions that a run lacks (default: refuse)",
+        help="if a run lacks a question: stop, leave the question out for all, or count zero (default: refuse)",
     )
-    parser.add_argument("--metric", choices=METRICS, default="map", help="of the pairs (default: map)")
-    parser.add_argument("--form", choices=FORMS, default="text", help="of the tables (default: text)")
+    parser.add_argument(
+        "--metric", choices=METRICS, default="map", help="the metric that is compared for every pair (default: map)"
+    )
+    parser.add_argument("--form", choices=FORMS, default="text", help="how tables are printed (default: text)")
     options = parser.parse_args()
     if len(options.runs) < 2:
         parser.error("two runs or more are needed to compare")

@@ -54,10 +54,14 @@ def hold(devices: list[str]) -> tuple[str, int]:
 
 
 def main() -> None:
-    description = "Run a command on a GPU that no other such command uses."
+    description = "Runs a command on a free GPU: one that no other command started in this way uses."
     parser = argparse.ArgumentParser(prog="python -m aslab.gpus", description=description)
-    parser.add_argument("gpus", type=int, help="how many GPUs there are to choose from")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="what to run; NAME=value before it as in `env`")
+    parser.add_argument("gpus", type=int, help="number of GPUs of this machine to choose from")
+    parser.add_argument(
+        "command",
+        nargs=argparse.REMAINDER,
+        help="the command with its arguments; NAME=value before it sets an environment variable, as in `env`",
+    )
     given = parser.parse_args()
     try:
         devices = gpus(given.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))

@@ -291,11 +291,11 @@ def _summed(estimates: list[Estimate]) -> tuple[str, str, str, str]:
 
 
 def main() -> None:
-    description = "Measure the tokens a second of a backbone's training steps."
+    description = "Measures the training speed of a backbone on this machine, in tokens a second."
     parser = argparse.ArgumentParser(prog="python -m aslab.hours", description=description)
-    parser.add_argument("backbone", help="a hub id or a folder")
-    parser.add_argument("cores", type=int, help="threads that share a step")
-    parser.add_argument("--bf16", action="store_true", help="in bf16 instead of fp32")
+    parser.add_argument("backbone", help="the backbone: a hub id or a folder")
+    parser.add_argument("cores", type=int, help="number of CPU threads")
+    parser.add_argument("--bf16", action="store_true", help="train in bf16 instead of fp32")
     given = parser.parse_args()
     print(measure(given.backbone, given.cores, given.bf16))
 

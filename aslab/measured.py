@@ -31,7 +31,7 @@ def main(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace]
 
     A ValueError or OSError of `measure` ends the command with its message.
     """
-    parser.add_argument("--out", type=Path, help="write a record of numbers into this file")
+    parser.add_argument("--out", type=Path, help="also write the figures to this .json file")
     options = parser.parse_args()
     try:
         content = measure(options)

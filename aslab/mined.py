@@ -1,4 +1,4 @@
-"""Records what mined negatives change: runs of finetune on mined data sets beside runs on the same questions without.
+"""Measures what mined negatives change: fine-tuning runs on mined data sets against runs on the same questions without them.
 
 python -m aslab.mined --plain RUN [RUN ...] --mined FOLDER RUN [RUN ...] [--mined FOLDER RUN [RUN ...] ...] [--out FILE]
 """
@@ -58,9 +58,9 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.mined", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--plain", nargs="+", required=True, metavar="RUN", help="runs on the questions as they are, one a seed"
+        "--plain", nargs="+", required=True, metavar="RUN", help="runs on the questions as they are, one for each seed"
     )
-    mined = "a folder of asutil.tasks.mine, and the runs on it, one a seed"
+    mined = "a folder that asutil.tasks.mine wrote, and the runs on it, one for each seed"
     parser.add_argument("--mined", nargs="+", action="append", required=True, metavar="FOLDER RUN", help=mined)
     measured.main(parser, lambda options: record(options.plain, options.mined))
 

@@ -1,4 +1,4 @@
-"""Your own documents: the runs from a folder of text and a table of questions to a ranker, their comparison, and its export.
+"""Compares the runs on your own documents, with and without pre-training, and exports the better ranker.
 
 `snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv` makes the runs (experiments/own.smk), and ends with
 
@@ -281,13 +281,24 @@ def write(path: Path, text: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.own", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "--plain", nargs="+", metavar="RUN", required=True, help="fine-tuned without pre-training, one run a seed"
+        "--plain",
+        nargs="+",
+        metavar="RUN",
+        required=True,
+        help="runs that were fine-tuned without pre-training, one for each seed",
     )
     parser.add_argument(
-        "--pretrained", nargs="+", metavar="RUN", required=True, help="fine-tuned after it, one run a seed"
+        "--pretrained",
+        nargs="+",
+        metavar="RUN",
+        required=True,
+        help="runs that were fine-tuned after pre-training, one for each seed",
     )
     parser.add_argument(
-        "--to", type=Path, default=Path(DEFAULTS["to"]), help="folder of the export; the comparison lies next to it"
+        "--to",
+        type=Path,
+        default=Path(DEFAULTS["to"]),
+        help="folder for the exported ranker; the comparison is written next to it (default: own/ranker)",
     )
     options = parser.parse_args()
     systems = {PLAIN: options.plain, PRETRAINED: options.pretrained}

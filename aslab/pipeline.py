@@ -296,20 +296,20 @@ def _shown(planned: dict) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.pipeline", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(required=True, metavar="build")
-    argument = commands.add_parser("build", help="build an index, or go on building it").add_argument
+    argument = commands.add_parser("build", help="build an index, or continue a build that was stopped").add_argument
     argument("source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas")
-    argument("--tokenizer", required=True, help="a hub id, a folder or a run")
+    argument("--tokenizer", required=True, help="tokenizer of a hub id, a folder or a run")
     argument("--out", required=True, help="the folder of the index")
-    argument("--tasks", type=int, default=8, help="how many shards (default: %(default)s)")
-    argument("--workers", type=int, help="tasks at a time (default: 2, on Slurm all)")
+    argument("--tasks", type=int, default=8, help="number of tasks; each writes a shard (default: %(default)s)")
+    argument("--workers", type=int, help="number of tasks at the same time (default: 2, on Slurm all)")
     splitters = ("blingfire", "nltk")
-    argument("--splitter", choices=splitters, default="blingfire", help="of sentences (default: %(default)s)")
+    argument("--splitter", choices=splitters, default="blingfire", help="sentence splitter (default: %(default)s)")
     shortest = "leave shorter sentences out (default: %(default)s)"
     argument("--min-sentence-chars", type=int, default=0, help=shortest)
     argument("--limit", type=int, help="read only the first documents")
     argument("--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)")
-    argument("--partition", help="of Slurm")
-    argument("--time", default="24:00:00", help="of a task on Slurm, at most (default: %(default)s)")
+    argument("--partition", help="partition of Slurm for the jobs")
+    argument("--time", default="24:00:00", help="time limit of a task on Slurm (default: %(default)s)")
     argument("--dry-run", action="store_true", help="show the plan, or the scripts for Slurm, and start nothing")
     try:
         built = build(**vars(parser.parse_args()))

@@ -112,10 +112,18 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.publish", description=publish.__doc__.splitlines()[0])
-    parser.add_argument("papers", nargs="*", help="slugs of papers, or rankers; all by default", metavar="paper")
+    parser = argparse.ArgumentParser(
+        prog="python -m aslab.publish", description="Writes the records of finished runs into results/, without texts."
+    )
+    parser.add_argument(
+        "papers", nargs="*", help="short names of papers (asbert, ...), or rankers; default: all", metavar="paper"
+    )
     parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    parser.add_argument("--laptop", action="store_true", help="records of the laptop budget instead of those above it")
+    parser.add_argument(
+        "--laptop",
+        action="store_true",
+        help="write the records of budget laptop instead of those of the larger budgets",
+    )
     options = parser.parse_args()
     slugs = [*papers.papers(), rankers.SLUG]
     unknown = [paper for paper in options.papers if paper not in slugs]

@@ -29,11 +29,15 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.slots", description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="+", help="hub ids, folders or runs", metavar="model")
-    deviations = "standard deviations of fresh slot types (default: 0.02)"
+    parser.add_argument("models", nargs="+", help="a hub id, a folder or a run", metavar="model")
+    deviations = "one or more standard deviations of the fresh slot types (default: 0.02)"
     parser.add_argument("--init", nargs="+", type=float, default=[0.02], help=deviations)
-    parser.add_argument("--random", action="store_true", help="also RoBERTa-Base's architecture with random weights")
-    parser.add_argument("--dataset", default="pydocs", help="its test questions are read (default: the embedded ones)")
+    parser.add_argument("--random", action="store_true", help="also measure RoBERTa-Base with random weights")
+    parser.add_argument(
+        "--dataset",
+        default="pydocs",
+        help="data set whose test questions are read (default: pydocs, which is embedded)",
+    )
     random = [slot_cosines.RANDOM]
     measured.main(
         parser, lambda options: record(options.models + random * options.random, options.init, options.dataset)

@@ -188,9 +188,9 @@ def main() -> None:
     from ..io.disk import atomically
 
     parser = argparse.ArgumentParser(prog="python -m asutil.corpus.sources", description=main.__doc__)
-    parser.add_argument("source", help="a hub id owner/name or owner/name:config")
-    parser.add_argument("--split", default="train")
-    parser.add_argument("--limit", type=int, required=True, help="rows to keep")
+    parser.add_argument("source", help="data set of the hub: owner/name or owner/name:config")
+    parser.add_argument("--split", default="train", help="split of the data set (default: train)")
+    parser.add_argument("--limit", type=int, required=True, help="number of rows to keep")
     parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
     arguments = parser.parse_args()
     hub_id, _, config = arguments.source.partition(":")

@@ -1,4 +1,4 @@
-"""Scores as the two files that trec_eval and its relatives read.
+"""Writes the scores of a run as the two files that trec_eval reads.
 
 `python -m asutil.metrics.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
 `exported/qrels.txt` of a finished run.

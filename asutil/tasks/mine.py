@@ -254,21 +254,31 @@ def _parser() -> argparse.ArgumentParser:
     default = "(default: %(default)s)"
     parser.add_argument("questions", help="a data set, or a file or folder of your own, as in notebooks/finetune.ipynb")
     forms = ".txt with one sentence a line, or .tsv, .jsonl, .parquet with a column sentence or text"
-    parser.add_argument("sentences", help=f"{forms}; or the word {CANDIDATES}: those of all training questions")
-    encoders = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
-    parser.add_argument("--model", required=True, help=f"bm25; random, as a control; or what embeds: {encoders}")
-    parser.add_argument("--to", type=Path, required=True, help="the new folder")
-    parser.add_argument("--protocol", default="clean", help=f"which questions count {default}")
     parser.add_argument(
-        "--limit", type=int, help="at most so many questions a split, as question_limit in the notebook"
+        "sentences", help=f"{forms}; or the word {CANDIDATES}: the candidates of all training questions"
     )
-    most = f"how many negatives a question gets at most {default}"
+    encoders = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
+    parser.add_argument(
+        "--model",
+        required=True,
+        help=f"what ranks the sentences: bm25; random, as a control; or an encoder: {encoders}",
+    )
+    parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
+    parser.add_argument(
+        "--protocol", default="clean", help=f"protocol of the data set: which questions are used {default}"
+    )
+    parser.add_argument(
+        "--limit", type=int, help="use at most so many questions of each split, as question_limit in the notebook"
+    )
+    most = f"largest number of negatives for a question {default}"
     parser.add_argument("--negatives", type=int, default=USUAL.negatives, help=most)
-    skips = f"how many of the best sentences below the margin are left out first {default}"
+    skips = f"number of best sentences below the margin to leave out first {default}"
     parser.add_argument("--skip", type=int, default=USUAL.skip, help=skips)
-    margin = f"a negative scores lower than each right candidate by this share of its score, or none {default}"
+    margin = (
+        f"a negative must score lower than each right candidate by this share of its score; none: no margin {default}"
+    )
     parser.add_argument("--margin", type=_margin, default=USUAL.margin, help=margin)
-    depth = f"how many of the best sentences are looked at, the question's own candidates not counted {default}"
+    depth = f"number of best sentences to look at, without the question's own candidates {default}"
     parser.add_argument("--depth", type=int, default=USUAL.depth, help=depth)
     return parser
 

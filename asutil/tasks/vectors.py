@@ -123,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True)
     model = argparse.ArgumentParser(add_help=False)
     model.add_argument("--model", required=True, help="a run of notebooks/embed.ipynb, or a folder of a saved model")
-    encoder = "default: transformer, a trained one; the others are untrained"
+    encoder = "what the model is (default: transformer, a model trained here or a backbone)"
     model.add_argument("--encoder", default=ENCODERS[0], choices=ENCODERS, help=encoder)
 
     does = "embed the texts of a file; the same command continues after a stop"
@@ -136,11 +136,13 @@ def _parser() -> argparse.ArgumentParser:
     finds = commands.add_parser("search", parents=[model], help=does)
     finds.add_argument("folder", help="what embed wrote, with the same model")
     questions = finds.add_mutually_exclusive_group()
-    several = "may be given several times; without any question each line of the input is one"
+    several = "a question; repeat the option for more; without it, each line of standard input is a question"
     questions.add_argument("--question", action="append", help=several)
     questions.add_argument("--questions", help="a file of questions, as embed takes; its column is question or text")
     finds.add_argument("--k", type=int, default=10, help="how many texts per question (default: %(default)s)")
-    finds.add_argument("--by", choices=BY, help="default: distance for a siamese or triplet network, else cosine")
+    finds.add_argument(
+        "--by", choices=BY, help="similarity (default: distance for a siamese or triplet network, else cosine)"
+    )
     finds.add_argument("--verify", action="store_true", help="check the hashes of the folder's files first")
     return parser
 

@@ -12,12 +12,14 @@ import sys
 from html import escape
 from pathlib import Path
 
+import as2_api
 import as2_backbone
 import as2_benchmarks
 import as2_built
 import as2_code
 import as2_contexts
 import as2_costs
+import as2_deviations
 import as2_evidence
 import as2_figures
 import as2_findings
@@ -36,9 +38,9 @@ from latex2mathml.converter import convert
 from asutil.io.rundir import read_record
 
 MODULES = (
-    *(as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_evidence, as2_figures),
-    *(as2_findings, as2_joint, as2_networks, as2_papers, as2_references, as2_reorder, as2_results, as2_trust),
-    as2_vectors,
+    *(as2_api, as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_deviations),
+    *(as2_evidence, as2_figures, as2_findings, as2_joint, as2_networks, as2_papers, as2_references),
+    *(as2_reorder, as2_results, as2_trust, as2_vectors),
 )
 
 # ------------------------------------------------------------------ copies
@@ -167,6 +169,7 @@ def setup(app):
     app.connect("build-finished", sitemap)
     app.connect("build-finished", lighten)
     app.connect("build-finished", as2_papers.write_figures)
+    app.add_node(as2_api.Source, html=(as2_api.visit_source, None))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("env-get-outdated", outdated)
@@ -175,6 +178,6 @@ def setup(app):
     for module in MODULES:
         for name, directive in module.DIRECTIVES.items():
             app.add_directive(f"as2-{name}", directive)
-    for name, role in (as2_built.ROLES | as2_findings.ROLES).items():
+    for name, role in (as2_api.ROLES | as2_built.ROLES | as2_deviations.ROLES | as2_findings.ROLES).items():
         app.add_role(f"as2-{name}", role)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

@@ -9,6 +9,9 @@ import pandas as pd
 from as2_figures import drawn
 from as2_pages import ROOT, SOURCES, Shown, boxed, note
 
+from aslab.show import markup
+from aslab.show.markup import Html
+
 FOLDER = ROOT / "results" / "benchmarks"
 SOURCES["benchmarks"] = lambda _: sorted(FOLDER.glob("*.json"))
 OVERVIEW = (
@@ -20,6 +23,16 @@ OVERVIEW = (
     "commit",
     "created",
 )  # keys of a record that the overview shows
+TITLES = {  # of a benchmark: what is measured, and what it is compared with
+    "sampling": ("Making pre-training examples", "tokenizing, padding and masking finished pairs of text"),
+    "index": ("Building the token index", "a sentence splitter and a tokenizer alone"),
+    "training_step": ("Training, tokens a second", "Trainer of transformers, padded to 128 tokens"),
+    "scoring": ("Scoring candidates", "CrossEncoder.predict of sentence-transformers"),
+    "metrics": ("Ranking metrics", "torchmetrics and trec_eval"),
+    "latency": ("A joint model, all questions in batches", "the pair model on the same candidates"),
+    "search": ("Exact search among a million vectors", "sentence-transformers and faiss"),
+    "encoding": ("Texts to vectors", "SentenceTransformer.encode"),
+}
 
 
 def committed(*names: str) -> dict[str, dict]:
@@ -41,26 +54,23 @@ class Benchmarks(Shown):
 
 
 def overview(names, results: dict[str, dict]) -> str:
-    titles = ("Benchmark", "Times the peer", "Least to most", "Goal", "", "Measured on")
-    heads = "".join(f"<th>{text}</th>" for text in titles)
-    body = "".join(line(name, results.get(name)) for name in names)
-    caption = (
-        "<caption>The median over the rounds of one run; the lowest where a script compares several things.</caption>"
-    )
-    return boxed(f'<table class="as2-table">{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>')
+    heads = ("What is measured", "Compared with", "Times as fast", "Least to most", "Goal", "", "Measured on")
+    caption = "The median over the rounds of one run; the lowest where a script compares several things."
+    return boxed(markup.table(caption, heads, [line(name, results.get(name)) for name in names]))
 
 
 def line(name: str, result: dict | None) -> str:
-    head = f'<th scope="row"><code>{escape(name)}</code></th>'
+    title, peer = TITLES.get(name.removesuffix("-gpu"), (name, ""))
+    head = markup.cell(f"{title}, GPU" if name.endswith("-gpu") else title, "th", scope="row")
     if result is None:
-        return f'<tr>{head}<td></td><td></td><td></td><td class="as2-verdict as2-not-run">not run</td><td></td></tr>'
+        return markup.line([head, peer, "", "", "", markup.word("not run"), ""])
     reached = result["ratio"] >= result["goal"]
-    kind, word = ("matches", "reached") if reached else ("differs", "not reached")
-    verdict = f'<td class="as2-verdict as2-{kind}">{word}</td>'
+    verdict = Html(
+        f'<span class="as2-verdict as2-{"matches" if reached else "differs"}">{"" if reached else "not "}reached</span>'
+    )
     between = f"{number(result['spread']['least'])} to {number(result['spread']['most'])}"
-    texts = (number(result["ratio"]), between, number(result["goal"]))
-    figures = "".join(f'<td class="as2-number">{text}</td>' for text in texts)
-    return f"<tr>{head}{figures}{verdict}<td>{escape(machine(result['machine']))}</td></tr>"
+    texts = (number(result["ratio"]), between, f"at least {number(result['goal'])}")
+    return markup.line([head, peer, *map(markup.number, texts), verdict, machine(result["machine"])])
 
 
 def machine(measured_on: dict) -> str:
@@ -80,7 +90,8 @@ def details(result: dict) -> str:
     ]
     body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
     table = boxed(f'<table class="as2-table"><tbody>{body}</tbody></table>')
-    return f"<details><summary>All figures of <code>{escape(result['name'])}</code></summary>{table}</details>"
+    title = escape(TITLES.get(result["name"], (result["name"],))[0])
+    return f"<details><summary>{title}: all figures of the record</summary>{table}</details>"
 
 
 def flat(values: dict, before: str = ""):
@@ -232,7 +243,8 @@ def latency_table(result: dict) -> str:
         cells = "".join(f'<td class="as2-number">{text}</td>' for text in texts)
         body += f'<tr><th scope="row">{k}</th>{cells}</tr>'
     caption = (
-        f"Time of the joint model divided by that of the pair model: above 1 it takes longer. Published: {paper['on']}."
+        f"Time of the joint model divided by that of the pair model: above 1 it takes longer. The goal is at most 1 in "
+        f"batches, as run. Published: {paper['on']}."
     )
     head = "".join(f"<th>{text}</th>" for text in heads)
     return boxed(
@@ -242,14 +254,11 @@ def latency_table(result: dict) -> str:
 
 # ------------------------------------------------------------------ growth
 
-MEMORY = {"peak_memory_mib": "peak of memory, MiB"}
-RATE = {"tokens_a_second": "tokens a second, training"}
-QUESTION = {"milliseconds_a_question": "milliseconds a question"}
-AXES = {  # of benchmarks/growth.py: what grows, its label, and what is drawn over it
-    "corpus": ("megabytes", "corpus, MB of text", {"build_seconds": "seconds to build the index"} | MEMORY),
-    "candidates": ("candidates", "candidates a question", QUESTION | MEMORY),
-    "lengths": ("length", "tokens of an input", RATE | MEMORY),
-    "processes": ("processes", "processes", RATE | {"peak_memory_mib": "peak of memory of one, MiB"}),
+AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn over it
+    "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
+    "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
+    "lengths": ("length", "tokens of an input", "tokens_a_second", "training, tokens a second"),
+    "processes": ("processes", "processes", "tokens_a_second", "training, tokens a second"),
 }
 
 
@@ -269,27 +278,45 @@ class Growth(Shown):
 def growth(result: dict) -> str:
     model = result["model"]
     caption = (
-        f"How time (above) and memory (below) grow, each point in a process of its own, on {machine(result['machine'])}; text of "
+        f"How time grows, each point in a process of its own, on {machine(result['machine'])}; text of "
         f"{result['source']}, a model of {model['layers']} layers of {model['hidden']}, one thread a process. "
         f"Two processes train on {result['ratio']:.2f} times the tokens of one."
     )
-    return drawn(growth_plot(result), caption)
+    return drawn(growth_plot(result), caption) + memory_table(result)
 
 
 def growth_plot(result: dict):
-    """A column for each of `AXES` that was measured, with a line of points in each plot, as a matplotlib Figure."""
+    """A panel for each of `AXES` that was measured, with a line of points, as a matplotlib Figure."""
     from matplotlib.figure import Figure
 
-    shown = {name: axes for name, axes in AXES.items() if result.get(name)}
-    figure = Figure(figsize=(2.9 * len(shown), 5), layout="constrained")
-    for column, (name, (size, label, figures)) in zip(figure.subplots(2, len(shown), squeeze=False).T, shown.items()):
-        for axis, (measure, title) in zip(column, figures.items()):
-            points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
-            axis.plot(*zip(*points), color="black", marker="o")
-            axis.set(title=title, xlabel=label, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-3:]])
-            axis.title.set_fontsize("small")
-            axis.grid(alpha=0.3)
+    measured = {name: axes for name, axes in AXES.items() if result.get(name)}
+    figure = Figure(figsize=(8, 3 * -(-len(measured) // 2)), layout="constrained")
+    panels = figure.subplots(-(-len(measured) // 2), 2, squeeze=False).flat
+    for axis, (name, (size, label, measure, unit)) in zip(panels, measured.items()):
+        points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
+        axis.plot(*zip(*points), color="black", marker="o")
+        axis.set(xlabel=label, ylabel=unit, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-3:]])
+        axis.grid(alpha=0.3)
+    for axis in panels:
+        axis.set_axis_off()
     return figure
+
+
+def memory_table(result: dict) -> str:
+    """The memory of the smallest and of the largest size of each of `AXES`."""
+    body = []
+    for name, (size, label, *_) in AXES.items():
+        points = [point for point in result.get(name, ()) if point["peak_memory_mib"] is not None]
+        if points:
+            ends = points[0], points[-1]
+            grown, memory = (" to ".join(f"{point[key]:,.0f}" for point in ends) for key in (size, "peak_memory_mib"))
+            body.append(
+                markup.line([markup.cell(label, "th", scope="row"), markup.number(grown), markup.number(memory)])
+            )
+    caption = (
+        "Peak of memory of one process at the smallest and the largest size; the import of the package is part of it."
+    )
+    return boxed(markup.table(caption, ["What grows", "From, to", "MiB"], body))
 
 
 DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency}

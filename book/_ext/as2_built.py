@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import as2_svg
-from as2_code import PARAGRAPH, inline
+from as2_names import PARAGRAPH, addresses, dotted, inline
 from as2_pages import BOOK, ROOT, SOURCES, Shown, boxed, module_files
 from as2_svg import HALO, WIDTH
 from docutils import nodes
@@ -256,7 +256,7 @@ class Folders(Shown):
 
 
 class Source(SphinxRole):
-    """A file or folder of the project, with a link to its part of the page on the package; a path that does not
+    """A file or folder of the project, with a link to where the package is described; a path that does not
     exist is an error.
     """
 
@@ -268,8 +268,7 @@ class Source(SphinxRole):
         if path not in module_files("") or path.stem == "__init__":
             return [literal], []
         up = "../" * self.env.docname.count("/")
-        anchor = "-".join(path.relative_to(ROOT).with_suffix("").parts).replace("_", "-")
-        return [nodes.reference("", "", literal, refuri=f"{up}api.html#{anchor}", internal=True)], []
+        return [nodes.reference("", "", literal, refuri=f"{up}{addresses()[dotted(path)]}", internal=True)], []
 
 
 DIRECTIVES = {"folders": Folders}

@@ -184,7 +184,8 @@ def test_cards_and_code_are_shown_from_their_sources(fresh):
         n for n, text in enumerate((ROOT / "asutil" / "losses.py").read_text("utf-8").split("\n"), 1) if text.startswith("def mlm(")
     )
     assert f"asutil/losses.py, line {line}" in page
-    assert "asutil.losses" in pages["api.html"]
+    assert 'id="asutil.losses.mlm"' in pages["api/losses.html"]
+    assert 'href="../../api/losses.html#asutil.losses.mlm"' in pages["papers/sentence_objectives/method.html"]
 
 
 # ------------------------------------------------------------------ results and runs
@@ -247,30 +248,6 @@ def test_no_published_number_is_typed_into_a_page():
         ]:
             typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
             assert not typed, (page.name, slug, typed)
-
-
-def test_deviations_are_numbered_and_found():
-    text = (ROOT / "book" / "deviations.md").read_text("utf-8")
-    entries, rows = (re.findall(pattern, text, re.MULTILINE) for pattern in (r"^\*\*(D-\d+) ·", r"^\| (D-\d+) \|"))
-    assert len({*entries, *rows}) == len(entries) + len(rows) >= 92  # each once; they stand where they belong by subject
-    assert re.findall(r"^\((D-\d+)\)=\n\*\*(D-\d+) ·", text, re.MULTILINE) == [(name, name) for name in entries]
-    assert set(re.findall(r"\(#(D-\d+)\)", text)) <= {*entries}
-    # wherever something depends on one of them
-    folders = (
-        "asutil/**/*.py",
-        "aslab/**/*.py",
-        "aslab/*.yml",
-        "book/papers/**/*.md",
-        "book/_ext/**/*.py",
-        "data_cards/*.md",
-        "notebooks/*.ipynb",
-    )
-    folders += ("experiments/*.yml", "tests/trust/*.py")
-    sources = [path for folder in folders for path in ROOT.glob(folder) if path.is_file()]
-    named = {(path.name, name) for path in sources for name in re.findall(r"\bD-\d\d+", path.read_text("utf-8"))}
-    assert len(named) > 50 and not [(path, name) for path, name in named if name not in {*entries, *rows}]
-    # the older ones are choices that some code makes by being as it is; a newer one is named by what depends on it
-    assert not [name for name in entries if int(name[2:]) > 92 and name not in {name for _, name in named}]
 
 
 @pytest.fixture

@@ -264,9 +264,9 @@ def test_a_measured_time_that_is_not_the_one_on_record_is_noticed_in_its_plot(na
     figure = plots.lines(block(name, getattr(directives("as2_benchmarks"), name)(result)))
     read, expected = pages.PLOTS[name]
     kept.write_text(json.dumps(result), encoding="utf-8")
-    assert read is plots.lines and pages.plotted_as_expected("page", figure, list(expected(tmp_path))) > 30
+    assert read is plots.lines and pages.plotted_as_expected("page", figure, list(expected(tmp_path))) >= 28
     if name == "growth":
-        result["candidates"][1]["peak_memory_mib"] += 1
+        result["candidates"][1]["milliseconds_a_question"] += 1
     else:
         result["by_k"]["5"]["milliseconds_a_question"]["joint"]["alone"]["median"] *= 1.01
     kept.write_text(json.dumps(result), encoding="utf-8")

@@ -1,9 +1,12 @@
 """The command itself: what it prints and records, and that a broken promise is its exit status."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+
+import yaml
 
 from asutil.io import disk
 from tests.trust import __main__ as command
@@ -43,15 +46,25 @@ def test_an_unknown_part_is_refused():
 def test_the_page_shows_what_was_counted(tmp_path, directives):
     about = {"size": "quick", "seed": 7, "hardware": {"cpu_cores": 2}, "created": "2026-01-02T03:04:05+00:00"}
     numbers = {"metric_sets": 3, "workers": "1/2", "table": {"a": 1}, "seconds": 2}
-    records = [{"part": "numbers", "figures": numbers, **about}, {"part": "storage", "figures": {"broken": "a <b>"}, **about, "seed": 8}]
+    records = [{"part": "numbers", "figures": numbers, **about}, {"part": "storage", "figures": {"saves": "a <b>"}, **about, "seed": 8}]
     (tmp_path / "results" / "trust").mkdir(parents=True)
     for record in records:
         disk.write_json(tmp_path / "results" / "trust" / f"{record['part']}.json", record)
+    (tmp_path / "book" / "_ext").mkdir(parents=True)
+    shutil.copy(directives("as2_trust").WORDS, tmp_path / "book" / "_ext")
     html = directives("as2_trust").table(records)
     assert "<b>" not in html
     shown = made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
-    assert shown[1] == ["numbers", "metric sets 3, workers 1/2, seconds 2", "quick size, seed 7, 2 cores, 2026-01-02"]
-    assert shown[1:] == [list(line) for line in traced_benchmarks.trust(tmp_path)] and shown[2][1:] == [
-        "broken a <b>",
-        "quick size, seed 8, 2 cores, 2026-01-02",
-    ]
+    counted = "3 sets of labels and scores, each ranked by several programs the same examples with 1/2 workers 2 seconds in all"
+    assert shown[1] == ["numbers", counted, "quick size, seed 7, 2 cores, 2026-01-02"]
+    assert shown[1:] == [list(line) for line in traced_benchmarks.trust(tmp_path)]
+    assert shown[2][1:] == ["a <b> kinds of save", "quick size, seed 8, 2 cores, 2026-01-02"]
+
+
+def test_every_committed_figure_has_words(directives):
+    words = yaml.safe_load(directives("as2_trust").WORDS.read_text("utf-8"))
+    for path in (ROOT / "results" / "trust").glob("*.json"):
+        record = disk.read_json(path)
+        single = {name for name, value in record["figures"].items() if not isinstance(value, dict | list)}
+        left_out = {"resume": {"weights_sha256"}, "security": {"browser", "pages_read"}}.get(record["part"], set())
+        assert single - left_out == set(words[record["part"]]), path.name

@@ -4,6 +4,8 @@ import json
 import statistics
 from pathlib import Path
 
+import yaml
+
 from .traced import NAMES, NONE
 
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -33,16 +35,30 @@ def shown(value) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
+MEASURED = {
+    "sampling": ["Making pre-training examples", "tokenizing, padding and masking finished pairs of text"],
+    "index": ["Building the token index", "a sentence splitter and a tokenizer alone"],
+    "training_step": ["Training, tokens a second", "Trainer of transformers, padded to 128 tokens"],
+    "scoring": ["Scoring candidates", "CrossEncoder.predict of sentence-transformers"],
+    "metrics": ["Ranking metrics", "torchmetrics and trec_eval"],
+    "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],
+    "search": ["Exact search among a million vectors", "sentence-transformers and faiss"],
+    "encoding": ["Texts to vectors", "SentenceTransformer.encode"],
+}
+
+
 def benchmarks(root: Path, *names: str):
     """The overview of all, then the figures of each."""
     found = {name: benchmark(root, name) for name in names}
     for name, one in found.items():
+        title, peer = MEASURED[name.removesuffix("-gpu")]
+        what = [f"{title}, GPU" if name.endswith("-gpu") else title, peer]
         if one is None:
-            yield [name, "", "", "", "not run", ""]
+            yield [*what, "", "", "", "not run", ""]
             continue
         reached = "reached" if one["ratio"] >= one["goal"] else "not reached"
         between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
-        yield [name, shown(one["ratio"]), between, shown(one["goal"]), reached, machine(one["machine"])]
+        yield [*what, shown(one["ratio"]), between, f"at least {shown(one['goal'])}", reached, machine(one["machine"])]
     for one in filter(None, found.values()):
         apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
         yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
@@ -125,12 +141,21 @@ def slotted(model: dict) -> str:
 
 
 def growth(root: Path):
+    """The words under the plot, then the memory of the smallest and the largest size."""
+    grows = {"corpus": "megabytes", "candidates": "candidates", "lengths": "length", "processes": "processes"}
+    words = ("corpus, MB of text", "candidates of a question", "tokens of an input", "processes")
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
         yield (
-            f"How time (above) and memory (below) grow, each point in a process of its own, on {machine(one['machine'])}; text of "
+            f"How time grows, each point in a process of its own, on {machine(one['machine'])}; text of "
             f"{one['source']}, a model of {one['model']['layers']} layers of {one['model']['hidden']}, one thread a process. Two "
             f"processes train on {one['ratio']:.2f} times the tokens of one."
         )
+        for (name, size), label in zip(grows.items(), words):
+            ends = [at for at in one.get(name, ()) if at["peak_memory_mib"] is not None]
+            if ends:
+                first, last = ends[0], ends[-1]
+                memory = f"{first['peak_memory_mib']:,.0f} to {last['peak_memory_mib']:,.0f}"
+                yield [label, f"{first[size]:,.0f} to {last[size]:,.0f}", memory]
 
 
 def trained(root: Path):
@@ -159,13 +184,20 @@ def trained(root: Path):
 
 
 def trust(root: Path):
-    """The figures of each part of `python -m tests.trust`, and what they were measured with."""
-    for path in sorted((root / "results" / "trust").glob("*.json")):
+    """The figures of each part of `python -m tests.trust` in their words, and what they were measured with."""
+    words = yaml.safe_load((root / "book" / "_ext" / "trust.yml").read_text("utf-8"))
+    records = sorted((root / "results" / "trust").glob("*.json"))
+    for path in records:
         record = json.loads(path.read_text("utf-8"))
-        shown = [f"{' '.join(name.split('_'))} {value}" for name, value in record["figures"].items() if type(value) in (int, float, str)]
+        counted = [(said, record["figures"].get(name)) for name, said in words[record["part"]].items()]
+        told = [
+            said.replace("{}", str(count) if isinstance(count, float | str) else f"{count:,}")
+            for said, count in counted
+            if count is not None
+        ]
         cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
-        yield [record["part"], ", ".join(shown), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
-    if not any((root / "results" / "trust").glob("*.json")):
+        yield [record["part"], " ".join(told), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
+    if not records:
         yield "Not run: make trust measures it."
 
 

@@ -12,13 +12,12 @@ from .traced_benchmarks import benchmark, cosines, slotted
 WAYS = {"pair": "pair model", "joint": "joint model", "pair_padded": "pair model, padded", "joint_padded": "joint model, padded"}
 FORMULA = {"attention": "formula, attention: (k + 1)² / 4k", "linear": "formula, linear: (k + 1) / 2k"}
 SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
-PEAK = ("peak_memory_mib", "peak of memory, MiB")
-RATE = ("tokens_a_second", "tokens a second, training")
+RATE = ("tokens_a_second", "training, tokens a second")
 GROWING = {
-    "corpus": ("megabytes", "corpus, MB of text", ("build_seconds", "seconds to build the index"), PEAK),
-    "candidates": ("candidates", "candidates a question", ("milliseconds_a_question", "milliseconds a question"), PEAK),
-    "lengths": ("length", "tokens of an input", RATE, PEAK),
-    "processes": ("processes", "processes", RATE, ("peak_memory_mib", "peak of memory of one, MiB")),
+    "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
+    "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
+    "lengths": ("length", "tokens of an input", *RATE),
+    "processes": ("processes", "processes", *RATE),
 }
 
 
@@ -60,11 +59,9 @@ def slot_cosines(root: Path) -> Drawn:
 
 
 def growth(root: Path) -> Drawn:
-    """Time and memory by size, a panel each: all of time, then all of memory."""
+    """Time by size, a panel each."""
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
-        for below in (0, 1):
-            for name, (size, label, *figures) in GROWING.items():
-                figure, title = figures[below]
-                points = [(at[size], at[figure]) for at in one.get(name, ()) if at[figure] is not None]
-                if points:
-                    yield [label, title], [("", points)]
+        for name, (size, label, figure, title) in GROWING.items():
+            points = [(at[size], at[figure]) for at in one.get(name, ()) if at[figure] is not None]
+            if points:
+                yield [label, title], [("", points)]

@@ -1,0 +1,106 @@
+"""The page of deviations: how much each one matters, to which papers, and a table of them for each paper."""
+
+import re
+from html import escape
+from typing import NamedTuple
+
+from as2_pages import BOOK, boxed
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from aslab import papers
+from aslab.show import markup
+from aslab.show.markup import Html
+
+PAGE = BOOK / "deviations.md"
+SEVERITIES = {  # the most important first
+    "result": "can change a result",
+    "settings": "changes settings, hardly a result",
+    "report": "changes what is shown, no score",
+    "words": "wording or misprint",
+}
+RATED = r"\{as2-severity\}`([^`]*)`"
+ENTRY = re.compile(rf"^\((D-\d+)\)=\n\*\*\1 · (?P<title>.*)\.\*\*\n{RATED}$", re.MULTILINE)
+ROW = re.compile(
+    rf"^\| \[(D-\d+)\]\{{#\1\}} \| {RATED} \| (?P<place>.*) \| (?P<words>.*) \| (?P<table>.*) \|$", re.MULTILINE
+)
+
+
+class Rating(NamedTuple):
+    severity: str
+    papers: list[str]
+
+
+class Deviation(NamedTuple):
+    number: str
+    title: str
+    rating: Rating
+
+
+def rating(text: str) -> Rating:
+    """`result: asbert, joint_inference` -> its severity and papers. Raises: ValueError for an unknown one."""
+    severity, _, names = text.partition(": ")
+    slugs = names.split(", ")
+    unknown = [slug for slug in slugs if slug not in papers.papers()]
+    if severity not in SEVERITIES or unknown or len(set(slugs)) < len(slugs):
+        expected = f"one of {', '.join(SEVERITIES)}, a colon, and papers out of {', '.join(papers.papers())}"
+        raise ValueError(f"a severity is expected as {expected}; got {text!r}")
+    return Rating(severity, slugs)
+
+
+def deviations(text: str) -> list[Deviation]:
+    """The entries of the page and the rows of its last table, by number."""
+    found = [Deviation(match[1], match["title"], rating(match[3])) for match in ENTRY.finditer(text)]
+    for match in ROW.finditer(text):
+        title = f"{match['place']}: by the words {match['words']}; by the table {match['table']}"
+        found.append(Deviation(match[1], title, rating(match[2])))
+    return sorted(found, key=lambda one: int(one.number.removeprefix("D-")))
+
+
+def severity(name: str) -> Html:
+    return Html(f'<span class="as2-severity as2-severity-{name}">{SEVERITIES[name]}</span>')
+
+
+def plain(text: str) -> Html:
+    """A title without the signs of its markup."""
+    return Html(re.sub(r"[*$`]", "", escape(text)))
+
+
+class Severity(SphinxRole):
+    """How much a deviation matters, and the papers that it is about, with links to their pages."""
+
+    def run(self):
+        try:
+            rated = rating(self.text)
+        except ValueError as error:
+            return [], [self.inliner.reporter.error(f"as2-severity: {error}", line=self.lineno)]
+        links = ", ".join(f'<a href="papers/{slug}.html">{slug}</a>' for slug in rated.papers)
+        return [nodes.raw("", f"{severity(rated.severity)} <small>{links}</small>", format="html")], []
+
+
+class Deviations(SphinxDirective):
+    """The deviations of a paper, the most important first, each with a link to its entry."""
+
+    required_arguments = 1
+
+    def run(self):
+        slug = self.arguments[0]
+        if slug not in papers.papers():
+            raise self.error(f"expected a paper out of {', '.join(papers.papers())}, got {slug!r}")
+        order = list(SEVERITIES)
+        known = [one for one in deviations(PAGE.read_text("utf-8")) if slug in one.rating.papers]
+        body = []
+        for one in sorted(known, key=lambda one: order.index(one.rating.severity)):
+            link = Html(f'<a href="#{one.number.lower()}">{one.number}</a>')
+            body.append(
+                markup.line([markup.cell(link, "th", scope="row"), plain(one.title), severity(one.rating.severity)])
+            )
+        counts = ", ".join(
+            f"{sum(one.rating.severity == name for one in known)} {said}" for name, said in SEVERITIES.items()
+        )
+        table = markup.table(f"{len(known)} deviations: {counts}.", ["", "Deviation", "Severity"], body)
+        return [nodes.raw("", f'<div class="as2-deviations">{boxed(table)}</div>', format="html")]
+
+
+DIRECTIVES = {"deviations": Deviations}
+ROLES = {"severity": Severity()}
