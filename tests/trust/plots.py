@@ -27,12 +27,16 @@ class Panel(NamedTuple):
 
 def panels(block: Tag) -> list[Panel]:
     """The panels of all plots of a block, as they stand on the page."""
-    paths = [path for path in block.find_all("path") if path.get("clip-path")]
-    return [panel([path for path in paths if path["clip-path"] == name]) for name in dict.fromkeys(path["clip-path"] for path in paths)]
+    of_panel: dict[str, list[Tag]] = {}
+    for path in block.find_all(["path", "use"]):
+        marks = path.parent if "as2-marks" in path.parent.get("class", ()) else path
+        if path.name == "path" or marks is not path:
+            of_panel.setdefault(marks.get("clip-path"), []).append(path)
+    return [panel(paths) for name, paths in of_panel.items() if name]
 
 
 def panel(paths: list[Tag]) -> Panel:
-    grid = [path for path in paths if GRID in path["style"]]
+    grid = [path for path in paths if GRID in path.get("style", "")]
     must(bool(grid), "a plot has a grid, by which its places are values; one has none")
     labels = {id(path): path.find_parent("g").find_parent("g").find("text") for path in grid}
     scales = [scale([path for path in grid if np.ptp(corners(path)[:, way]) == 0], labels, way) for way in (0, 1)]
@@ -41,9 +45,10 @@ def panel(paths: list[Tag]) -> Panel:
     words = [" ".join(text.get_text().split()) for text in axes.find_all("text") if id(text) not in ticks]
     shapes = []
     for path in paths:
-        if GRID not in path["style"]:
-            places = corners(path)
-            shapes.append(Shape(style_of(path), mark_of(path), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
+        if not any(path is line for line in grid):
+            drawn = axes.find("path", id=path["xlink:href"][1:]) if path.name == "use" else path
+            places = corners(drawn) + ([float(path["x"]), float(path["y"])] if path.name == "use" else 0)
+            shapes.append(Shape(style_of(drawn), mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
     return Panel(words, shapes)
 
 
