@@ -47,8 +47,9 @@ def panel(paths: list[Tag]) -> Panel:
     for path in paths:
         if not any(path is line for line in grid):
             drawn = axes.find("path", id=path["xlink:href"][1:]) if path.name == "use" else path
+            style = next(tag["style"] for tag in (drawn, *drawn.parents) if tag.get("style"))
             places = corners(drawn) + ([float(path["x"]), float(path["y"])] if path.name == "use" else 0)
-            shapes.append(Shape(style_of(drawn), mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
+            shapes.append(Shape(style_of(style), mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
     return Panel(words, shapes)
 
 
@@ -56,8 +57,8 @@ def corners(path: Tag) -> np.ndarray:
     return np.array(re.findall(r"-?[\d.]+", path["d"]), float).reshape(-1, 2)
 
 
-def style_of(tag: Tag) -> dict[str, str]:
-    return dict(part.strip().split(": ", 1) for part in tag["style"].split(";") if part.strip())
+def style_of(style: str) -> dict[str, str]:
+    return dict(part.strip().split(": ", 1) for part in style.split(";") if part.strip())
 
 
 def mark_of(path: Tag) -> tuple[bool, int]:
@@ -101,14 +102,14 @@ def line_of(style: dict[str, str]) -> tuple[str, str]:
 
 def lines(block: Tag) -> Drawn:
     """The lines of plots, named by their legend where they have one."""
-    names = {line_of(style_of(line)): word for word, line, _ in legend(block) if line}
+    names = {line_of(style_of(line["style"])): word for word, line, _ in legend(block) if line}
     return [(words, [(names.get(line_of(shape.style), ""), shape.points) for shape in shapes]) for words, shapes in panels(block)]
 
 
 def marks(block: Tag) -> Drawn:
     """The marks of plots, each named by the words of the legend that it fits, and before them the lines."""
     sampled = [(word, used) for word, _, used in legend(block) if used]
-    entries = [(word, mark_of(block.find("path", id=used["xlink:href"][1:])), style_of(used)["fill"]) for word, used in sampled]
+    entries = [(word, mark_of(block.find("path", id=used["xlink:href"][1:])), style_of(used["style"])["fill"]) for word, used in sampled]
     found = []
     for words, shapes in panels(block):
         between = [("line", shape.points) for shape in shapes if shape.style["fill"] == "none"]
