@@ -2,12 +2,14 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+SITE := book/_build/html
+AXE ?= node_modules/axe-core/axe.min.js
 READY := $(VENV)/.ready
 CORES ?= 2
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book demo test trust trust-quick bench lint lab results clean
+.PHONY: help install book pdf check-pages demo test trust trust-quick bench lint lab results clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,7 +29,16 @@ demo: $(READY)  ## the demonstration: PSD pre-training, fine-tuning with and wit
 
 book: demo  ## the demonstration and the built book
 	$(BIN)/jupyter-book build book/
-	@echo "Open $(CURDIR)/book/_build/html/index.html"
+	@echo "Open $(CURDIR)/$(SITE)/index.html"
+
+pdf: $(READY)  ## the built book as one PDF, as2.pdf next to its pages; needs Chromium or Chrome
+	$(BIN)/python book/_ext/as2_pdf.py $(SITE)
+
+check-pages: $(READY) $(AXE)  ## the built book in a browser: widths, themes, links, weight, axe; needs Chromium or Chrome, and npm for axe
+	AXE=$(AXE) $(BIN)/python -m tests.book.check_pages $(SITE)
+
+$(AXE):
+	npm install --no-save --no-package-lock axe-core@4.14.1
 
 test: $(READY)  ## the test suite (real data too, where ASUTIL_MIRROR names a folder of it)
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder

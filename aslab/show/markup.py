@@ -112,7 +112,7 @@ def said(text: str, reason: str = "") -> Html:
 
 
 def marked(text: str, against: str, seeds=None, questions=None, below: str = "") -> Html:
-    """A figure's cell with the marks of two tests against another row: † over seeds, ‡ over questions, ↓ for worse.
+    """A figure's cell with the marks and p-values of two tests against another row: † over seeds, ‡ over questions, ↓ for worse.
 
     What is better over seeds is underlined, as in the papers.
 
@@ -123,8 +123,10 @@ def marked(text: str, against: str, seeds=None, questions=None, below: str = "")
     shown = f"<u>{escape(text)}</u>" if seeds is not None and seeds.sign > 0 else escape(text)
     for symbol, over, pair in (("†", "seeds, Student's t", seeds), ("‡", "questions, paired bootstrap", questions)):
         if pair is not None and pair.sign:
-            said = f"{'better' if pair.sign > 0 else 'worse'} than {against} over {over}: {probability(pair.p_value)}"
-            shown += f'<abbr class="as2-mark" title="{escape(said)}">{symbol}{"" if pair.sign > 0 else "↓"}</abbr>'
+            said = f"{'better' if pair.sign > 0 else 'worse'} than {against} over {over}"
+            mark, told = symbol if pair.sign > 0 else f"{symbol}↓", probability(pair.p_value)
+            mark += "" if told in below else f" {told}"
+            shown += f'<abbr class="as2-mark" title="{escape(said)}">{escape(mark)}</abbr>'
     return number(Html(f"{shown}<small>{escape(below)}</small>" if below else shown))
 
 

@@ -7,7 +7,6 @@ directives of the other modules here.
 
 import json
 import os
-import re
 import sys
 from html import escape
 from pathlib import Path
@@ -24,11 +23,13 @@ import as2_evidence
 import as2_figures
 import as2_findings
 import as2_joint
+import as2_light
 import as2_networks
 import as2_papers
 import as2_references
 import as2_reorder
 import as2_results
+import as2_shell
 import as2_trust
 import as2_vectors
 from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_files
@@ -101,7 +102,7 @@ def visit_math(self, node):
 
 def visit_displaymath(self, node):
     number = f'<span class="eqno">({node["number"]})</span>' if node.get("number") else ""
-    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight"))
+    self.body.append(self.starttag(node, "div", CLASS="math notranslate nohighlight", tabindex="0"))
     self.body.append(f"{number}{convert(node.astext(), display='block')}</div>")
     raise nodes.SkipNode
 
@@ -146,32 +147,19 @@ def open_in_colab(app, pagename, templatename, context, doctree):
         context["header_buttons"].append(link)
 
 
-ICONS = re.compile(r'\s*<script defer src="[^"]*/fontawesome\.js[^"]*"></script>')
-
-
-def lighten(app, exception):
-    """Drop the theme's script of icons, 1.5 MB that its style sheet and font do without, and its source maps."""
-    if exception is None and app.builder.format == "html":
-        for page in Path(app.outdir).rglob("*.html"):
-            text = page.read_text("utf-8")
-            if ICONS.search(text):
-                page.write_text(ICONS.sub("", text), encoding="utf-8")
-        static = Path(app.outdir) / "_static"
-        for unused in (*static.rglob("*.map"), *static.glob("scripts/fontawesome.js")):
-            unused.unlink()
-
-
 def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
     app.connect("config-inited", published_at)
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
+    app.connect("config-inited", as2_light.rank_prose_first)
     app.connect("build-finished", sitemap)
-    app.connect("build-finished", lighten)
+    app.connect("build-finished", as2_light.lighten)
     app.connect("build-finished", as2_papers.write_figures)
     app.add_node(as2_api.Source, html=(as2_api.visit_source, None))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
     app.connect("config-inited", drop_thebe, priority=900)
+    app.connect("doctree-read", as2_shell.fit_commands)
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)

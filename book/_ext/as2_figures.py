@@ -31,7 +31,7 @@ def inline_svg(figure, salt: str) -> str:
     text = OWN_ID.sub("", text)
     for colour, of_page in PAGE_COLOURS.items():
         text = text.replace(colour, of_page)
-    return text
+    return as2_svg.compact(text)
 
 
 def drawn(figure, caption: str) -> str:

@@ -94,7 +94,7 @@ def kinds_plot(to_positive: float = 6.0, margin: float = MARGIN, end: float = 17
     figure = Figure(figsize=(8, 2.9), layout="constrained")
     axis = figure.subplots()
     top = to_positive + margin
-    for (name, (start, stop)), hatch in zip(ranges(to_positive, margin, end).items(), ("///", "..", "")):
+    for (name, (start, stop)), hatch in zip(ranges(to_positive, margin, end).items(), ("///", "\\\\\\", "")):
         axis.axvspan(start, stop, facecolor="none", edgecolor="#8888", hatch=hatch, linewidth=0)
         behind = {"facecolor": "white", "edgecolor": "none", "pad": 3}
         axis.text((start + stop) / 2, 0.9 * top, name, ha="center", va="center", bbox=behind)

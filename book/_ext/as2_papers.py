@@ -1,11 +1,11 @@
 """Directives of a paper's summary and of its page of commands: citation, what differs, figures to download, chains of commands."""
 
 import csv
-import re
 from html import escape
 from pathlib import Path
 
 from as2_pages import Shown, boxed
+from as2_shell import broken
 from pages import comparisons
 
 from aslab import papers, plan
@@ -14,7 +14,6 @@ from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 
 COLUMNS = ("row", "name", "dataset", "budget", "seed", "split", "metric", "value", "run")
-COLUMN = 72  # characters of a command's line, before a backslash
 DOWNLOADS = "figures"  # a folder of the built book
 BUDGETS = {"laptop": "Our own questions", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
 
@@ -127,19 +126,7 @@ def chains(data: dict, budget: str, committed):
         given = committed[committed.row == row].iloc[0].record
         more = {"precision": given["settings"]["precision"]} if "precision" in given.get("given", ()) else {}
         jobs = plan.jobs(data["slug"], budget, [row], papers.seeds(data, row, budget)[:1], more=more)
-        yield "\n".join([f"# {data['rows'][row]['name']}", *(wrapped(job.command) for job in jobs)])
-
-
-def wrapped(command: str) -> str:
-    """A command in lines that fit their column, each ending in a backslash but the last."""
-    lines = [""]
-    for part in re.split(r" (?=-p )", command):
-        if lines[-1] and len(lines[-1]) + len(part) > COLUMN:
-            lines[-1] += " \\"
-            lines.append(f"    {part}")
-        else:
-            lines[-1] += f" {part}" * bool(lines[-1]) or part
-    return "\n".join(lines)
+        yield "\n".join([f"# {data['rows'][row]['name']}", *(broken(job.command) for job in jobs)])
 
 
 DIRECTIVES = {"budgets": Budgets, "citation": Citation, "commands": Commands, "download": Download}

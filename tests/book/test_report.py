@@ -226,17 +226,17 @@ def test_marks_of_printed_cells_equal_scipy(results):
 def test_the_papers_gains_by_hand(results):
     html = report.results_table(PAPER, "table_1", found(results), "wikiqa", folder=FOLDER)
     # 82.9 (0.7) against 78.3 (2.8): t = 4.6 / sqrt((0.49 + 7.84) / 5) = 3.56 > 2.31; 81.0 (0.8): t = 2.07
-    assert line(html, "RoBERTa + SSP", "paper")[2] == "82.9 ± 0.7†"
+    assert line(html, "RoBERTa + SSP", "paper")[2] == "82.9 ± 0.7† p = 0.007"
     assert line(html, "RoBERTa + SP", "paper")[2] == "81.0 ± 0.8"
     assert (
-        '<u>82.9 ± 0.7</u><abbr class="as2-mark" title="better than RoBERTa-Base over seeds, Student&#x27;s t: p = 0.007">†</abbr>' in html
+        '<u>82.9 ± 0.7</u><abbr class="as2-mark" title="better than RoBERTa-Base over seeds, Student&#x27;s t">† p = 0.007</abbr>' in html
     )
     assert "<u>81.0" not in html
     assert "† better than the baseline row" in html  # the legend, where there is something to explain
     assert "†" not in report.results_table(PAPER, "table_3", found(results), folder=FOLDER)
     trecqa = report.results_table(PAPER, "table_1", found(results), "trecqa", folder=FOLDER)
     worse = line(trecqa, "ELECTRA + PSD", "paper")[2]
-    assert worse == "85.9 ± 2.2†↓" and f"<u>{worse[:4]}" not in trecqa
+    assert worse == "85.9 ± 2.2†↓ p = 0.008" and f"<u>{worse[:4]}" not in trecqa
 
 
 def test_marks_of_our_runs_equal_scipy(tmp_path):
@@ -247,11 +247,11 @@ def test_marks_of_our_runs_equal_scipy(tmp_path):
         commit(tmp_path, record("roberta_sp", "wikiqa", "gpu", seed, 1.0))  # without a baseline at its budget
     assert stats.ttest_ind(ours, base).pvalue < 0.01
     html = report.results_table(PAPER, "table_2", found(tmp_path), "wikiqa", folder=FOLDER)
-    assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0†‡", "100.0 ± 0.0"]
-    assert "over questions, paired bootstrap: p" in html
+    assert [row[1] for row in cells(html) if row[0] == "ours"] == ["52.5 ± 2.5", "75.0 ± 5.0† p = 0.002‡ p < 0.001", "100.0 ± 0.0"]
+    assert "over questions, paired bootstrap" in html
     # One seed a side: no t. The rows exchanged: worse.
-    for other, mark in ((0.525, "‡"), (1.0, "‡↓")):
-        folder = tmp_path / mark
+    for other, mark in ((0.525, "‡ p < 0.001"), (1.0, "‡↓ p = 0.003")):
+        folder = tmp_path / str(other)
         commit(folder, record("roberta_ssp", "wikiqa", "small", 0, 0.8), record("roberta_base", "wikiqa", "small", 0, other))
         html = report.results_table(PAPER, "table_2", found(folder), "wikiqa", folder=FOLDER)
         assert [row[1] for row in cells(html) if row[0] == "ours"][1] == f"80.0{mark}"

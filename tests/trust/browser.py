@@ -1,7 +1,6 @@
 """A headless Chromium whose every request goes to a server of ours, and what stands in a page beside text."""
 
 import re
-import shutil
 import subprocess
 import threading
 from collections.abc import Iterable
@@ -10,7 +9,8 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import urlsplit
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+from as2_pdf import chromium as found  # noqa: F401
+
 OWN = re.compile(r"(^|\.)(google|googleapis|gvt1)\.com$")  # where the browser itself looks for updates, whatever page it shows
 BOOK = "http://book.test"
 MARK = re.compile(r"pwn\d\d")
@@ -21,11 +21,6 @@ OPTIONS = (
     *("--disable-domain-reliability", "--disable-features=NetworkTimeServiceQuerying,OptimizationHints,MediaRouter"),
     "--gaia-url=http://accounts.google.com",
 )
-
-
-def found() -> str | None:
-    """The path of a Chromium, or None."""
-    return next(filter(None, map(shutil.which, NAMES)), None)
 
 
 class Site:

@@ -243,7 +243,7 @@ def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
         elif element.name == "summary" and "as2-folded" in element.parent.get("class", ()):
             yield text_of(element)
         elif element.name == "pre":
-            yield " ".join(element.get_text().split())
+            yield " ".join(element.get_text().replace("\\\n", " ").split())
         elif beside and element.name == "caption":
             yield traced_blocks.without_text(text_of(element))
             yield from map(candidates_of, beside.select("tbody tr"))
@@ -277,9 +277,9 @@ def candidates_of(line: Tag) -> list[str]:
 
 
 def text_of(tag: Tag) -> str:
-    """The words of an element; a mark with the last part of its title, where its p-value is."""
-    marks = [f"{mark.get_text()} {mark['title'].rsplit(': ', 1)[-1]}" for mark in tag.find_all("abbr")]
-    texts = [text if text.find_parent("abbr") is None else marks.pop(0) for text in tag.find_all(string=True)]
+    """The words of an element; a label's mark with its title, which says what it means."""
+    titles = {mark.string: mark["title"] for mark in tag.select("abbr:not(.as2-mark)")}
+    texts = [f"{text} {titles[text]}" if text in titles and text.parent.name == "abbr" else text for text in tag.find_all(string=True)]
     return " ".join(" ".join(texts).split())
 
 

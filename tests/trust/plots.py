@@ -27,12 +27,16 @@ class Panel(NamedTuple):
 
 def panels(block: Tag) -> list[Panel]:
     """The panels of all plots of a block, as they stand on the page."""
-    paths = [path for path in block.find_all("path") if path.get("clip-path")]
-    return [panel([path for path in paths if path["clip-path"] == name]) for name in dict.fromkeys(path["clip-path"] for path in paths)]
+    of_panel: dict[str, list[Tag]] = {}
+    for path in block.find_all(["path", "use"]):
+        marks = path.parent if "as2-marks" in path.parent.get("class", ()) else path
+        if path.name == "path" or marks is not path:
+            of_panel.setdefault(marks.get("clip-path"), []).append(path)
+    return [panel(paths) for name, paths in of_panel.items() if name]
 
 
 def panel(paths: list[Tag]) -> Panel:
-    grid = [path for path in paths if GRID in path["style"]]
+    grid = [path for path in paths if GRID in path.get("style", "")]
     must(bool(grid), "a plot has a grid, by which its places are values; one has none")
     labels = {id(path): path.find_parent("g").find_parent("g").find("text") for path in grid}
     scales = [scale([path for path in grid if np.ptp(corners(path)[:, way]) == 0], labels, way) for way in (0, 1)]
@@ -41,9 +45,11 @@ def panel(paths: list[Tag]) -> Panel:
     words = [" ".join(text.get_text().split()) for text in axes.find_all("text") if id(text) not in ticks]
     shapes = []
     for path in paths:
-        if GRID not in path["style"]:
-            places = corners(path)
-            shapes.append(Shape(style_of(path), mark_of(path), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
+        if not any(path is line for line in grid):
+            drawn = axes.find("path", id=path["xlink:href"][1:]) if path.name == "use" else path
+            style = next(tag["style"] for tag in (drawn, *drawn.parents) if tag.get("style"))
+            places = corners(drawn) + ([float(path["x"]), float(path["y"])] if path.name == "use" else 0)
+            shapes.append(Shape(style_of(style), mark_of(drawn), np.column_stack([scales[way](places[:, way]) for way in (0, 1)])))
     return Panel(words, shapes)
 
 
@@ -51,8 +57,8 @@ def corners(path: Tag) -> np.ndarray:
     return np.array(re.findall(r"-?[\d.]+", path["d"]), float).reshape(-1, 2)
 
 
-def style_of(tag: Tag) -> dict[str, str]:
-    return dict(part.strip().split(": ", 1) for part in tag["style"].split(";") if part.strip())
+def style_of(style: str) -> dict[str, str]:
+    return dict(part.strip().split(": ", 1) for part in style.split(";") if part.strip())
 
 
 def mark_of(path: Tag) -> tuple[bool, int]:
@@ -96,14 +102,14 @@ def line_of(style: dict[str, str]) -> tuple[str, str]:
 
 def lines(block: Tag) -> Drawn:
     """The lines of plots, named by their legend where they have one."""
-    names = {line_of(style_of(line)): word for word, line, _ in legend(block) if line}
+    names = {line_of(style_of(line["style"])): word for word, line, _ in legend(block) if line}
     return [(words, [(names.get(line_of(shape.style), ""), shape.points) for shape in shapes]) for words, shapes in panels(block)]
 
 
 def marks(block: Tag) -> Drawn:
     """The marks of plots, each named by the words of the legend that it fits, and before them the lines."""
     sampled = [(word, used) for word, _, used in legend(block) if used]
-    entries = [(word, mark_of(block.find("path", id=used["xlink:href"][1:])), style_of(used)["fill"]) for word, used in sampled]
+    entries = [(word, mark_of(block.find("path", id=used["xlink:href"][1:])), style_of(used["style"])["fill"]) for word, used in sampled]
     found = []
     for words, shapes in panels(block):
         between = [("line", shape.points) for shape in shapes if shape.style["fill"] == "none"]
