@@ -70,16 +70,16 @@ def counted(splits: dict) -> pd.DataFrame:
     return pd.DataFrame(rows).T.fillna("–").rename_axis(columns="split")
 
 
-def training_log(rows: Sequence[dict]) -> pd.DataFrame:
+def training_log(rows: Sequence[dict]) -> pd.DataFrame | None:
     """The log of a training in about 20 lines, and one for each evaluation on dev.
 
     Args:
         rows: `log` of what `training.train` returns.
     Returns: a line a step: share of all steps, losses (means since the line above), learning rate, tokens a second,
-        minutes, and the metrics of dev in points.
+        minutes, and the metrics of dev in points. None where nothing was trained.
     """
     if not rows:
-        return pd.DataFrame()
+        return None
     log = pd.DataFrame(rows).groupby("step").first()  # an evaluation is a row of its own
     log["steps"] = log.index.to_series().where(log["loss"].notna()).diff().fillna(log.index[0])
     evaluated = [f"eval_{metric}" for metric in EVALUATED if f"eval_{metric}" in log]
