@@ -64,4 +64,4 @@ results: $(READY)  ## records of finished runs above the laptop budget into resu
 	$(BIN)/python -m aslab.publish
 
 clean:  ## the built book and caches; runs and the virtual environment stay
-	rm -rf book/_build book/runs book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake
+	rm -rf book/_build book/runs book/gallery book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake

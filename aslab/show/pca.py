@@ -119,13 +119,16 @@ def plot(coordinates: dict):
     """
     import seaborn
     from matplotlib.collections import LineCollection
-    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
+
+    from .picture import Picture
 
     panels = [name for name in PANELS if name in coordinates]
     colour = "type" if "kinds" in coordinates else "role"
     hues = list(dict.fromkeys(coordinates["kinds"])) if colour == "type" else list(ROLES)
-    figure = Figure(figsize=(1.2 + 3.6 * len(panels), 4.8), layout="constrained")
+    said = " and ".join(PANELS[name] for name in panels) if len(panels) > 1 else "untrained"
+    words = f"Two principal components of the vectors of questions and candidates, {said}."
+    figure = Picture(words, figsize=(1.2 + 3.6 * len(panels), 4.8))
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, name in zip(axes, panels):
         panel = coordinates[name]

@@ -32,9 +32,11 @@ def accuracy_bars(table: pd.DataFrame):
         table: one row a model, with `accuracy` and `majority` from 0 to 1.
     """
     import seaborn
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8, 0.8 + 0.45 * len(table)), layout="constrained")
+    from .picture import Picture
+
+    words = "Accuracy of each model on its own task, in points, with the share of its larger class."
+    figure = Picture(words, figsize=(8, 0.8 + 0.45 * len(table)))
     axis = figure.subplots()
     points = 100 * table[["accuracy", "majority"]].astype(float)
     seaborn.barplot(x=points.accuracy, y=points.index, ax=axis, color="C0", width=0.6, errorbar=None)
@@ -60,7 +62,8 @@ def training_curves(logs: dict):
     Raises: ValueError naming file and line of a log that is not one JSON object a line.
     """
     import seaborn
-    from matplotlib.figure import Figure
+
+    from .picture import Picture
 
     named = [(*key, log) if isinstance(key, tuple) else (key, None, log) for key, log in logs.items()]
     seeds = {name: [str(seed) for other, seed, _ in named if other == name and seed is not None] for name, *_ in named}
@@ -76,9 +79,10 @@ def training_curves(logs: dict):
                 {"step": line["step"], "loss": line.get("loss"), "reached": reached, "run": run, "name": titles[name]}
             )
     frame = pd.DataFrame(steps, columns=["step", "loss", "reached", "run", "name"])
-    figure, drawn = Figure(figsize=(8, 3.2), layout="constrained"), [("loss", "training loss")]
+    drawn = [("loss", "training loss")]
     if seen:
         drawn.append(("reached", f"validation {' or '.join(sorted(seen))}, points"))
+    figure = Picture(f"By optimiser step: {' and '.join(label for _, label in drawn)}.", figsize=(8, 3.2))
     looks = {"hue": "name", "style": "name", "units": "run", "estimator": None, "palette": "colorblind"}
     looks |= {f"{look}_order": list(titles.values()) for look in ("hue", "style")}
     for axis, (column, label) in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
@@ -119,37 +123,46 @@ def _read_log(path: Path) -> list[dict]:
 def confusion_plot(scores: pd.DataFrame):
     """The confusion matrix as a heatmap, a matplotlib Figure: counts, coloured by their share of the label's claims."""
     import seaborn
-    from matplotlib.figure import Figure
+
+    from .picture import Picture
 
     table = verdicts.confusion(scores["label"], verdicts.predictions(scores))
     shares = table.div(table.sum(axis=1).clip(lower=1), axis=0)
-    figure = Figure(figsize=(6.4, 4), layout="constrained")
-    axis, bar = figure.subplots(), {"label": "share of the label's claims"}
-    seaborn.heatmap(shares, annot=table, fmt="d", vmin=0, vmax=1, cmap="Blues", ax=axis, cbar_kws=bar)
-    axis.set(xlabel="predicted", ylabel="label")
+    words = "Claims by label (rows) and by predicted verdict (columns), shaded by their share of the label's claims."
+    figure = Picture(words, figsize=(6.4, 4))
+    axis, looks = figure.subplots(), {"cmap": _shades(), "cbar": False, "annot_kws": {"color": "black"}}
+    seaborn.heatmap(shares, annot=table, fmt="d", vmin=0, vmax=1, linewidths=0.5, linecolor="#8888", ax=axis, **looks)
+    axis.set(xlabel="predicted", ylabel="label", title="claims; shade: share of the label's claims")
     axis.tick_params(axis="y", rotation=0)
     return figure
+
+
+def _shades():
+    """Clear to half clear blue, which black and white text is read on."""
+    import seaborn
+    from matplotlib.colors import LinearSegmentedColormap
+
+    blue = seaborn.color_palette("colorblind")[0]
+    return LinearSegmentedColormap.from_list("shades", [(*blue, 0), (*blue, 0.65)])
 
 
 def moves_plot(moves: pd.DataFrame, before: str, after: str):
     """A matplotlib Figure: questions by rank before and after, and how many went up, stayed and went down."""
     import seaborn
-    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
-    from matplotlib.figure import Figure
+    from matplotlib.colors import PowerNorm
     from matplotlib.patches import Rectangle
 
-    figure = Figure(figsize=(8, 3.9), layout="constrained")
+    from .picture import Picture
+
+    words = f"Questions by the rank of their first right candidate by {before} (rows) and by {after} (columns)."
+    figure = Picture(words, figsize=(8, 3.9))
     grid, bars = figure.subplots(1, 2, width_ratios=(3, 2))
     binned = moves.apply(lambda ranks: pd.cut(ranks, [0, *PLACES.values()], labels=list(PLACES)))
     counts = pd.crosstab(binned.before, binned.after, dropna=False).reindex(
         index=list(PLACES), columns=list(PLACES), fill_value=0
     )
-    blue = seaborn.color_palette("colorblind")[0]
-    shades = LinearSegmentedColormap.from_list(
-        "shades", [(*blue, 0), (*blue, 0.65)]
-    )  # clear to half clear, on any page
     texts = counts.map(lambda count: str(count) if count else "")
-    looks = {"norm": PowerNorm(0.5, vmin=0), "cmap": shades, "cbar": False, "annot_kws": {"color": "black"}}
+    looks = {"norm": PowerNorm(0.5, vmin=0), "cmap": _shades(), "cbar": False, "annot_kws": {"color": "black"}}
     seaborn.heatmap(counts, annot=texts, fmt="", linewidths=0.5, linecolor="#8888", ax=grid, **looks)
     for place in range(len(PLACES)):
         grid.add_patch(Rectangle((place, place), 1, 1, fill=False, edgecolor="black"))
@@ -172,10 +185,12 @@ def calibration_plot(scores: pd.DataFrame, fitted: calibration.Calibration):
         scores: question_id, label, score of one split.
     """
     import seaborn
-    from matplotlib.figure import Figure
     from scipy import special
 
-    figure = Figure(figsize=(8, 3.6), layout="constrained")
+    from .picture import Picture
+
+    words = "Left: share of right answers by predicted probability. Right: precision by share of answered questions."
+    figure = Picture(words, figsize=(8, 3.6))
     diagram, answers = figure.subplots(1, 2)
     probabilities = {
         "1 / (1 + exp(-s))": special.expit(scores["score"]),
@@ -211,10 +226,12 @@ def intervals(values: dict[str, pd.DataFrame]):
         values: name of a ranker -> the values of its questions.
     """
     import seaborn
-    from matplotlib.figure import Figure
+
+    from .picture import Picture
 
     order = sorted(values, key=lambda name: -values[name]["average_precision"].mean())
-    figure = Figure(figsize=(8, 0.9 + 0.4 * len(order)), layout="constrained")
+    words = "MAP of each ranker in points, with its 95 % interval over questions."
+    figure = Picture(words, figsize=(8, 0.9 + 0.4 * len(order)))
     axis = figure.subplots()
     for place, name in enumerate(order):
         low, high = significance.paired_bootstrap(

@@ -7,7 +7,6 @@ directives of the other modules here.
 
 import json
 import os
-import sys
 from html import escape
 from pathlib import Path
 
@@ -22,6 +21,7 @@ import as2_deviations
 import as2_evidence
 import as2_figures
 import as2_findings
+import as2_gallery
 import as2_joint
 import as2_light
 import as2_networks
@@ -32,15 +32,17 @@ import as2_results
 import as2_shell
 import as2_trust
 import as2_vectors
+from as2_gallery import gallery_page, run_page
 from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_files
 from docutils import nodes
 from latex2mathml.converter import convert
 
+from aslab.gallery import executed
 from asutil.io.rundir import read_record
 
 MODULES = (
     *(as2_api, as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_deviations),
-    *(as2_evidence, as2_figures, as2_findings, as2_joint, as2_networks, as2_papers, as2_references),
+    *(as2_evidence, as2_figures, as2_findings, as2_gallery, as2_joint, as2_networks, as2_papers, as2_references),
     *(as2_reorder, as2_results, as2_trust, as2_vectors),
 )
 
@@ -48,12 +50,16 @@ MODULES = (
 
 
 def sync() -> None:
-    """Bring `book/notebooks`, `book/runs` and `book/data_cards` up to date; unchanged files keep their time."""
+    """Bring copies of notebooks, runs, executed notebooks and data cards up to date; unchanged files keep their time."""
     notebooks = {path.name: path.read_bytes() for path in (ROOT / "notebooks").glob("*.ipynb")}
     notebook_of = {path.parent.name: path.with_name("notebook.ipynb") for path in run_files("")}
-    runs = {f"{name}.ipynb": run_page(path) for name, path in notebook_of.items() if path.is_file() and finished(path)}
+    shown = {name: path for name, path in notebook_of.items() if path.is_file() and finished(path)}
+    runs = {
+        f"{name}.ipynb": encoded(run_page(json.loads(path.read_text("utf-8")), name)) for name, path in shown.items()
+    }
+    gallery = {one.path.name: encoded(gallery_page(one)) for one in executed()}
     cards = {path.name: path.read_bytes() for path in card_files("")}
-    for folder, wanted in {"notebooks": notebooks, "runs": runs, "data_cards": cards}.items():
+    for folder, wanted in {"notebooks": notebooks, "runs": runs, "gallery": gallery, "data_cards": cards}.items():
         target = BOOK / folder
         target.mkdir(exist_ok=True)
         for path in target.iterdir():
@@ -64,32 +70,16 @@ def sync() -> None:
                 (target / name).write_bytes(content)
 
 
+def encoded(notebook: dict) -> bytes:
+    return json.dumps(notebook, indent=1).encode()
+
+
 def finished(notebook: Path) -> bool:
     """Whether a run has a record that can be read; a table that needs a damaged one names it."""
     try:
         return bool(read_record(notebook.parent))
     except ValueError:
         return False
-
-
-def run_page(path: Path) -> bytes:
-    """An executed notebook titled with its run's name, without any path of the machine that ran it."""
-    notebook = json.loads(path.read_text("utf-8"))
-    notebook["metadata"].pop("papermill", None)
-    notebook["cells"] = [
-        cell for cell in notebook["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])
-    ]
-    for cell in notebook["cells"]:
-        cell["metadata"].pop("papermill", None)
-    for cell in notebook["cells"]:
-        if cell["cell_type"] == "markdown":
-            title, *rest = "".join(cell["source"]).split("\n")
-            cell["source"] = "\n".join([f"# {path.parent.name}", "", title.lstrip("# "), *rest])
-            break
-    text = json.dumps(notebook, indent=1)
-    for folder, name in ((sys.prefix, "<environment>"), (str(ROOT), "<project>"), (str(Path.home()), "~")):
-        text = text.replace(json.dumps(folder).strip('"'), name)
-    return text.encode()
 
 
 # ------------------------------------------------------------------ math and offline pages

@@ -2,41 +2,46 @@
 them.
 """
 
-import io
-import re
-
 import as2_svg
-import matplotlib
 from as2_pages import Shown, boxed, note
 from pages import comparisons, examples, intervals, report
 
-from aslab import plan
-from aslab.show import plots
+from aslab import gallery, plan
+from aslab.show import picture, plots
 
 PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
     "#000000": "currentColor",
     "#333333": "currentColor",
     "#ffffff": "var(--pst-color-background)",
 }
-OWN_ID = re.compile(r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"')  # names that two figures on a page would share
+
+
+def in_page_colours(svg: str) -> str:
+    """A figure's SVG in the page's own colours of text and background."""
+    for colour, of_page in PAGE_COLOURS.items():
+        svg = svg.replace(colour, of_page)
+    return svg
 
 
 def inline_svg(figure, salt: str) -> str:
     """A figure as SVG in the page's own text colour; the same figure gives the same bytes."""
-    stream = io.StringIO()
-    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
-        figure.savefig(stream, format="svg", transparent=True, metadata={"Date": None})
-    text = stream.getvalue()
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = OWN_ID.sub("", text)
-    for colour, of_page in PAGE_COLOURS.items():
-        text = text.replace(colour, of_page)
-    return as2_svg.compact(text)
+    return as2_svg.compact(in_page_colours(picture.svg(figure, salt, transparent=True)))
 
 
 def drawn(figure, caption: str) -> str:
     """A matplotlib Figure with a caption that tells in words what it shows."""
     return as2_svg.figure(inline_svg(figure, caption), caption)
+
+
+def of_notebook(paper: str) -> str:
+    """The training curves of a committed notebook of a paper, with a link to its page; "" without one."""
+    for one in gallery.executed():
+        for svg, words in one.pictures if one.data["slug"] == paper else ():
+            if "training loss" in words:
+                caption = f"{words} From an executed notebook: this machine has no runs of this paper."
+                link = f'<a href="../gallery/{one.path.stem}.html">Read that notebook.</a>'
+                return as2_svg.figure(in_page_colours(svg), caption) + f"<p>{link}</p>"
+    return ""
 
 
 class Curves(Shown):
@@ -55,7 +60,7 @@ class Curves(Shown):
         for title, of_stage in (("Pre-training", lines[~ranked]), ("Fine-tuning", lines[ranked])):
             if logs := report.logs(of_stage, data):
                 html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
-        return html or note("No run of the laptop budget has finished on this machine; make book makes some.")
+        return html or of_notebook(paper) or note("No run of this paper has finished on this machine.")
 
 
 class Examples(Shown):

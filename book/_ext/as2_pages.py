@@ -29,7 +29,8 @@ def run_files(_: str) -> list[Path]:
 
 
 def result_files(paper: str) -> list[Path]:
-    return [path for name in ([paper] if paper else papers.papers()) for path in report.sources(name)]
+    notebooks = sorted((ROOT / "results" / "notebooks").glob("*.ipynb"))
+    return [*notebooks, *(path for name in ([paper] if paper else papers.papers()) for path in report.sources(name))]
 
 
 def all_result_files(_: str) -> list[Path]:

@@ -6,8 +6,9 @@ import yaml
 from as2_pages import Shown, boxed, card_files, note
 from pages import differences, miniature, report, verdicts
 
-from aslab import papers, runs
+from aslab import papers, records, runs
 from aslab.show import markup
+from aslab.show.markup import NAMES
 from asutil.data import answers
 
 
@@ -125,14 +126,18 @@ class Runs(Shown):
         for run in runs.read_all().query("finished").itertuples():
             name = f"<code>{escape(run.name)}</code>"
             link = f'<a href="{escape(self.links[run.name])}">{name}</a>' if run.name in self.links else name
-            values = next(iter(run.record["metrics"].values()), {})
-            shown = ", ".join(f"{escape(key)} {value:.3f}" for key, value in values.items() if isinstance(value, float))
-            cells = "".join(f"<td>{text}</td>" for text in (escape(str(run.budget)), escape(str(run.seed)), shown))
-            rows.append(f"<tr><th>{link}</th>{cells}</tr>")
+            split = records.reported(run)
+            measured = run.record["metrics"].get(split, {})
+            figures = ", ".join(f"{NAMES[key]} {100 * measured[key]:.1f}" for key in papers.METRICS if key in measured)
+            shown = (str(run.budget), str(run.seed), split if figures else "–", figures or "–")
+            rows.append(f"<tr><th>{link}</th>{''.join(f'<td>{escape(text)}</td>' for text in shown)}</tr>")
         if not rows:
-            return note("No run has finished yet.")
-        head = "<thead><tr><th>Run</th><th>Budget</th><th>Seed</th><th>Metrics</th></tr></thead>"
-        return boxed(f'<table class="as2-table">{head}<tbody>{"".join(rows)}</tbody></table>')
+            return note(
+                "This machine has no finished run. The command make book makes the first ones, and any command on the page "
+                "Notebooks makes one of your own."
+            )
+        heads = "".join(f"<th>{text}</th>" for text in ("Run", "Budget", "Seed", "Split", "Metrics, points"))
+        return boxed(f'<table class="as2-table"><thead><tr>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>')
 
 
 DIRECTIVES = {

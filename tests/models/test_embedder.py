@@ -13,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
 from aslab import runs
+from aslab.show import tables
 from asutil import metrics
 from asutil.corpus import tokenizers
 from asutil.data import answers, baseline_scores
@@ -281,7 +282,9 @@ def test_the_notebook_takes_it_from_the_backbone_that_the_chain_began_with(folde
     for name in ("train", "dev"):
         (tmp_path / f"{name}.jsonl").write_bytes((tmp_path / "test.jsonl").read_bytes())
     splits = answers.load_answers(str(tmp_path))
-    measured, modules = {}, {"baseline_scores": baseline_scores, "embedder": embedder, "metrics": metrics, "nearest": nearest, "runs": runs}
+    measured = {}
+    modules = {"baseline_scores": baseline_scores, "embedder": embedder, "metrics": metrics, "nearest": nearest}
+    modules |= {"runs": runs, "tables": tables}
     for model in (str(run), str(folder), "tiny"):
         known = {"s": SimpleNamespace(model=model, runs_dir=str(tmp_path), max_tokens=32, seed=0), "splits": splits, "pd": pd}
         exec(cell, known | modules, known)

@@ -429,8 +429,8 @@ def test_sides_are_counted():
 
 def test_the_confusion_matrix_is_drawn():
     figure = plots.confusion_plot(table_of([0, 0, 0, 1], [0, 0, 1, 1]))
-    axis, bar = figure.axes
-    assert (axis.get_xlabel(), axis.get_ylabel(), bar.get_ylabel()) == ("predicted", "label", "share of the label's claims")
+    (axis,) = figure.axes
+    assert (axis.get_xlabel(), axis.get_ylabel(), axis.get_title()) == ("predicted", "label", "claims; shade: share of the label's claims")
     assert [text.get_text() for text in axis.get_xticklabels()] == [text.get_text() for text in axis.get_yticklabels()] == list(LABELS)
     assert [text.get_text() for text in axis.texts] == ["2", "1", "0", "0", "1", "0", "0", "0", "0"]
     assert axis.collections[0].get_array().flatten().tolist() == pytest.approx([2 / 3, 1 / 3, 0, 0, 1, 0, 0, 0, 0])
@@ -558,7 +558,7 @@ def opened(tokenizer, saved, tmp_path_factory):
     return asked
 
 
-NOTHING = {"steps": 4, "tokens": 0, "seconds": 0.0, "best": None}
+NOTHING = {"steps": 4, "tokens": 0, "seconds": 0.0, "best": None, "log": []}
 CHANGES = {
     "dataset": ({"dataset": "other"}, {"claims"}),
     "model": ({"model": "tiny"}, {"verdicts"}),

@@ -1,0 +1,174 @@
+"""Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set.
+
+`python -m aslab.gallery NAME ...` cleans the notebook of each named run into `results/notebooks/<name>.ipynb`. The
+record of the run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows
+text of a data set: its output is left out.
+"""
+
+import argparse
+import copy
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from asutil.io import disk, rundir
+
+from . import papers, records
+from .show.picture import SVG
+
+OURS = "asutil"  # the part of a notebook's metadata that says which run it is of
+TEXT = "text"  # tag of a cell that shows text of a data set
+NOT_STORED = "This cell shows text of the data set, which is not stored here. Run the notebook to see it."
+LARGEST = 300_000  # bytes of a committed notebook
+# The metrics that name a run on a card, by notebook.
+KEY_METRICS = {
+    "pretrain": ("auc", "accuracy"),
+    "verify_claims": ("label_accuracy",),
+    "find_evidence": ("map_projected", "answer_f1"),
+}
+KEY_METRICS |= dict.fromkeys(("finetune", "embed", "rerank"), ("p@1", "map"))
+
+
+@dataclass
+class Executed:
+    """A committed notebook and the line of `records.records` that it is of."""
+
+    path: Path
+    content: dict
+    data: dict  # the paper's file
+    line: object
+
+    @property
+    def split(self) -> str:
+        return records.split(self.line)
+
+    @property
+    def key_metrics(self) -> dict[str, float]:
+        """The few metrics that say how a run ended, from 0 to 1."""
+        measured = records.figures(self.line)
+        return {name: measured[name] for name in KEY_METRICS[self.line.record["notebook"]]}
+
+    @property
+    def pictures(self) -> list[tuple[str, str]]:
+        """(SVG, what it shows) of each plot, in their order."""
+        outputs = [output for cell in self.content["cells"] for output in cell.get("outputs", ())]
+        shown = [output for output in outputs if SVG in output.get("data", {})]
+        return [("".join(one["data"][SVG]), one["metadata"][SVG]["alt"]) for one in shown]
+
+
+# ------------------------------------------------------------------ cleaning
+
+
+def without_paths(notebook: dict) -> dict:
+    """A notebook without names of this machine's folders and without papermill's notes."""
+    text = json.dumps(notebook)
+    for folder, name in ((sys.prefix, "<environment>"), (str(rundir.root()), "<project>"), (str(Path.home()), "~")):
+        text = text.replace(json.dumps(folder).strip('"'), name)
+    notebook = json.loads(text)
+    for part in (notebook, *notebook["cells"]):
+        part["metadata"].pop("papermill", None)
+        part["metadata"].pop("execution", None)
+    return notebook
+
+
+def cleaned(notebook: dict) -> dict:
+    """A copy of an executed notebook that may be published: its numbers and plots, but no text of a data set.
+
+    Messages on stderr are left out too: progress bars, and warnings that name files.
+    Raises: ValueError for a notebook with an error.
+    """
+    notebook = without_paths(copy.deepcopy(notebook))
+    language = {"name": "python"}
+    notebook["metadata"] = {"kernelspec": notebook["metadata"].get("kernelspec", {}), "language_info": language}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] != "code":
+            continue
+        cell["execution_count"] = None
+        cell["outputs"] = [output for output in cell["outputs"] if output.get("name") != "stderr"]
+        if any(output["output_type"] == "error" for output in cell["outputs"]):
+            raise ValueError("the notebook ended in an error: only a finished run is published")
+        if TEXT in cell["metadata"].get("tags", ()) and cell["outputs"]:
+            cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": NOT_STORED + "\n"}]
+        for output in cell["outputs"]:
+            output.update({"execution_count": None} if output["output_type"] == "execute_result" else {})
+    return notebook
+
+
+def seal(notebook: dict) -> str:
+    """The hash of a notebook's cells: a changed digit changes it."""
+    return disk.sealed({"cells": notebook["cells"]})[disk.SEAL]
+
+
+# ------------------------------------------------------------------ writing and reading
+
+
+def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> Path:
+    """Clean the notebook of a finished run whose record is committed. Returns the file.
+
+    Raises: ValueError for a run without a committed record, and for a notebook with an error or of more than 300 kB.
+    """
+    folder = rundir.find(name, runs_dir)
+    if folder is None or not (folder / "notebook.ipynb").is_file():
+        raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
+    line = _line(folder.name, results)
+    if line is None:
+        raise ValueError(f"{name}: no record of this run is in {results}; `python -m aslab.publish` writes it")
+    notebook = cleaned(_read(folder / "notebook.ipynb"))
+    about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
+    about |= {"seed": line.seed, "name": folder.name, "hash": line.record["hash"]}
+    notebook["metadata"][OURS] = about | {"sha256": seal(notebook)}
+    text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+    if (size := len(text.encode())) > LARGEST:
+        raise ValueError(f"{folder.name}: the notebook has {size:,} bytes, at most {LARGEST:,} are expected")
+    file = rundir.root() / results / "notebooks" / f"{folder.name}.ipynb"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
+
+
+def _read(path: Path) -> dict:
+    return json.loads(path.read_text("utf-8"))
+
+
+def _line(name: str, results: str | Path):
+    """The committed line of a run's own data set; None without one."""
+    for paper in papers.papers():
+        known = records.records(paper, results)
+        committed = known[(known.source == records.COMMITTED) & (known.name == name)]
+        own = [one for one in committed.itertuples() if one.dataset not in papers.SPLITS]
+        if own:
+            return own[0]
+    return None
+
+
+def executed(results: str | Path = "results") -> list[Executed]:
+    """The committed notebooks whose records are committed too, in the order of papers and notebooks.
+
+    Raises: ValueError for a notebook that was changed by hand.
+    """
+    found = []
+    for path in sorted((rundir.root() / results / "notebooks").glob("*.ipynb")):
+        content = _read(path)
+        about = content["metadata"].get(OURS, {})
+        if about.get("sha256") != seal(content) or about["name"] != path.stem:
+            raise ValueError(f"{path.name} was changed after `python -m aslab.gallery` wrote it: write it again")
+        if (line := _line(path.stem, results)) is not None:
+            found.append(Executed(path, content, papers.read(about["paper"]), line))
+    slugs, notebooks = papers.papers(), list(KEY_METRICS)
+    return sorted(found, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.gallery", description=publish.__doc__.splitlines()[0])
+    parser.add_argument("names", nargs="+", help="names of finished runs", metavar="name")
+    parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
+    options = parser.parse_args()
+    for name in options.names:
+        try:
+            print(publish(name, runs_dir=options.runs_dir).relative_to(rundir.root()))
+        except ValueError as error:
+            parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""A matplotlib Figure that a notebook shows and saves as SVG, with words for those who do not see it."""
+
+import io
+import re
+
+import matplotlib
+from matplotlib.figure import Figure
+
+SVG = "image/svg+xml"
+OWN_ID = re.compile(r' id="(?!(?:C\w+_|\w)?[0-9a-f]{10}")[^"]*"')  # names that two figures on a page would share
+
+LONG_NUMBER = re.compile(r"(\d\.\d\d)\d+")
+FONTS = re.compile(r"('DejaVu Sans'), [^;\"]*sans-serif")
+
+
+def svg(figure: Figure, salt: str, transparent: bool = False) -> str:
+    """A figure as SVG whose texts are texts; the same figure and salt give the same bytes."""
+    stream = io.StringIO()
+    with matplotlib.rc_context({"svg.hashsalt": salt, "svg.fonttype": "none"}):
+        figure.savefig(stream, format="svg", transparent=transparent, metadata={"Date": None})
+    text = stream.getvalue()
+    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
+    return OWN_ID.sub("", text)
+
+
+class Picture(Figure):
+    """A Figure that knows what it shows.
+
+    Args:
+        words: what the figure shows, in a sentence; the alternative text of the saved picture.
+    """
+
+    def __init__(self, words: str, **options):
+        super().__init__(layout="constrained", **options)
+        self.words = words
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        """SVG on white, because black text cannot be read on every page; places have two digits, to keep files small."""
+        drawn = FONTS.sub(r"\1, sans-serif", LONG_NUMBER.sub(r"\1", svg(self, self.words)))
+        return {SVG: drawn, "text/plain": self.words}, {SVG: {"alt": self.words}}

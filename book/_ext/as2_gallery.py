@@ -1,0 +1,109 @@
+"""Pages of executed notebooks: those of this machine's runs, and the committed ones, each with a card."""
+
+import copy
+import re
+from html import escape
+
+import as2_svg
+from as2_figures import in_page_colours
+from as2_pages import Shown
+
+from aslab.gallery import Executed, executed, without_paths
+from aslab.show.markup import NAMES
+from aslab.show.picture import SVG
+
+NUMBER = re.compile(r"<td>([-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?: %)?|–)</td>")
+ID = re.compile(r'(\bid="|href="#|url\(#)')
+
+
+def run_page(notebook: dict, title: str, about: str = "") -> dict:
+    """An executed notebook as a page: its title, words about the run, its plots in the page's colours.
+
+    Args:
+        about: Markdown that follows the title.
+    """
+    page = without_paths(copy.deepcopy(notebook))
+    page["cells"] = [cell for cell in page["cells"] if "injected-parameters" not in cell["metadata"].get("tags", [])]
+    for number, cell in enumerate(page["cells"]):
+        if "outputs" in cell:
+            cell["outputs"] = [_for_page(output, f"c{number}-") for output in cell["outputs"]]
+            if "parameters" in cell["metadata"].get("tags", []):
+                cell["metadata"]["tags"].append("hide-input")
+    first = next((cell for cell in page["cells"] if cell["cell_type"] == "markdown"), None)
+    if first:
+        own_title, *rest = "".join(first["source"]).split("\n")
+        first["source"] = "\n".join([f"# {title}", "", about, "", f"**{own_title.lstrip('# ')}**", *rest])
+    return page
+
+
+def _for_page(output: dict, prefix: str) -> dict:
+    """An output with its plot in the page's colours, or with the numbers of its table aligned."""
+    data = output.get("data", {})
+    if SVG not in data:
+        aligned = {"text/html": NUMBER.sub(r'<td class="as2-number">\1</td>', "".join(data.get("text/html", "")))}
+        return output | {"data": data | aligned} if "text/html" in data else output
+    words = output["metadata"].get(SVG, {}).get("alt", "A plot of this run.")
+    html = inlined("".join(data[SVG]), words, prefix)
+    return output | {"data": {"text/html": html, "text/plain": words}, "metadata": {}}
+
+
+def inlined(svg: str, words: str, prefix: str) -> str:
+    """A saved plot as a figure of the page; `prefix` keeps the ids of two plots apart."""
+    return as2_svg.figure(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)), words)
+
+
+def title_of(one: Executed) -> str:
+    """The row and its data set, as `RoBERTa + PSD, own pre-training task`."""
+    return (
+        f"{one.data['rows'][one.line.row]['name']}: {NAMES.get(one.line.dataset, one.line.dataset)}, {one.line.budget}"
+    )
+
+
+def said(one: Executed) -> str:
+    """The key metrics of a run with their split, as `P@1 49.8, MAP 63.0 (test, points)`."""
+    shown = ", ".join(f"{NAMES[name]} {100 * value:.1f}" for name, value in one.key_metrics.items())
+    return f"{shown} ({one.split}, points)"
+
+
+def gallery_page(one: Executed) -> dict:
+    """The page of a committed notebook."""
+    slug, size = one.data["slug"], len(one.path.read_bytes()) // 1000
+    about = f"""
+| | |
+|---|---|
+| paper | [{one.data["title"]}](../papers/{slug}.md) |
+| row | {one.data["rows"][one.line.row]["name"]} |
+| budget, seed | {one.line.budget}, {one.line.seed} |
+| result | {said(one)} |
+| run | `{one.path.stem}` |
+| notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
+
+The outputs are those of the run. Text of the data set and messages of progress were removed; nothing else was changed.
+"""
+    return run_page(one.content, title_of(one), about)
+
+
+class Gallery(Shown):
+    """Cards of the committed notebooks that were executed from one notebook."""
+
+    kind = "all results"
+
+    def show(self, notebook):
+        own = [one for one in executed() if one.line.record["notebook"] == notebook]
+        cards = "".join(self.card(number, one) for number, one in enumerate(own))
+        return f'<div class="as2-gallery">{cards}</div>' if cards else []
+
+    def card(self, number: int, one: Executed) -> str:
+        svg, words = one.pictures[0] if one.pictures else ("", "")
+        prefix = f"{one.line.record['notebook']}-{number}-"
+        drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
+        lines = (one.data["title"], f"{one.line.budget} budget, seed {one.line.seed}", said(one))
+        body = "".join(f"<p>{escape(line)}</p>" for line in lines)
+        head = f'<a href="gallery/{escape(one.path.stem)}.html">{escape(title_of(one))}</a>'
+        return (
+            f'<article><div class="as2-thumbnail" role="img" aria-label="{escape(words)}">{drawing}</div>'
+            f"<h3>{head}</h3>{body}</article>"
+        )
+
+
+DIRECTIVES = {"gallery": Gallery}

@@ -1,0 +1,165 @@
+"""Executed notebooks that are committed: their run is the record's, nothing of a data set's text is left, figures are the record's."""
+
+import io
+import itertools
+import json
+import shutil
+
+import pandas as pd
+import pytest
+
+from aslab import gallery
+from aslab.show import tables
+from aslab.show.picture import SVG
+from asutil.data.claims import LABELS
+from asutil.io import disk, rundir
+
+from ..notebooks.test_notebooks import TINY, papermill
+
+ROOT = rundir.root()
+COMMITTED = sorted((ROOT / "results" / "notebooks").glob("*.ipynb"))
+MARK = "qzx"  # in every word of the made-up data sets, and in no word of a notebook
+
+
+# ------------------------------------------------------------------ no text
+
+
+@pytest.fixture
+def words():
+    numbers = itertools.count()
+    return lambda count: " ".join(f"{MARK}{next(numbers)}" for _ in range(count))
+
+
+def questions(folder, words):
+    rows = ["question\tanswer\tlabel"]
+    for _ in range(30):
+        question = words(5) + "?"
+        rows += [f"{question}\t{words(6)}\t{int(right)}" for right in (False, True, False)]
+    path = folder / "mine.tsv"
+    path.write_text("\n".join(rows) + "\n")
+    return {"model": "tiny", "dataset": path, "epochs": 1, "max_tokens": 48, "batch_size": 8}
+
+
+def claims(folder, words):
+    (folder / "mine").mkdir()
+    for split, count in {"train": 12, "dev": 6, "test": 6}.items():
+        rows = [{"id": n, "claim": words(5), "label": LABELS[n % 3], "evidence": [["t", 0, words(6), 0.5]] * 2} for n in range(count)]
+        (folder / "mine" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"model": "tiny", "dataset": folder / "mine", "epochs": 1, "max_tokens": 96, "batch_size": 8}
+
+
+def contexts(folder, words):
+    (folder / "mine").mkdir()
+    for split in ("train", "dev", "test"):
+        rows = []
+        for n in range(8):
+            passages = [{"title": words(2), "sentences": [words(6), words(6)]} for _ in range(2)]
+            span = passages[0]["sentences"][1].split()[2]
+            answer = {"answer": span, "kind": "span"} if n % 2 else {"answer": "yes", "kind": "yes"}
+            rows.append({"id": f"{split}{n}", "question": words(4), "passages": passages, "evidence": [[0, 1]], **answer})
+        (folder / "mine" / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return {"model": "tiny_longformer", "dataset": folder / "mine", "epochs": 1, "max_tokens": 128, "batch_size": 4}
+
+
+def documents(folder, words):
+    texts = ["\n\n".join(" ".join(words(9).capitalize() + "." for _ in range(4)) for _ in range(5)) for _ in range(40)]
+    path = folder / "documents.jsonl"
+    path.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
+    return TINY | {"corpus": path}
+
+
+MADE_UP = {"pretrain": documents, "finetune": questions, "embed": questions, "verify_claims": claims, "find_evidence": contexts}
+
+
+@pytest.mark.parametrize("notebook", list(MADE_UP))
+def test_no_word_of_a_data_set_is_left(notebook, words, tmp_path):
+    given = MADE_UP[notebook](tmp_path, words)
+    (tmp_path / "runs").mkdir()
+    papermill(notebook, tmp_path / "runs", **given)
+    (made,) = (tmp_path / "runs").glob(f"{notebook}-*/notebook.ipynb")
+    executed = json.loads(made.read_text("utf-8"))
+    shown = {cell["id"] for cell in executed["cells"] if MARK in json.dumps(cell.get("outputs")).lower()}
+    marked = {cell["id"] for cell in executed["cells"] if gallery.TEXT in cell["metadata"].get("tags", ())}
+    assert shown and shown <= marked
+    copy = gallery.cleaned(executed)
+    outputs = json.dumps([cell.get("outputs") for cell in copy["cells"]])
+    assert MARK not in outputs.lower() and str(tmp_path) not in outputs and '"stderr"' not in outputs
+    pictures = [output for cell in copy["cells"] for output in cell.get("outputs", ()) if SVG in output.get("data", {})]
+    assert pictures and all(len(one["metadata"][SVG]["alt"]) > 20 for one in pictures)
+    assert "points" in outputs and len(json.dumps(copy)) < gallery.LARGEST
+
+
+def test_an_error_is_never_published():
+    error = {"output_type": "error", "ename": "ValueError", "evalue": "", "traceback": []}
+    cell = {"cell_type": "code", "metadata": {}, "outputs": [error], "source": ""}
+    with pytest.raises(ValueError, match="ended in an error"):
+        gallery.cleaned({"cells": [cell], "metadata": {}})
+
+
+# ------------------------------------------------------------------ what is committed
+
+
+@pytest.fixture(params=COMMITTED, ids=lambda path: path.stem)
+def one(request):
+    return next(one for one in gallery.executed() if one.path == request.param)
+
+
+def test_every_paper_has_an_executed_notebook():
+    assert {one.data["slug"] for one in gallery.executed()} == set(gallery.papers.papers())
+    assert len(gallery.executed()) == len(COMMITTED)
+
+
+def test_a_committed_notebook_is_of_a_committed_record(one):
+    about, record = one.content["metadata"][gallery.OURS], one.line.record
+    assert about["hash"] == record["hash"] == one.path.stem[-12:] and about["name"] == record["name"]
+    assert (about["row"], about["dataset"], about["budget"], about["seed"]) == (
+        one.line.row,
+        one.line.dataset,
+        one.line.budget,
+        one.line.seed,
+    )
+
+
+def test_the_metrics_that_a_committed_notebook_shows_are_those_of_its_record(one):
+    """The last table in points with a row of this run."""
+    html = ["".join(o["data"]["text/html"]) for c in one.content["cells"] for o in c.get("outputs", ()) if "text/html" in o.get("data", {})]
+    name = next(text for text in html[::-1] if f"{one.split}, points" in text and "this run" in text)
+    shown = pd.read_html(io.StringIO(name), index_col=0)[0]
+    shown = shown.T if "find_evidence" in one.path.stem else shown
+    (row,) = [row for row in shown.index if row in ("this run", f"this run, {one.split}")]
+    measured = one.line.record["metrics"][one.split]
+    values = {name: shown.loc[row, title] for name, title in tables.METRIC_NAMES.items() if title in shown and name in measured}
+    assert len(values) >= 2 and values.keys() >= one.key_metrics.keys()
+    assert {name: float(value) for name, value in values.items()} == {name: round(100 * measured[name], 1) for name in values}
+
+
+def test_a_committed_notebook_is_small_and_names_no_machine(one):
+    text = one.path.read_text("utf-8")
+    assert len(text.encode()) < gallery.LARGEST and '"stderr"' not in text and 'papermill": {' not in text
+    assert not [name for name in ("/home/", "/root/", "/work/", "/tmp/", "/Users/") if name in text]
+    assert one.pictures and all(svg.startswith("<svg") and words for svg, words in one.pictures)
+    assert not [
+        cell for cell in one.content["cells"] if gallery.TEXT in cell["metadata"].get("tags", ()) and "data" in str(cell["outputs"])[:40]
+    ]
+
+
+def test_a_notebook_that_was_changed_by_hand_is_named(tmp_path, monkeypatch):
+    for name in ("notebooks", "experiments", "aslab"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
+    place = tmp_path / "results" / "notebooks" / COMMITTED[0].name
+    content = json.loads(place.read_text("utf-8"))
+    next(cell for cell in content["cells"] if cell.get("outputs"))["outputs"][0]["text"] = "P@1 99.9"
+    place.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"{COMMITTED[0].name} was changed"):
+        gallery.executed()
+
+
+def test_a_run_without_a_committed_record_is_refused(tmp_path):
+    folder = tmp_path / "finetune-pydocs-0123456789ab"
+    folder.mkdir()
+    (folder / "notebook.ipynb").write_text(json.dumps({"cells": [], "metadata": {}}))
+    disk.write_json(folder / "record.json", {"name": folder.name})
+    with pytest.raises(ValueError, match="no record of this run"):
+        gallery.publish(str(folder), runs_dir=tmp_path)
