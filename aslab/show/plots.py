@@ -169,7 +169,7 @@ def moves_plot(moves: pd.DataFrame, before: str, after: str):
     grid.set(xlabel=f"rank by {after}", ylabel=f"rank by {before}", title="questions; left of the outlined: higher")
     grid.tick_params(axis="x", rotation=0)
     counted = changes.move_counts(moves)
-    seaborn.barplot(x=list(counted.values()), y=list(counted), color=blue, ax=bars)
+    seaborn.barplot(x=list(counted.values()), y=list(counted), color=seaborn.color_palette("colorblind")[0], ax=bars)
     for bar in bars.containers:
         bars.bar_label(bar, padding=3)
     bars.set(xlabel="questions", ylabel="", title="first right candidate")

@@ -33,13 +33,17 @@ def drawn(figure, caption: str) -> str:
     return as2_svg.figure(inline_svg(figure, caption), caption)
 
 
-def of_notebook(paper: str) -> str:
-    """The training curves of a committed notebook of a paper, with a link to its page; "" without one."""
+def of_notebook(paper: str, up: str) -> str:
+    """The training curves of a committed notebook of a paper, with a link to its page; "" without one.
+
+    Args:
+        up: the way from the page to the top of the book, as `../`.
+    """
     for one in gallery.executed():
         for svg, words in one.pictures if one.data["slug"] == paper else ():
             if "training loss" in words:
                 caption = f"{words} From an executed notebook: this machine has no runs of this paper."
-                link = f'<a href="../gallery/{one.path.stem}.html">Read that notebook.</a>'
+                link = f'<a href="{up}gallery/{one.path.stem}.html">Read that notebook.</a>'
                 return as2_svg.figure(in_page_colours(svg), caption) + f"<p>{link}</p>"
     return ""
 
@@ -60,7 +64,8 @@ class Curves(Shown):
         for title, of_stage in (("Pre-training", lines[~ranked]), ("Fine-tuning", lines[ranked])):
             if logs := report.logs(of_stage, data):
                 html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
-        return html or of_notebook(paper) or note("No run of this paper has finished on this machine.")
+        up = "../" * self.env.docname.count("/")
+        return html or of_notebook(paper, up) or note("No run of this paper has finished on this machine.")
 
 
 class Examples(Shown):
