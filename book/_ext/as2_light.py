@@ -17,7 +17,9 @@ MENDED = {
     r'(?<=<button class="btn search-button-field )([^>]*) aria-label="Search"': r"\1",
     r' role="(?:list" class="citation-list|doc-biblioentry|doc-backlink)"': "",
     r'<th(?: class="head"| scope="col")?>(?:<p></p>)?</th>': "<td></td>",
-    r'(<th class="head")(?=><p>(<math.*?</math>)</p></th>)': lambda found: f'{found[1]} aria-label="{words(found[2])}"',
+    r'(?<=<th class="head"><p>)<math(?! aria)(?=[^>]*>(.*?)</math></p></th>)': lambda found: (
+        f'<math aria-label="{words(found[1])}"'
+    ),
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
 # Scripts and styles -> where in a page it shows that they are used; None: nowhere.

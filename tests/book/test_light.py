@@ -28,7 +28,9 @@ def test_the_theme_s_pages_get_names_and_lose_empty_headers(light):
     row = '<thead>\n<tr class="row-odd"><th class="head"><p>{}</p></th>\n<th class="head"><p></p></th>\n</tr>\n</thead>'
     assert light.mended(f"<table>{row.format('')}<tbody>") == "<table><tbody>"
     assert light.mended(row.format("a")) == row.format("a").replace('<th class="head"><p></p></th>', "<td></td>")
-    for html in (nav, button.format(' aria-label="Search"'), row.format("a")):
+    formula = '<th class="head"><p><math{}><mi>k</mi><mo>&#x00028;</mo></math></p></th>'
+    assert light.mended(formula.format("")) == formula.format(' aria-label="k &#x00028;"')
+    for html in (formula.format(""), nav, button.format(' aria-label="Search"'), row.format("a")):
         assert light.mended(light.mended(html)) == light.mended(html)  # pages that are not rebuilt are mended again
 
 
