@@ -6,7 +6,8 @@ from html import escape
 
 import as2_svg
 from as2_figures import in_page_colours
-from as2_pages import Shown
+from as2_pages import Shown, note
+from pages.report import PRETRAINING
 
 from aslab.gallery import Executed, executed, without_paths
 from aslab.show.markup import NAMES
@@ -53,10 +54,9 @@ def inlined(svg: str, words: str, prefix: str) -> str:
 
 
 def title_of(one: Executed) -> str:
-    """The row and its data set, as `RoBERTa + PSD, own pre-training task`."""
-    return (
-        f"{one.data['rows'][one.line.row]['name']}: {NAMES.get(one.line.dataset, one.line.dataset)}, {one.line.budget}"
-    )
+    """The row and its data set, as `RoBERTa + PSD: pre-training`."""
+    dataset = "pre-training" if one.line.dataset == PRETRAINING else NAMES.get(one.line.dataset, one.line.dataset)
+    return f"{one.data['rows'][one.line.row]['name']}: {dataset}"
 
 
 def said(one: Executed) -> str:
@@ -78,32 +78,35 @@ def gallery_page(one: Executed) -> dict:
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
 
-The outputs are those of the run. Text of the data set and messages of progress were removed; nothing else was changed.
+Text of the data set and messages of progress were removed from the outputs; nothing else was changed. The metrics are those of the committed record.
+Times are those of this execution.
 """
     return run_page(one.content, title_of(one), about)
 
 
 class Gallery(Shown):
-    """Cards of the committed notebooks that were executed from one notebook."""
+    """A card with a plot for each committed notebook."""
 
     kind = "all results"
+    required_arguments = 0
 
-    def show(self, notebook):
-        own = [one for one in executed() if one.line.record["notebook"] == notebook]
-        cards = "".join(self.card(number, one) for number, one in enumerate(own))
-        return f'<div class="as2-gallery">{cards}</div>' if cards else []
-
-    def card(self, number: int, one: Executed) -> str:
-        svg, words = one.pictures[0] if one.pictures else ("", "")
-        prefix = f"{one.line.record['notebook']}-{number}-"
-        drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
-        lines = (one.data["title"], f"{one.line.budget} budget, seed {one.line.seed}", said(one))
-        body = "".join(f"<p>{escape(line)}</p>" for line in lines)
-        head = f'<a href="gallery/{escape(one.path.stem)}.html">{escape(title_of(one))}</a>'
+    def show(self):
+        cards = "".join(card(one, f"card{number}-") for number, one in enumerate(executed()))
         return (
-            f'<article><div class="as2-thumbnail" role="img" aria-label="{escape(words)}">{drawing}</div>'
-            f"<h3>{head}</h3>{body}</article>"
+            f'<div class="as2-gallery">{cards}</div>'
+            if cards
+            else note("No executed notebook is in results/notebooks.")
         )
+
+
+def card(one: Executed, prefix: str) -> str:
+    svg, words = one.pictures[0]
+    drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
+    run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}"
+    lines = "".join(f"<p>{escape(line)}</p>" for line in (one.data["title"], run, said(one)))
+    link = f'<a href="gallery/{escape(one.path.stem)}.html">{escape(title_of(one))}</a>'
+    thumbnail = f'<div class="as2-thumbnail" role="img" aria-label="{escape(words)}">{drawing}</div>'
+    return f"<article>{thumbnail}<h3>{link}</h3>{lines}</article>"
 
 
 DIRECTIVES = {"gallery": Gallery}

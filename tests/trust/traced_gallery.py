@@ -8,19 +8,25 @@ from .traced import NAMES, Paper
 from .traced_leaderboard import PAPERS
 
 KEYS = {"pretrain": ("auc", "accuracy"), "find_evidence": ("map_projected", "answer_f1"), "verify_claims": ("label_accuracy",)}
+NOTEBOOKS = ("pretrain", "verify_claims", "find_evidence", "finetune", "embed", "rerank")
 
 
-def cards(root: Path, notebook: str) -> Iterable[str]:
-    """The lines of the cards of one notebook, in the order of the papers."""
-    files = sorted((root / "results" / "notebooks").glob("*.ipynb"))
-    runs = [json.loads(path.read_text("utf-8"))["metadata"]["asutil"] for path in files]
-    for run in sorted(runs, key=lambda run: PAPERS.index(run["paper"])):
+def cards(root: Path) -> Iterable[str]:
+    """The lines of the cards, in the order of papers and notebooks."""
+    for run, record in sorted(known(root), key=lambda one: (PAPERS.index(one[0]["paper"]), NOTEBOOKS.index(one[1]["notebook"]))):
+        split = next(name for name in ("test", "validation", "dev") if name in record["metrics"])
+        keys = KEYS.get(record["notebook"], ("p@1", "map"))
+        figures = [f"{NAMES[name]} {100 * record['metrics'][split][name]:.1f}" for name in keys]
+        yield Paper(root, run["paper"]).data["title"]
+        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}"
+        yield f"{', '.join(figures)} ({split}, points)"
+
+
+def known(root: Path) -> Iterable[tuple[dict, dict]]:
+    """What each committed notebook says about its run, and the record of that name."""
+    for path in sorted((root / "results" / "notebooks").glob("*.ipynb")):
+        run = json.loads(path.read_text("utf-8"))["metadata"]["asutil"]
         place = root / "results" / run["paper"] / run["row"] / f"{run['dataset']}-{run['budget']}-seed{run['seed']}.json"
         record = json.loads(place.read_text("utf-8")) if place.is_file() else {}
-        if record.get("notebook") == notebook and record["name"] == run["name"]:
-            split = next(name for name in ("test", "validation", "dev") if name in record["metrics"])
-            keys = KEYS.get(notebook, ("p@1", "map"))
-            figures = [f"{NAMES[name]} {100 * record['metrics'][split][name]:.1f}" for name in keys]
-            yield Paper(root, run["paper"]).data["title"]
-            yield f"{run['budget']} budget, seed {run['seed']}"
-            yield f"{', '.join(figures)} ({split}, points)"
+        if record.get("name") == run["name"]:
+            yield run, record
