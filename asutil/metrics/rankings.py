@@ -64,20 +64,30 @@ def ranking(
     else:
         positions, tied = _sorted(questions, right, scores)
 
-    sizes = np.bincount(questions, minlength=len(names))
-    starts = np.cumsum(sizes) - sizes
-    question = np.searchsorted(starts, positions, side="right") - 1  # of each right candidate, best first
-    rank = positions - starts[question] + 1
-    right_count = np.bincount(question, minlength=len(names))
-    nth = np.arange(len(question)) - (np.cumsum(right_count) - right_count)[question] + 1
-    first = nth == 1
-    precision = np.bincount(question, nth / rank, minlength=len(names)) / np.maximum(right_count, 1)
-    reciprocal = np.bincount(question[first], 1 / rank[first], minlength=len(names))
+    right_count, precision, reciprocal = _by_question(positions, np.bincount(questions, minlength=len(names)))
     columns = {"p_at_1": (reciprocal == 1).astype(float), "average_precision": precision, "reciprocal_rank": reciprocal}
     per_question = pd.DataFrame({"question_id": names} | columns)
     per_question = _counted(per_question, right_count, empty)
     means = [float(per_question[column].mean()) for column in columns]
     return Ranking(*means, len(per_question), tied, int((right_count == 0).sum()), per_question)
+
+
+def _by_question(positions: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """How many right candidates each question has, its average precision and its reciprocal rank.
+
+    Args:
+        positions: of the right candidates, in increasing order, where all candidates stand question by question, best first.
+        sizes: how many candidates each question has.
+    """
+    starts = np.cumsum(sizes) - sizes
+    question = np.searchsorted(starts, positions, side="right") - 1
+    rank = positions - starts[question] + 1
+    right_count = np.bincount(question, minlength=len(sizes))
+    nth = np.arange(len(question)) - (np.cumsum(right_count) - right_count)[question] + 1
+    first = nth == 1
+    precision = np.bincount(question, nth / rank, minlength=len(sizes)) / np.maximum(right_count, 1)
+    reciprocal = np.bincount(question[first], 1 / rank[first], minlength=len(sizes))
+    return right_count, precision, reciprocal
 
 
 def of(scores: pd.DataFrame, **options) -> Ranking:

@@ -1,12 +1,15 @@
 """Directives that show the package's own source, read with `ast`: nothing is imported."""
 
 import ast
+import copy
 import difflib
-from typing import ClassVar
+import subprocess
+import sys
+import textwrap
 
-from as2_api import without_docstring
 from as2_names import addresses
 from as2_pages import ROOT
+from as2_shell import COLUMNS
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
@@ -36,11 +39,47 @@ def find_definition(name: str):
     return path, node, text.split("\n")[first - 1 : node.end_lineno], first
 
 
+def idea(node, lines: list[str], first: int) -> str:
+    """A definition as a page shows it: without docstrings, types, checks that only raise, and decorators of methods, in short lines."""
+    left_out: set[int] = set()
+    signatures = {}
+    functions = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef)]
+    for one in (node, *functions):
+        hidden = [part for number, part in enumerate(one.body) if _is_docstring(part, number) or _is_check(part)]
+        if len(hidden) < len(one.body):
+            left_out |= {line for part in hidden for line in range(part.lineno, part.end_lineno + 1)}
+    for one in functions:
+        left_out |= {decorator.lineno for decorator in one.decorator_list if ast.unparse(decorator) == "staticmethod"}
+        signatures[one.lineno] = " " * one.col_offset + f"def {one.name}({_without_types(one.args)}):"
+        left_out |= set(range(one.lineno, one.body[0].lineno))
+    kept = {first + number: line for number, line in enumerate(lines) if first + number not in left_out} | signatures
+    text = textwrap.dedent("\n".join(kept[number] for number in sorted(kept)))
+    command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(COLUMNS), "-"]
+    return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _is_docstring(part, number: int) -> bool:
+    return number == 0 and isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
+
+
+def _is_check(part) -> bool:
+    if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+        return ast.unparse(part.value.func).startswith(("_check", "require"))
+    return isinstance(part, ast.If) and isinstance(part.body[-1], ast.Raise) and not part.orelse
+
+
+def _without_types(arguments: ast.arguments) -> str:
+    bare = copy.deepcopy(arguments)
+    for one in ast.walk(bare):
+        if isinstance(one, ast.arg):
+            one.annotation = None
+    return ast.unparse(bare)
+
+
 class Excerpt(SphinxDirective):
-    """One function of the package, from its source, with its file and line."""
+    """The idea of one function or class of the package, from its source, with its file and line."""
 
     required_arguments = 1
-    option_spec: ClassVar = {"docstring": lambda _: True}
 
     def run(self):
         try:
@@ -48,9 +87,8 @@ class Excerpt(SphinxDirective):
         except ValueError as error:
             raise self.error(str(error)) from error
         self.env.note_dependency(str(path))
-        if "docstring" not in self.options:
-            lines = without_docstring(node, lines, first)
-        block = nodes.literal_block("\n".join(lines), "\n".join(lines), language="python")
+        text = idea(node, lines, first)
+        block = nodes.literal_block(text, text, language="python")
         caption = nodes.paragraph("", "", classes=["as2-source"])
         file = nodes.literal("", path.relative_to(ROOT).as_posix())
         name = self.arguments[0]
@@ -58,7 +96,7 @@ class Excerpt(SphinxDirective):
             name = name.rpartition(".")[0]
         up = "../" * self.env.docname.count("/")
         link = nodes.reference("", "", file, refuri=f"{up}{addresses()[name]}", internal=True)
-        caption += [link, nodes.Text(f", line {first}")]
+        caption += [link, nodes.Text(f", line {first}, here without types and checks")]
         return [block, caption]
 
 
