@@ -92,7 +92,8 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
         count = min(step, draws - start)
         questions = generator.integers(len(deltas), size=(count, len(deltas)))
         means[start : start + count] = deltas[questions].mean(axis=1)
-    # Means of a few distinct values meet |D| exactly, up to the last bits of a sum: those draws count.
+    # Means of a few distinct values meet |D| exactly,
+    # up to the last bits of a sum: those draws count.
     extreme = int((np.abs(means - difference) >= abs(difference) - 1e-12).sum())
     low, high = np.percentile(means, [2.5, 97.5])
     return Comparison((1 + extreme) / (1 + draws), difference, (float(low), float(high)))

@@ -286,7 +286,7 @@ class mspp(Objective):
         """
         spans = np.arange(1 + count)  # in the order of the text
         turn = below(keyed(key, 1 + count), 1 + count)[:, None]  # the one of a sentences
-        # Spans of one sentence each are placed first; then each grows to its length.
+        # Spans of one sentence are placed, then each grows to its length.
         at = subset(key, n - (a - 1) - count * (b - 1), 1 + count)
         at += start[:, None] + spans * (b - 1)[:, None]
         at += np.where(spans > turn, (a - b)[:, None], 0)

@@ -1,5 +1,6 @@
 """The book as a reader gets it: built offline from a copy of the tree without runs, by `jupyter-book build book/`."""
 
+import ast
 import os
 import re
 import shutil
@@ -12,6 +13,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 import yaml
@@ -265,6 +267,25 @@ def test_an_excerpt_of_a_missing_function_names_the_nearest(extension):
         as2_code.find_definition("asutil.losses.mlmm")
     with pytest.raises(ValueError, match=r"expected asutil\.folder\.module\.function"):
         as2_code.find_definition("os.system")
+
+
+def test_excerpts_show_the_idea(extension):
+    """Without types, docstrings and checks, in lines that fit; what is left computes what the function computes."""
+    import as2_code
+
+    pages = (path for path in (ROOT / "book").rglob("*.md") if "_build" not in path.parts)
+    names = {name for path in pages for name in re.findall(r"^```\{as2-excerpt\} (\S+)$", path.read_text("utf-8"), re.MULTILINE)}
+    assert len(names) > 25
+    for name in sorted(names):
+        _, node, lines, first = as2_code.find_definition(name)
+        text = as2_code.idea(node, lines, first)
+        assert not re.search(r"if .*:\n\s+raise", text) and '"""' not in text and "->" not in text, name
+        assert max(map(len, text.split("\n"))) <= 77, name
+        assert type(ast.parse(text).body[0]) is type(node), name
+    _, node, lines, first = as2_code.find_definition("asutil.metrics.significance.holm")
+    given = {"np": np, "_finite": lambda values, name: np.asarray(values)}
+    exec(as2_code.idea(node, lines, first), given)
+    assert given["holm"]([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
 
 
 def test_every_figure_is_inline_and_the_same_each_time(extension):
