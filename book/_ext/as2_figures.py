@@ -69,12 +69,13 @@ class Curves(Shown):
 
 
 class Examples(Shown):
-    """Questions of two rows, before and after: both ranked lists side by side."""
+    """Questions of two rows, before and after, both ranked lists side by side; of one data set a rescued and a lost one."""
 
     required_arguments = 3
+    optional_arguments = 1
 
-    def show(self, paper, before, after):
-        return boxed(examples.examples_table(paper, before, after))
+    def show(self, paper, before, after, dataset=None):
+        return boxed(examples.examples_table(paper, before, after, limit=1 if dataset else 2, dataset=dataset))
 
 
 class RankMoves(Shown):

@@ -206,7 +206,9 @@ def traced_block(root: Path, page: str, block: Tag) -> int:
     strange = [caption for caption in captions(block) if not set(COUNTED.findall(caption)) <= known]
     must(not strange, f"{where}: {strange} stands above a table, and in no file of the paper")
     if name in NOT_RUN:
-        figures = [line for line in shown if any(map(COUNTED.search, line[1:]))]
+        named = re.compile("|".join(traced.NAMES.values()))
+        texts = [line if isinstance(line, str) else " ".join(line[1:]) for line in shown]
+        figures = [text for text in texts if COUNTED.search(named.sub("", text))]
         must(not figures, f"{where}: no run has finished, and it shows {figures[:3]}")
         return 0
     for number, (said, told) in enumerate(itertools.zip_longest(shown, TRACED[name](root, *arguments)), 1):

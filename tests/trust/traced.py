@@ -178,10 +178,11 @@ def sign(test) -> int:
     return 0 if test is None else int(test[1] > 0) - int(test[2] < 0)
 
 
-def mark(seeds, questions=None) -> str:
-    """The marks behind a figure, each with the p-value of its title."""
+def mark(seeds, questions=None, with_p: bool = True) -> str:
+    """The marks behind a figure, each with its p-value, where the cell has none of its own."""
     shown = (("†", seeds), ("‡", questions))
-    return "".join(f" {symbol}{'↓' if sign(test) < 0 else ''} {p_value(test)}" for symbol, test in shown if sign(test))
+    last = lambda test: f" {p_value(test)}" * with_p
+    return "".join(f" {symbol}{'↓' if sign(test) < 0 else ''}{last(test)}" for symbol, test in shown if sign(test))
 
 
 def p_value(test) -> str:

@@ -48,16 +48,18 @@ def fates(before: dict, after: dict) -> dict[str, str]:
 # ------------------------------------------------------------------ ranked lists
 
 
-def examples(root: Path, name: str, before: str, after: str):
+def examples(root: Path, name: str, before: str, after: str, only: str = ""):
     """How many questions have which fate; of each list that is shown the caption with its fate, and its candidates."""
-    paper = Paper(root, name)
+    paper, most = Paper(root, name), 1 if only else 2
     for dataset, seeds, (first, last) in pairs(paper, before, after):
+        if only not in ("", dataset):
+            continue
         fate = fates(first[0], last[0])
         counts, held = Counter(fate.values()), lists(before, first[0], last[0])
         counted = ", ".join(f"{counts[one]:,} {one}" for one in FATES)
         yield f"{place(dataset, last[0], seeds)}. Of {len(fate):,} questions: {counted}, by first place."
-        shown = [question for one in FATES[:2] for question in chosen([q for q in held if fate[q] == one], 2 if one == "rescued" else 1)]
-        for question in shown or chosen(held, 2):
+        shown = [question for one in FATES[:2] for question in chosen([q for q in held if fate[q] == one], most if one == "rescued" else 1)]
+        for question in shown or chosen(held, most):
             yield from ranked(dataset, f"{fate[question].capitalize()}: {question}", held[question])
 
 

@@ -210,7 +210,7 @@ def orderings(root: Path, name: str):
 def with_interval(test, seeds=None, questions=None) -> str:
     """The difference with its mark, its interval and its p."""
     gain, reach = points(test).split(" ", 1)
-    return f"{gain}{mark(seeds, questions)} {reach}, {p_value(test)}"
+    return f"{gain}{mark(seeds, questions, with_p=False)} {reach}, {p_value(test)}"
 
 
 def two_tests(root: Path, name: str):

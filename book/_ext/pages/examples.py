@@ -101,16 +101,22 @@ def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, i
 
 
 def examples_table(
-    paper: str, before: str, after: str, runs: pd.DataFrame | None = None, limit: int = 2, folder=None
+    paper: str,
+    before: str,
+    after: str,
+    runs: pd.DataFrame | None = None,
+    limit: int = 2,
+    folder=None,
+    dataset: str | None = None,
 ) -> str:
     """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a
-    part a data set.
+    part a data set, or only the one of `dataset`.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
     hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.
     """
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
-    pairs = best_pairs(data, runs, before, after)
+    pairs = [pair for pair in best_pairs(data, runs, before, after) if dataset in (None, pair.dataset)]
     names = [data["rows"][row]["name"] for row in (before, after)]
     parts = [_of_pair(pair, (before, after), names, limit) for pair in pairs]
     return "\n".join(part for lines in parts for part in lines) or NOTHING
