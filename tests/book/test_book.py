@@ -468,7 +468,7 @@ def test_the_tour_alone_opens_in_colab_where_the_repository_is_known(address, mo
 def test_references_are_listed_and_can_be_copied(fresh):
     page = fresh[0]["references.html"]
     keys = re.findall(r"^@\w+\{(\w+),$", (ROOT / "book" / "references.bib").read_text("utf-8"), re.MULTILINE)
-    assert page.count('role="doc-biblioentry"') == len(keys)
+    assert page.count('<div class="citation"') == len(keys)
     folded = re.findall(r"<details class=\"[^\"]*sd-dropdown[^>]*>", page)
     assert len(folded) == len(papers.papers()) and not any("open" in tag for tag in folded)
     copied = re.sub(r"<[^>]*>", "", page)
