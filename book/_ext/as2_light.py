@@ -58,7 +58,12 @@ def lighten(app, exception) -> None:
         styles[path] = pruned(tinycss2.parse_stylesheet(text), known)
         path.write_text(WOFF.sub("", styles[path]), encoding="utf-8")
     only_icons(static, {ord(icon) for text in styles.values() for icon in re.findall("[\ue000-\uf8ff]", text)})
-    for unused in (*static.rglob("*.map"), *static.rglob("*.woff2"), *static.glob("scripts/fontawesome.js")):
+    for unused in (
+        *static.rglob("*.map"),
+        *static.rglob("*.woff2"),
+        *static.glob("scripts/fontawesome.js"),
+        *static.glob("*webpack-macros.html"),
+    ):
         unused.unlink()
 
 
