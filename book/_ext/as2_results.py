@@ -4,17 +4,11 @@ from html import escape
 
 import yaml
 from as2_pages import Shown, boxed, card_files, note
-from pages import differences, miniature, report, verdicts
+from pages import differences, miniature, verdicts
 
 from aslab import papers, records, runs
-from aslab.show import markup
 from aslab.show.markup import NAMES
 from asutil.data import answers
-
-
-def of_laptop(table: str) -> tuple[str, str]:
-    """The panel of our own questions."""
-    return "Our own questions", f'<div class="as2-laptop">{boxed(table)}</div>'
 
 
 class Verdicts(Shown):
@@ -32,12 +26,8 @@ class Results(Shown):
     required_arguments = 2
     optional_arguments = 1
 
-    def show(self, paper, table, *laptop):
-        panels = [(name, boxed(html)) for name, html in report.results_panels(paper, table, links=self.links)]
-        if laptop:
-            own = miniature.laptop_table(paper, links=self.links, table=table)
-            panels.insert(sum(name != "Not run" for name, _ in panels), of_laptop(own))
-        return markup.tabs(f"as2-{paper}-{table}", panels)
+    def show(self, paper, table, laptop=""):
+        return boxed(miniature.results_tabs(paper, table, bool(laptop), links=self.links))
 
 
 class Demo(Shown):
@@ -58,13 +48,7 @@ class Claims(Shown):
     """The paper's claims, as printed and by our runs: on its own data sets, and on our own questions."""
 
     def show(self, paper):
-        data = papers.read(paper)
-        panels = []
-        if data.get("claims"):
-            panels.append(("The paper's data sets", boxed(differences.claims_table(paper))))
-        if papers.claims_asked(data, "laptop"):
-            panels.append(of_laptop(differences.laptop_claims_table(paper)))
-        return markup.tabs(f"as2-{paper}-claims", panels)
+        return boxed(miniature.claims_tabs(paper))
 
 
 class TTests(Shown):

@@ -9,7 +9,7 @@ import pandas as pd
 from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION
 from aslab.show import markup
 from aslab.show.markup import BEST, NAMES, Html
-from pages import comparisons, testable
+from pages import comparisons, differences, report, testable
 from pages.comparisons import rows_and_runs
 from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, our_cell, seed_count
 from pages.verdicts import question_count
@@ -30,6 +30,32 @@ class Shown(NamedTuple):
         if self.dataset == PRETRAINING:
             return "the task of each row on held-out documents; F1 is that of class 1"
         return f"{self.dataset}, our own {self.kind}"
+
+
+def results_tabs(
+    paper: str, table: str, laptop: bool = False, runs: pd.DataFrame | None = None, links=None, folder=None
+) -> str:
+    """A table of a paper beside ours, a tab a data set; with `laptop` also a tab of our own questions, before the data
+    sets without runs.
+    """
+    panels = report.results_panels(paper, table, runs, links=links, folder=folder)
+    if laptop:
+        html = laptop_table(paper, runs, links=links, folder=folder, table=table)
+        panels.insert(sum(name != report.NOT_RUN for name, _ in panels), _panel(html))
+    return markup.tabs(f"as2-{paper}-{table}", panels)
+
+
+def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+    """The claims of a paper on its own data sets, and on our own questions."""
+    panels = [
+        ("The paper's data sets", differences.claims_table(paper, runs, folder=folder)),
+        _panel(differences.laptop_claims_table(paper, runs, folder=folder)),
+    ]
+    return markup.tabs(f"as2-{paper}-claims", panels)
+
+
+def _panel(html: str) -> tuple[str, str]:
+    return "Our own questions", f'<div class="as2-laptop">{html}</div>'
 
 
 def laptop_table(

@@ -18,6 +18,7 @@ from asutil.io import rundir, spelling
 from pages import comparisons, testable, verdicts
 from pages.comparisons import printed_points, rows_and_runs
 
+NOT_RUN = "Not run"  # the panel of the data sets without runs
 PRETRAINING = papers.NOTEBOOKS["pretrain"]
 # Shown below a figure of an own task: what needs no training.
 UNTRAINED = {
@@ -90,7 +91,7 @@ def results_panels(
         html = _of_dataset(data, table, name, runs, links or {}, rows, own)
         panels += [(NAMES.get(name, name), html)] if own else []
         without += [] if own else [html]
-    return [*panels, ("Not run", "\n".join(without))] if without else panels
+    return [*panels, (NOT_RUN, "\n".join(without))] if without else panels
 
 
 def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, rows, own) -> str:
