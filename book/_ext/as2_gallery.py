@@ -78,8 +78,8 @@ def gallery_page(one: Executed) -> dict:
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
 
-Text of the data set and messages of progress were removed from the outputs; nothing else was changed. The metrics are those of the committed record.
-Times are those of this execution.
+Text of the data set and messages of progress were removed from the outputs; nothing else was changed.
+The metrics are those of the committed record. Times are those of this execution.
 """
     return run_page(one.content, title_of(one), about)
 
