@@ -42,7 +42,7 @@ def of_notebook(paper: str, up: str) -> str:
     for one in gallery.executed():
         for svg, words in one.pictures if one.data["slug"] == paper else ():
             if "training loss" in words:
-                caption = f"{words} From an executed notebook: this machine has no runs of this paper."
+                caption = "Training loss and validation metric by step, from an executed notebook: this machine has no such run."
                 link = f'<a href="{up}gallery/{one.path.stem}.html">Read that notebook.</a>'
                 return as2_svg.figure(in_page_colours(svg), caption) + f"<p>{link}</p>"
     return ""

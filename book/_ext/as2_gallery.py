@@ -9,6 +9,7 @@ from as2_figures import in_page_colours
 from as2_pages import Shown, note
 from pages.report import PRETRAINING
 
+from aslab import records
 from aslab.gallery import Executed, executed, without_paths
 from aslab.show.markup import NAMES
 from aslab.show.picture import SVG
@@ -73,6 +74,7 @@ def gallery_page(one: Executed) -> dict:
 |---|---|
 | paper | [{one.data["title"]}](../papers/{slug}.md) |
 | row | {one.data["rows"][one.line.row]["name"]} |
+| model | {records.backbone(one.line)} |
 | budget, seed | {one.line.budget}, {one.line.seed} |
 | result | {said(one)} |
 | run | `{one.path.stem}` |
@@ -102,7 +104,8 @@ class Gallery(Shown):
 def card(one: Executed, prefix: str) -> str:
     svg, words = one.pictures[0]
     drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
-    run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}"
+    model = records.backbone(one.line).rsplit("/", 1)[-1]
+    run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}, model {model}"
     lines = "".join(f"<p>{escape(line)}</p>" for line in (one.data["title"], run, said(one)))
     link = f'<a href="gallery/{escape(one.path.stem)}.html">{escape(title_of(one))}</a>'
     thumbnail = f'<div class="as2-thumbnail" role="img" aria-label="{escape(words)}">{drawing}</div>'

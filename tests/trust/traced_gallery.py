@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .traced import NAMES, Paper
-from .traced_leaderboard import PAPERS
+from .traced_leaderboard import PAPERS, backbone
 
 KEYS = {"pretrain": ("auc", "accuracy"), "find_evidence": ("map_projected", "answer_f1"), "verify_claims": ("label_accuracy",)}
 NOTEBOOKS = ("pretrain", "verify_claims", "find_evidence", "finetune", "embed", "rerank")
@@ -18,7 +18,7 @@ def cards(root: Path) -> Iterable[str]:
         keys = KEYS.get(record["notebook"], ("p@1", "map"))
         figures = [f"{NAMES[name]} {100 * record['metrics'][split][name]:.1f}" for name in keys]
         yield Paper(root, run["paper"]).data["title"]
-        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}"
+        yield f"notebook {record['notebook']}, {run['budget']} budget, seed {run['seed']}, model {backbone(record)}"
         yield f"{', '.join(figures)} ({split}, points)"
 
 
