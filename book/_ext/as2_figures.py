@@ -17,15 +17,15 @@ PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333
 
 
 def in_page_colours(svg: str) -> str:
-    """A figure's SVG in the page's own colours of text and background."""
+    """A figure's SVG in the page's own colours of text and background, and in fewer bytes."""
     for colour, of_page in PAGE_COLOURS.items():
         svg = svg.replace(colour, of_page)
-    return svg
+    return as2_svg.compact(svg)
 
 
 def inline_svg(figure, salt: str) -> str:
     """A figure as SVG in the page's own text colour; the same figure gives the same bytes."""
-    return as2_svg.compact(in_page_colours(picture.svg(figure, salt, transparent=True)))
+    return in_page_colours(picture.svg(figure, salt, transparent=True))
 
 
 def drawn(figure, caption: str) -> str:

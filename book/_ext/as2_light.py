@@ -15,11 +15,14 @@ MENDED = {
     r'(>([^<>]+)</a><details[^>]*><summary)(?=><span class="toctree-toggle")': r'\1 aria-label="Pages below \2"',
     r'(?<=<div id="pst-primary-sidebar" )(?=class)': 'role="navigation" aria-label="Book" ',
     r'(?<=<button class="btn search-button-field )([^>]*) aria-label="Search"': r"\1",
+    r'(?<=<summary) aria-label="Toggle hidden content"': "",
     r' role="(?:list" class="citation-list|doc-biblioentry|doc-backlink)"': "",
     r'<th(?: class="head"| scope="col")?>(?:<p></p>)?</th>': "<td></td>",
     r'(?<=<th class="head"><p>)<math(?! aria)(?=[^>]*>(.*?)</math></p></th>)': lambda found: (
         f'<math aria-label="{words(found[1])}"'
     ),
+    r'(?s)<div id="jb-print-docs-body".*?(?=<div id="searchbox">)': "",  # title and contents once more
+    r'<span class="(?:n|nn|nx|o|p|pm|pre|w)">([^<]*)</span>': r"\1",  # code in the colour of text: half of a source's bytes
     r"<thead>\s*<tr[^>]*>(?:\s*<td></td>)+\s*</tr>\s*</thead>": "",
 }
 # Scripts and styles -> where in a page it shows that they are used; None: nowhere.
@@ -33,6 +36,7 @@ USED = {
 }
 LOADED = r'\n?[ ]*<(?:script|link)\b[^>]*(?:src|href)="[^"]*/?{}(?:\?[^"]*)?"[^>]*?(?:></script>|/?>)'
 WOFF = re.compile(r'url\([^)]*\.woff2\) format\("woff2"\),')  # the fonts are left as TrueType
+STRING = re.compile(r"""\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`""")
 SHOWN = ("show", "fade", "active", "disabled")  # what bootstrap adds to any of its components
 STYLES = ("styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css", "sphinx-design.min.css", "mystnb.*.css")
 
@@ -95,7 +99,7 @@ def vocabulary(pages: Iterable[str], static: Path) -> set[str]:
         known.update(*(names.split() for names in re.findall(r'\b(?:class|id)="([^"]*)"', text)))
         components.update(re.findall(r'data-bs-toggle="([^"]+)"', text))
     for script in static.rglob("*.js"):
-        found = set(re.findall(r"[\w-]+", script.read_text("utf-8")))
+        found = set(re.findall(r"[\w-]+", " ".join(STRING.findall(script.read_text("utf-8")))))
         if script.name == "bootstrap.js":
             found = {word for word in found if any(component in word for component in components)}
         known |= found

@@ -25,6 +25,8 @@ def test_the_theme_s_pages_get_names_and_lose_empty_headers(light):
     )
     button = '<button class="btn search-button-field x" title="Search"{} data-bs-toggle="tooltip">'
     assert light.mended(button.format(' aria-label="Search"')) == button.format("")
+    opened = "<summary{}><p>Show code cell source</p>"
+    assert light.mended(opened.format(' aria-label="Toggle hidden content"')) == opened.format("")
     row = '<thead>\n<tr class="row-odd"><th class="head"><p>{}</p></th>\n<th class="head"><p></p></th>\n</tr>\n</thead>'
     assert light.mended(f"<table>{row.format('')}<tbody>") == "<table><tbody>"
     assert light.mended(row.format("a")) == row.format("a").replace('<th class="head"><p></p></th>', "<td></td>")
@@ -32,6 +34,13 @@ def test_the_theme_s_pages_get_names_and_lose_empty_headers(light):
     assert light.mended(formula.format("")) == formula.format(' aria-label="k &#x00028;"')
     for html in (formula.format(""), nav, button.format(' aria-label="Search"'), row.format("a")):
         assert light.mended(light.mended(html)) == light.mended(html)  # pages that are not rebuilt are mended again
+
+
+def test_code_is_the_same_text_in_fewer_bytes_and_no_contents_stand_twice(light):
+    code = '<pre><span class="k">def</span><span class="w"> </span><span class="n">a</span><span class="p">():</span></pre>'
+    assert light.mended(code) == '<pre><span class="k">def</span> a():</pre>'
+    toc = '<div id="jb-print-docs-body" class="onlyprint">\n<div><nav>a</nav></div>\n</div>\n'
+    assert light.mended(f'<h1>A</h1>{toc}<div id="searchbox"></div><p>b</p>') == '<h1>A</h1><div id="searchbox"></div><p>b</p>'
 
 
 @pytest.mark.parametrize(
