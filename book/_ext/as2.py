@@ -144,7 +144,7 @@ def setup(app):
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
     app.connect("config-inited", as2_light.rank_prose_first)
     app.connect("build-finished", sitemap)
-    app.connect("build-finished", as2_light.lighten)
+    app.connect("build-finished", as2_light.lighten, priority=900)  # after the theme has written its own files
     app.connect("build-finished", as2_papers.write_figures)
     app.add_node(as2_api.Source, html=(as2_api.visit_source, None))
     app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))

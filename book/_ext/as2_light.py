@@ -38,7 +38,13 @@ LOADED = r'\n?[ ]*<(?:script|link)\b[^>]*(?:src|href)="[^"]*/?{}(?:\?[^"]*)?"[^>
 WOFF = re.compile(r'url\([^)]*\.woff2\) format\("woff2"\),')  # the fonts are left as TrueType
 STRING = re.compile(r"""\"[^\"\n]*\"|'[^'\n]*'|`[^`]*`""")
 SHOWN = ("show", "fade", "active", "disabled")  # what bootstrap adds to any of its components
-STYLES = ("styles/pydata-sphinx-theme.css", "styles/sphinx-book-theme.css", "sphinx-design.min.css", "mystnb.*.css")
+STYLES = (
+    "styles/pydata-sphinx-theme.css",
+    "styles/sphinx-book-theme.css",
+    "pygments.css",
+    "sphinx-design.min.css",
+    "mystnb.*.css",
+)
 
 
 def rank_prose_first(app, config) -> None:

@@ -22,6 +22,7 @@ HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 LEFT_OUT = ("notebooks", "gallery/", "runs", "api")  # how names of pages begin that are not printed
 SCREEN = ".headerlink, .copybtn, script, noscript, .tocplaceholder, #print-main-content"  # nothing on paper
+TWICE = re.compile(rb"(/Title (?:\(|<FEFF))([^()<>]{2,})\2([)>])")
 REFERENCES = ("for", "aria-labelledby", "aria-describedby", "aria-controls")  # attributes that name an id
 # What is wider than the paper is made smaller.
 FIT = """for (const wide of document.querySelectorAll('table, svg, .math')) {
@@ -140,7 +141,13 @@ def print_pdf(html: Path, browser: str, pdf: Path) -> None:
         done = subprocess.run([browser, *options, whole.as_uri()], capture_output=True, text=True, timeout=600)
         if not (Path(folder) / "book.pdf").is_file():
             raise RuntimeError(f"{browser} ended with {done.returncode} and wrote no PDF: {done.stderr[-1000:]}")
-        shutil.move(f"{folder}/book.pdf", pdf)
+        pdf.write_bytes(TWICE.sub(once, (Path(folder) / "book.pdf").read_bytes()))
+
+
+def once(bookmark: re.Match) -> bytes:
+    """A bookmark of the same length without the repetition that Chromium writes for a heading it moved to the next page."""
+    opened, words, closed = bookmark.groups()
+    return opened + words + closed + b" " * len(words)
 
 
 def main() -> int:

@@ -66,6 +66,12 @@ def test_what_is_missing_is_said(pdf, html, tmp_path, monkeypatch, capsys):
         assert stopped.value.code == 2 and said in capsys.readouterr().err
 
 
+def test_a_bookmark_says_its_words_once(pdf):
+    made = b"/Title (The claimThe claim)\n/Title (papa and)\n/Title <FEFF00410042004100420>\n/Title <FEFF0041004200410042>"
+    once = b"/Title (The claim)         \n/Title (papa and)\n/Title <FEFF00410042004100420>\n/Title <FEFF00410042>        "
+    assert pdf.TWICE.sub(pdf.once, made) == once
+
+
 @pytest.mark.skipif(browser.found() is None, reason="needs Chromium")
 def test_a_pdf_has_links_bookmarks_and_every_chapter(pdf, html, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["as2_pdf.py", str(html)])
