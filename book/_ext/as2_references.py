@@ -5,10 +5,12 @@ import re
 
 import yaml
 from as2_pages import BOOK, ROOT
+from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 REFERENCES = BOOK / "references.bib"
 CITATION = ROOT / "CITATION.cff"
+PDF = "book/_build/html/as2.pdf"
 
 
 def entry(key: str) -> str:
@@ -73,4 +75,14 @@ class CiteBook(SphinxDirective):
         return self.parse_text_to_nodes(f"{said}\n\n{block(text)}")
 
 
-DIRECTIVES = {"bibtex": Bibtex, "cite-book": CiteBook}
+class Pdf(SphinxDirective):
+    """Where the whole book is as one PDF: next to the pages of a published site, made by hand elsewhere."""
+
+    def run(self):
+        if os.environ.get("AS2_SITE"):
+            link = nodes.reference("", "one PDF", refuri="as2.pdf")
+            return [nodes.paragraph("", "", nodes.Text("The whole book is also "), link, nodes.Text("."))]
+        return self.parse_text_to_nodes(f"`make pdf` prints the whole book as one file, `{PDF}`.")
+
+
+DIRECTIVES = {"pdf": Pdf, "bibtex": Bibtex, "cite-book": CiteBook}

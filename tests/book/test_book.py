@@ -480,6 +480,16 @@ def test_one_page_alone_has_the_script_that_reorders(fresh):
     assert [name for name, text in fresh[0].items() if "startReordering" in text] == ["task.html"]
 
 
+def test_the_pdf_is_linked_where_the_site_is_published(monkeypatch):
+    import as2_references
+
+    parsed = lambda text: [text]
+    for site, told in (("", "`make pdf`"), ("https://example.org/", "as2.pdf")):
+        monkeypatch.setenv("AS2_SITE", site)
+        shown = as2_references.Pdf.run(SimpleNamespace(parse_text_to_nodes=parsed))[0]
+        assert told in str(shown) and ("refuri" in str(shown)) == bool(site)
+
+
 def test_pages_say_what_they_are_about(fresh):
     pages, _ = fresh
     for name in ("index.html", "task.html", "papers/asbert.html"):
