@@ -186,6 +186,6 @@ def _below(figure, legend) -> None:
         )
     )
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 5), columnspacing=1.2, frameon=False
+        handles, labels, loc="outside lower center", ncols=min(len(labels), 3), columnspacing=1.2, frameon=False
     )
     legend.remove()
