@@ -238,7 +238,7 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, survive):
     [
         ("sentence_objectives", ("wikiqa", "trecqa"), {"roberta_base": {"wikiqa", "trecqa"}, "roberta_ssp": {"wikiqa"}}),
         ("contextual_as2", ("wikiqa",), {}),
-        ("joint_inference", ("wikiqa", "trecqa"), {"joint_mspp_ie_k": {"wikiqa"}}),
+        ("joint_inference", ("wikiqa", "trecqa"), {"joint_mspp_ie_k": {"wikiqa"}, "joint_roberta_base_ie_k": {"wikiqa"}}),
         ("evidence_contrast", ("hotpotqa", "qasper"), {}),
     ],
 )
