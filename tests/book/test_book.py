@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from html import escape
 from html.parser import HTMLParser
@@ -55,10 +54,8 @@ class Book:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("ASUTIL_")}
         environment["PYTHONPATH"] = os.pathsep.join([str(self.root / "offline"), os.environ.get("PYTHONPATH", "")])
         command = [str(Path(sys.executable).with_name("jupyter-book")), "build", "-W", "--keep-going", *options, "book/"]
-        started = time.monotonic()
         done = subprocess.run(command, cwd=self.root, env=environment, capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        return time.monotonic() - started
 
     def pages(self) -> dict[str, str]:
         html = self.root / "book" / "_build" / "html"
