@@ -111,7 +111,8 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     folder = rundir.find(name, runs_dir)
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
-    line = _line(folder.name, results)
+    known = (records.records(paper, results) for paper in papers.papers())
+    line = next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)
     if line is None:
         raise ValueError(f"{name}: no record of this run is in {results}; `python -m aslab.publish` writes it")
     notebook = cleaned(_read(folder / "notebook.ipynb"))
@@ -130,15 +131,10 @@ def _read(path: Path) -> dict:
     return json.loads(path.read_text("utf-8"))
 
 
-def _line(name: str, results: str | Path):
-    """The committed line of a run's own data set; None without one."""
-    for paper in papers.papers():
-        known = records.records(paper, results)
-        committed = known[(known.source == records.COMMITTED) & (known.name == name)]
-        own = [one for one in committed.itertuples() if one.dataset not in papers.SPLITS]
-        if own:
-            return own[0]
-    return None
+def _line(name: str, known):
+    """The committed line of a run's own data set among the records of a paper; None without one."""
+    committed = known[(known.source == records.COMMITTED) & (known.name == name)]
+    return next((one for one in committed.itertuples() if one.dataset not in papers.SPLITS), None)
 
 
 def executed(results: str | Path = "results") -> list[Executed]:
@@ -146,16 +142,19 @@ def executed(results: str | Path = "results") -> list[Executed]:
 
     Raises: ValueError for a notebook that was changed by hand.
     """
-    found = []
+    shown, known = [], {}
     for path in sorted((rundir.root() / results / "notebooks").glob("*.ipynb")):
         content = _read(path)
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
             raise ValueError(f"{path.name} was changed after `python -m aslab.gallery` wrote it: write it again")
-        if (line := _line(path.stem, results)) is not None:
-            found.append(Executed(path, content, papers.read(about["paper"]), line))
+        paper = about["paper"]
+        if paper not in known:
+            known[paper] = records.records(paper, results)
+        if (line := _line(path.stem, known[paper])) is not None:
+            shown.append(Executed(path, content, papers.read(paper), line))
     slugs, notebooks = papers.papers(), list(KEY_METRICS)
-    return sorted(found, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
+    return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 
 def main() -> None:

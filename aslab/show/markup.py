@@ -59,7 +59,7 @@ def tabs(name: str, panels: list[tuple[str, str]]) -> str:
     made = ""
     for number, (label, html) in enumerate(panels):
         own, checked = f"{name}-{number}", " checked" * (number == 0)
-        made += f'<input{checked} class="as2-tab" type="radio" id="{escape(own)}" name="{escape(name)}">'
+        made += f'<input{checked} type="radio" id="{escape(own)}" name="{escape(name)}">'
         made += f'<label class="sd-tab-label" for="{escape(own)}">{escape(label)}</label>'
         made += f'<div class="sd-tab-content">{html}</div>'
     return f'<div class="sd-tab-set">{made}</div>'

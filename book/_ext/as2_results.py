@@ -27,6 +27,8 @@ class Results(Shown):
     optional_arguments = 1
 
     def show(self, paper, table, laptop=""):
+        if laptop not in ("", "laptop"):
+            raise ValueError(f"after a table the word laptop is expected, or nothing: got {laptop!r}")
         return boxed(miniature.results_tabs(paper, table, bool(laptop), links=self.links))
 
 

@@ -371,3 +371,14 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     assert list(drawn["formula, linear: (k + 1) / 2k"]) == pytest.approx([known[0], 0.6 * known[1]])
     monkeypatch.setitem(as2_benchmarks.SOURCES, "benchmarks", lambda _: [])
     assert as2_benchmarks.Latency.show(None)[0].astext() == "Latency: not run. make bench measures it."
+
+
+def test_words_on_the_page_of_choices_follow_from_the_figures():
+    """*A hundred candidates take less than a second*, *all of a million takes milliseconds a question*."""
+    read = lambda name: json.loads((FOLDER.parent / "results" / "benchmarks" / f"{name}.json").read_text("utf-8"))
+    page = (FOLDER.parent / "book" / "rank.md").read_text("utf-8")
+    assert "a hundred candidates take less than a second" in page
+    assert read("backends")["torch"]["pairs_a_second"]["least"] > 100
+    search = read("search")
+    assert "milliseconds a question" in page.split("**A million candidates.**")[1].split("\n\n")[0]
+    assert search["vectors"] == 1_000_000 and 1 < search["milliseconds_a_question"]["ours"]["most"] < 100

@@ -60,6 +60,21 @@ def test_every_committed_figure_can_be_downloaded(page, tmp_path):
     assert {line["row"] for line in lines} == {"roberta_base"}
 
 
+def missing_runs(chain: str) -> list[str]:
+    """The runs that a command starts from and no command above it makes. Every command makes a run of its own."""
+    made, missing = set(), []
+    commands = chain.replace(" \\\n   ", "").split("\n")[1:]
+    for command in commands:
+        words = shlex.split(command)
+        assert words[0] == "papermill" and (ROOT / words[1]).is_file()
+        given = {name: yaml.safe_load(value) for name, value in zip(words[3::3], words[4::3])}
+        missing += [value for value in map(str, given.values()) if value.startswith("runs/") and value not in made]
+        folder = runs.folder_for(Path(words[1]).stem, given, must_exist=False)
+        made.add(folder.relative_to(ROOT).as_posix() if folder.is_relative_to(ROOT) else str(folder))
+    assert len(made) == len(commands)
+    return missing
+
+
 @pytest.mark.parametrize("paper", papers.papers())
 def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
     """A run that a command starts from is made by a command above it; the run of the last command is the row's."""
@@ -70,21 +85,14 @@ def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
         whole, *chains = page.chains(data, budget, own)
         assert whole.endswith(f"snakemake -c2 {paper}_{budget}") and len(chains) == own.row.nunique()
         for chain in chains:
-            made = set()
             assert max(map(len, chain.split("\n"))) <= 77
-            commands = chain.replace(" \\\n   ", "").split("\n")[1:]
-            for command in commands:
-                words = shlex.split(command)
-                assert words[0] == "papermill" and (ROOT / words[1]).is_file()
-                given = {name: yaml.safe_load(value) for name, value in zip(words[3::3], words[4::3])}
-                needed = {str(value) for value in given.values() if str(value).startswith("runs/")}
-                assert needed <= made, (chain, needed - made)
-                folder = runs.folder_for(Path(words[1]).stem, given, must_exist=False)
-                made.add(folder.relative_to(ROOT).as_posix() if folder.is_relative_to(ROOT) else str(folder))
-            assert len(made) == len(commands)
+            assert missing_runs(chain) == []
 
 
 def test_a_chain_without_its_first_run_is_noticed(page):
     """The check above, on a chain that lacks its pre-training."""
     jobs = plan.jobs(PAPER, "laptop", rows=["roberta_ssp"], seeds=[0])
-    assert jobs[0].notebook == "pretrain" and jobs[0].folder.name in jobs[-1].command
+    chain = "\n".join(["# SSP", *(job.command for job in jobs)])
+    assert jobs[0].notebook == "pretrain" and missing_runs(chain) == []
+    without = chain.replace(jobs[0].command + "\n", "")
+    assert missing_runs(without) == [jobs[0].folder.relative_to(ROOT).as_posix()]
