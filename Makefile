@@ -50,7 +50,7 @@ trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
 	$(BIN)/python -m tests.trust --quick
 
 bench: $(READY)  ## every benchmark that a CPU can run, each with its peer; figures into results/benchmarks/
-	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step latency search encoding
+	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step cpu_step start latency search encoding
 
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .

@@ -4,7 +4,6 @@
 """
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -225,17 +224,17 @@ def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECO
     import torch
     from transformers import AutoModel
 
-    from asutil.inputs import packing
     from asutil.io import checkpoints
+    from asutil.training import cpu
 
     torch.set_num_threads(cores)
     model, _ = checkpoints.with_head(AutoModel, checkpoints.source(backbone), backbone)
     optimiser = torch.optim.AdamW(model.train().parameters(), fused=True)
+    dropout = cpu.KeyedDropout()
     ids = torch.randint(5, model.config.vocab_size, (TEXTS, LENGTH), generator=torch.Generator().manual_seed(0))
 
     def step():
-        attention = packing.plain_attention(model) if bf16 else contextlib.nullcontext()  # as in training
-        with attention, torch.autocast("cpu", torch.bfloat16, enabled=bf16):
+        with cpu.fast(model, dropout, bf16), torch.autocast("cpu", torch.bfloat16, enabled=bf16):
             hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
             hidden.float().square().mean().backward()
         optimiser.step()

@@ -51,6 +51,14 @@ class Stopping:
     def __len__(self):
         return len(self.batches)
 
+    @property
+    def layout(self):
+        return self.batches.layout
+
+    @layout.setter
+    def layout(self, layout):
+        self.batches.layout = layout
+
     def __getitem__(self, step):
         if step == self.at:
             raise KeyboardInterrupt

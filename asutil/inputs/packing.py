@@ -5,17 +5,19 @@ architecture and no package besides torch, and the backbone keeps its weights, i
 """
 
 import contextlib
+import itertools
 
 import numpy as np
 import torch
+from torch.nn.functional import dropout as dropout_of
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 NAME = "asutil_packed"
-BLOCK = (
-    128  # packed lengths are multiples of it: matrix units work on whole tiles, and there are few sizes to compile for
-)
+# On a GPU packed lengths are multiples of it: matrix units work on whole tiles, and there are few sizes to compile for.
+BLOCK = 128
+MULTIPLE = BLOCK if torch.cuda.is_available() else 1
 # Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
 KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 
@@ -26,7 +28,7 @@ KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, members=None) -> list[dict]:
     """One optimiser batch as micro-batches of one row each, of about equal numbers of tokens, the longest examples first.
 
-    A last segment of padding, which nothing reads, fills the row to a multiple of 128.
+    For a GPU a last segment of padding, which nothing reads, fills the row to a multiple of 128.
     Args:
         max_tokens: of a micro-batch, approximately: examples stay whole.
         masked: (places, targets) of masked tokens in the flat ids.
@@ -49,7 +51,7 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
 def _row(ragged, rows, labels, pad, masked, members) -> dict:
     part = ragged.take(rows)
     starts, size = part.offsets[:-1], len(part.ids)
-    filler = -size % BLOCK
+    filler = -size % MULTIPLE
 
     def filled(values, value=0):
         return np.pad(values.astype(np.int64), (0, filler), constant_values=value)[None]
@@ -125,7 +127,7 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None):
 def plain_attention(model):
     """Attention as plain matrix products, in all parts of a model that would use torch's fused kernel.
 
-    On a CPU in bf16 the fused backward pass of torch 2.13 is slower; in fp32 there is no difference.
+    On a CPU in bf16 the fused backward pass of torch 2.13 is slower; in fp32 there is no difference. Its dropout is torch's own.
     """
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
     fused = [config for config in configs.values() if getattr(config, "_attn_implementation", None) == "sdpa"]
@@ -152,13 +154,16 @@ def attention(
     longest,
     **_,
 ):
-    """Attention within each example of a packed row, with dropout: flash attention on a GPU in half precision, else padded.
+    """Attention within each example of a packed row, with dropout.
+
+    Flash attention on a GPU in half precision, padded there in fp32 and where it is compiled, one length at a time on a CPU.
 
     Shapes: query, key, value (1, heads, N, D), cu_seq_lens (B + 1,) -> (1, N, heads, D), None
     """
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
     reach = -1 if sliding_window is None else sliding_window - 1  # tokens seen on either side; -1 is all
-    attend = _flash if _has_flash(query) else _padded
+    by_length = not (query.is_cuda or torch.compiler.is_compiling())  # its shapes depend on the data
+    attend = _flash if _has_flash(query) else _by_length if by_length else _padded
     return attend(query, key, value, cu_seq_lens, longest, dropout, scaling, reach)[None], None
 
 
@@ -187,6 +192,25 @@ def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     token = torch.arange(len(query), device=query.device, dtype=cu_seq_lens.dtype)
     row = torch.searchsorted(cu_seq_lens, token, right=True) - 1
     return attended[row, :, token - cu_seq_lens[row]]
+
+
+def _by_length(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
+    """The same as plain matrix products, examples of one length at a time: nothing is padded and nothing is masked.
+
+    Shapes: (N, heads, D) -> (N, heads, D)
+    """
+    runs = [(length, len(list(same))) for length, same in itertools.groupby(cu_seq_lens.diff().tolist())]
+    sizes = [length * count for length, count in runs]
+    attended = []
+    for (length, count), *parts in zip(runs, *(states.split(sizes) for states in (query, key, value))):
+        rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in parts]
+        weights = (rows[0] * scaling) @ rows[1].transpose(2, 3)
+        if 0 <= reach < length - 1:
+            position = torch.arange(length)
+            weights = weights.masked_fill((position[:, None] - position).abs() > reach, -torch.inf)
+        weights = dropout_of(weights.softmax(-1), dropout)
+        attended.append((weights @ rows[2]).transpose(1, 2).flatten(0, 1))
+    return torch.cat(attended)
 
 
 def _no_mask(*_, **__):

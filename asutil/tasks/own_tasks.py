@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from sklearn.feature_extraction.text import TfidfVectorizer
 from torch import nn
 from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
@@ -131,6 +130,8 @@ def shared_words(sampler: samplers.Sampler, size: int) -> dict:
 
     Returns: auc_tfidf and rank_1_tfidf, as in `training.order_metrics`; nothing where no part has a word.
     """
+    from sklearn.feature_extraction.text import TfidfVectorizer  # a second to import, and training need not wait for it
+
     labels, firsts, others = [], [], []
     for number in range(size):
         example = sampler[number]

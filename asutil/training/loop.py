@@ -16,7 +16,7 @@ from accelerate.utils import convert_to_fp32
 from torch import nn
 
 from ..inputs import packing
-from . import checkpoints, processes
+from . import checkpoints, cpu, processes
 from .options import Options
 from .trainer import StepTrainer
 
@@ -31,8 +31,8 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         model: a `pair.PairEncoder`, or one with its own `micro_loss` and `loss_weights`, the weight of each of its
             parts.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int,
-            "masked": int, "tokens": int}, and "labels": int where an example has several. On a GPU batches of no stated
-            layout are packed, where the backbone can take that. `batches.micro_tokens` is lowered if there are fewer
+            "masked": int, "tokens": int}, and "labels": int where an example has several. Batches of no stated layout
+            are packed, where the backbone can take that. `batches.micro_tokens` is lowered if there are fewer
             micro-batches than processes, or if a micro-batch does not fit into a GPU's memory.
         folder: of the run: gets `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best).
         options: the fields of `options.Options`; peak_lr, warmup_steps, weight_decay, seed, save_every and log_every
@@ -61,20 +61,21 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         stack.callback(setattr, model, "compiled", None)
         if options.bf16:
             stack.enter_context(_in_bf16(model, trainer.device))
-            if trainer.device.type == "cpu":
-                stack.enter_context(packing.plain_attention(model))
+        if trainer.device.type == "cpu" and not getattr(model, "compiled", None):
+            stack.enter_context(cpu.fast(model, trainer.dropout, options.bf16))
         if not trainer.ended():
             trainer.run()
     return trainer.finish()
 
 
 def _lay_out(trainer: StepTrainer) -> None:
-    """Pack and compile where the GPU and the backbone allow it, and give every process a micro-batch."""
-    model, batches, gpu = trainer.model, trainer.batches, trainer.device.type == "cuda"
+    """Pack where the backbone allows it, compile on a GPU, and give every process a micro-batch."""
+    model, batches = trainer.model, trainer.batches
     packs = hasattr(model, "compiled") and packing.fits(model.backbone)
-    if gpu and packs and getattr(batches, "layout", "stated") is None:
+    if packs and getattr(batches, "layout", "stated") is None:
         batches.layout = "packed"
-    compiles = gpu if trainer.options.compile is None else trainer.options.compile
+    on_gpu = trainer.device.type == "cuda"
+    compiles = on_gpu if trainer.options.compile is None else trainer.options.compile
     if packs and compiles:
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     if processes.count() > 1 and hasattr(batches, "micro_tokens"):

@@ -20,7 +20,7 @@ from tqdm.auto import tqdm
 
 from .. import losses
 from ..io import disk
-from . import checkpoints, processes
+from . import checkpoints, cpu, processes
 from .options import Options
 
 CLIP = 1.0  # the largest norm of all gradients together
@@ -102,6 +102,7 @@ class StepTrainer:
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
         self.optimizer = adamw(model, options.peak_lr, options.weight_decay)
+        self.dropout = cpu.KeyedDropout()
         self.step = self.resumed_at = self.tokens = 0
         self.seconds = self.waiting = 0.0  # of earlier processes; without data
         self.rows, self.board, self.smaller = [], None, False
@@ -187,7 +188,9 @@ class StepTrainer:
         """
         parts = self.sums.new_zeros(len(self.weights))
         for number in processes.assigned(batch["micro"], processes.count())[self.process.process_index]:
-            torch.manual_seed(step_seed(self.options.seed, self.step, number))
+            seed = step_seed(self.options.seed, self.step, number)
+            torch.manual_seed(seed)
+            self.dropout.begin(seed)
             micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
             loss_of = getattr(self.model, "micro_loss", micro_loss)
             loss, micro_parts = loss_of(self.model(micro), micro, batch, *self.weights.values())

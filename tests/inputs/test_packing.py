@@ -30,6 +30,11 @@ CONFIGS = {
 GPU = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
 
+@pytest.fixture(autouse=True)
+def filled_as_for_a_gpu(monkeypatch):
+    monkeypatch.setattr(packing, "MULTIPLE", packing.BLOCK)
+
+
 def new_model(config, still=True, joint=None):
     model = loading.from_config(copy.deepcopy(config), None, seed=1)
     model = joint_models.over(model, joint, seed=1) if joint else model
@@ -156,8 +161,10 @@ def test_no_example_sees_another(name):
         assert differs.nonzero().flatten().tolist() == [chosen]
 
 
-def test_attention_is_kept_apart_and_dropped_out():
+@pytest.mark.parametrize("kernel", ["_by_length", "_padded"])
+def test_attention_is_kept_apart_and_dropped_out(kernel, monkeypatch):
     """By a slow loop: softmax within each segment; with dropout some weights vanish, and the mean of many draws stays."""
+    monkeypatch.setattr(packing, "_by_length", getattr(packing, kernel))
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 1, 2, 256, 8)
     ends = torch.tensor([0, 100, 130, 256], dtype=torch.int32)
@@ -284,8 +291,11 @@ def test_workers_give_exactly_the_same_batches(corpus):
 # ------------------------------------------------------------------ training
 
 
-def train(corpus, tokenizer, folder, batches, **options):
+def train(corpus, tokenizer, folder, batches, still=False, **options):
     model = loading.tiny(tokenizer, seed=1)
+    for module in model.modules():
+        if still and isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
     usual = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 2, "progress": False}
     result = training.train(model, batches, folder, **usual | options)
     return b"".join(p.detach().numpy().tobytes() for p in model.parameters()), result
@@ -302,10 +312,13 @@ def test_a_stopped_packed_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path
     assert 0 <= result["waiting"] < result["seconds"]
 
 
-def test_only_a_gpu_packs_by_itself(corpus, tokenizer, tmp_path):
+def test_batches_of_no_stated_layout_are_packed(corpus, tokenizer, tmp_path):
     batches = made(corpus, None, steps=1)
-    train(corpus, tokenizer, tmp_path, batches)
-    assert batches.layout == ("packed" if torch.cuda.is_available() else None)
+    train(corpus, tokenizer, tmp_path / "a", batches)
+    assert batches.layout == "packed"
+    batches = made(corpus, "ordered", steps=1)
+    train(corpus, tokenizer, tmp_path / "b", batches)
+    assert batches.layout == "ordered"
 
 
 def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
@@ -319,9 +332,9 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(torch, "compile", compile_)
-    plain = train(corpus, tokenizer, tmp_path / "a", made(corpus, "packed"), compile=False)
+    plain = train(corpus, tokenizer, tmp_path / "a", made(corpus, "packed"), still=True, compile=False)
     assert not compiled
-    assert train(corpus, tokenizer, tmp_path / "b", made(corpus, "packed"), compile=True)[0] == plain[0]
+    assert train(corpus, tokenizer, tmp_path / "b", made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
     assert compiled == [{"dynamic": True}] * sum(len(made(corpus, "packed")[step]["micro"]) for step in range(6))
 
 

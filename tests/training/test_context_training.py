@@ -39,6 +39,7 @@ def data(tmp_path_factory):
         write(folder / f"{split}.tsv", count, seed)
     tokenizer = tokenizers.train_tokenizer([f"where is {name}? {name} is old. it is here. it is there." for name in NAMES] * 2, 300)
     size = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 514}
+    size |= {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}  # with it the seed decides whether so few steps are enough
     config = RobertaConfig(vocab_size=300, type_vocab_size=1, pad_token_id=1, initializer_range=0.05, **size)
     loading.from_config(config, tokenizer, seed=1, mlm=False).save(folder / "model")
     return answers.load_answers(folder), folder / "model"
@@ -50,7 +51,7 @@ def learnt(data, folder, context):
     tokenizer = tokenizers.load_tokenizer(start)
     model = loading.start_from(start, tokenizer, 32, seed=1, context=context)
     batches = inputs.FinetuningBatches(inputs.Pairs(tokenizer, splits["train"], context=context), 24, 48, 32)
-    training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=10, log_every=100, **USUAL)
+    training.train(model, batches, folder, peak_lr=2e-3, warmup_steps=10, log_every=100, **USUAL)
     model.save(folder / "model")
     ranker = rankers.load_ranker(folder / "model", device="cpu")
     table = ranker.score(splits["test"], max_tokens=32, progress=False)

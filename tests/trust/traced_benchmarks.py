@@ -39,6 +39,8 @@ MEASURED = {
     "sampling": ["Making pre-training examples", "tokenizing, padding and masking finished pairs of text"],
     "index": ["Building the token index", "a sentence splitter and a tokenizer alone"],
     "training_step": ["Training, tokens a second", "Trainer of transformers, padded to 128 tokens"],
+    "cpu_step": ["A training step on a CPU", "a plain PyTorch loop, ordered by length"],
+    "start": ["From a command to the first training step", "12 seconds"],
     "scoring": ["Scoring candidates", "CrossEncoder.predict of sentence-transformers"],
     "metrics": ["Ranking metrics", "torchmetrics and trec_eval"],
     "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],

@@ -1,0 +1,212 @@
+"""A training step on a CPU, the size of the stand-in with 30 million parameters: this project against a plain PyTorch loop.
+
+Both sides train the same model (6 layers, 384 wide, 50,265 tokens, random weights) on the same optimiser batches, pairs of SSP with
+masked tokens, with dropout, gradients clipped to 1 and the same learning rates. The plain loop orders a batch by length, pads each
+micro-batch to its longest, and steps with torch's own dropout, attention and AdamW. Further sides are this project without one of its
+parts each. Before that both sides take the same steps without dropout: their losses must agree to 1e-3 at every step.
+
+    python benchmarks/cpu_step.py
+    python benchmarks/cpu_step.py --quick
+
+bf16 is measured where the processor has instructions for it. The last line is one JSON object.
+"""
+
+import contextlib
+import copy
+import tempfile
+import time
+from functools import partial
+from unittest import mock
+
+import numpy as np
+import side_by_side
+import torch
+from training_step import Clock, index, model_operations
+from transformers import RobertaConfig
+
+from asutil import inputs, sampling, training
+from asutil.inputs import packing
+from asutil.models import loading
+from asutil.training import cpu, trainer
+
+PEAK_LR, WARMUP, DECAY, SEED = 1e-4, 10, 0.01, 0
+# Of a micro-batch: what is padded is fastest at some 1,024 tokens; what is packed does not depend on it from there on.
+PADDED, PACKED = 1024, 4096
+CHECKED = 8  # examples of a batch whose losses are compared
+
+
+def ours(model, batches, precision: str, layout: str | None = None) -> list[float]:
+    """The losses of this project's steps."""
+    batches.layout, batches.micro_tokens = layout, PADDED if layout else PACKED
+    options = {"peak_lr": PEAK_LR, "warmup_steps": WARMUP, "weight_decay": DECAY, "seed": SEED, "precision": precision}
+    with tempfile.TemporaryDirectory() as folder:
+        found = training.train(model, batches, folder, save_every=10**6, log_every=1, progress=False, **options)
+    return [row["loss"] for row in found["log"]]
+
+
+def plain(model, batches, precision: str) -> list[float]:
+    """The losses of a plain loop."""
+    batches.layout, batches.micro_tokens = "ordered", PADDED
+    model.train()
+    optimizer = unfused(trainer.adamw)(model, PEAK_LR, DECAY)
+    losses = []
+    for step in range(len(batches)):
+        batch, total = batches[step], 0.0
+        for micro in batch["micro"]:
+            with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16"):
+                pair, words = model(micro)
+            loss = (
+                torch.nn.functional.cross_entropy(words.float(), micro["masked_targets"], reduction="sum")
+                / batch["masked"]
+            )
+            loss = (
+                loss
+                + torch.nn.functional.cross_entropy(pair.float(), micro["labels"], reduction="sum") / batch["examples"]
+            )
+            loss.backward()
+            total += loss.item()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for group in optimizer.param_groups:
+            group["lr"] = trainer.learning_rate(step, len(batches), PEAK_LR, WARMUP)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(total)
+    return losses
+
+
+@contextlib.contextmanager
+def torchs_dropout(model, *_):
+    """In place of `cpu.fast`: everything but the keyed masks."""
+    with cpu.kept_memory(), packing.plain_attention(model):
+        yield
+
+
+def unfused(fused):
+    """`trainer.adamw` with torch's default implementation."""
+
+    def adamw(model, peak_lr, weight_decay):
+        groups = [
+            {key: group[key] for key in ("params", "weight_decay")}
+            for group in fused(model, peak_lr, weight_decay).param_groups
+        ]
+        return torch.optim.AdamW(groups, lr=peak_lr)
+
+    return adamw
+
+
+def patched(where, name: str, other, run):
+    with mock.patch.object(where, name, other):
+        return run()
+
+
+def peak(precision: str) -> float:
+    """Operations a second of a product of two matrices of 2,048 x 2,048."""
+    left = torch.randn(2048, 2048).to(torch.bfloat16 if precision == "bf16" else torch.float32)
+    left @ left
+    times = []
+    for _ in range(5):
+        started = time.perf_counter()
+        left @ left
+        times.append(time.perf_counter() - started)
+    return 2 * 2048**3 / float(np.median(times))
+
+
+def still(model):
+    """A copy without dropout."""
+    model = copy.deepcopy(model)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
+
+
+def measure(precision: str, model, make, given) -> dict:
+    """Speeds, ratios and losses in one precision."""
+    check = make(given.check_steps, CHECKED)
+    quiet = [run(still(model), check, precision) for run in (ours, plain)]
+    loud = [run(copy.deepcopy(model), check, precision) for run in (ours, plain)]
+    apart = float(np.abs(np.subtract(*quiet)).max())
+    if precision == "fp32" and apart > 1e-3:
+        raise SystemExit(f"without dropout the losses of a step differ by {apart:.2g}: at most 0.001 expected")
+    batches = make(given.steps, given.batch_size)
+    run = partial(ours, model, batches, precision)
+    sides = {
+        "ours": run,
+        "plain": partial(plain, model, batches, precision),
+        "padded": partial(run, "ordered"),
+        "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
+        "memory given back": partial(patched, cpu, "kept_memory", contextlib.nullcontext, run),
+        "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
+    }
+    first = given.steps // 4
+    clock, read = Clock(first, given.steps), {name: [] for name in sides}
+    for number in range(given.rounds):
+        for name in list(sides)[:: -1 if number % 2 else 1]:
+            read[name].append(clock.measure(sides[name]))
+        print(
+            f"{precision}, round {number + 1}:",
+            ", ".join(f"{name} {taken[-1][0]:.1f} s" for name, taken in read.items()),
+            flush=True,
+        )
+    batches.layout, batches.micro_tokens = "packed", PACKED
+    timed = [batches[step] for step in range(first, given.steps)]
+    tokens = sum(batch["tokens"] for batch in timed)
+    wall, processor = ({name: np.array(values)[:, place] for name, values in read.items()} for place in (0, 1))
+    operations, best = sum(model_operations(model.backbone.config, batch) for batch in timed), peak(precision)
+    return {
+        "clocks": {
+            "wall": side_by_side.ratios(wall["ours"], wall["plain"]),
+            "processor": side_by_side.ratios(processor["ours"], processor["plain"]),
+        },
+        "without_one_part": {name: side_by_side.spread(wall[name] / wall["ours"]) for name in list(sides)[2:]},
+        "tokens_a_second": {name: round(tokens / float(np.median(values))) for name, values in wall.items()},
+        "share_of_matrix_product": side_by_side.spread(operations / wall["ours"] / best),
+        "matrix_product_gflops": round(best / 1e9),
+        "losses": {
+            "steps": given.check_steps,
+            "largest_difference_without_dropout": float(f"{apart:.2g}"),
+            "mean_with_dropout": {
+                name: round(float(np.mean(values)), 4) for name, values in zip(("ours", "plain"), loud)
+            },
+        },
+    }
+
+
+def main():
+    parser = side_by_side.arguments(__doc__)
+    parser.add_argument("--folder", default="runs/benchmarks", help="where the index is kept")
+    parser.add_argument("--batch-size", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=12, help="of a round; the first quarter is not timed")
+    parser.add_argument("--check-steps", type=int, default=50, help="whose losses are compared")
+    given = parser.parse_args()
+    given.rounds = given.rounds or (1 if given.quick else 3)
+    if given.quick:
+        given.steps, given.check_steps = 4, 3
+    found = index("pydocs", given.folder)
+    size = {"num_hidden_layers": 6, "hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}
+    ids = {name: getattr(found.tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
+    config = RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=2, **size, **ids)
+    model = loading.from_config(config, found.tokenizer)
+    sampler = sampling.Sampler(found, "ssp", max_tokens=128)
+    make = lambda steps, size: inputs.PretrainingBatches(lambda epoch: sampler, steps, size)
+    able = torch.backends.cpu.get_cpu_capability() != "AVX2"
+    measured = {precision: measure(precision, model, make, given) for precision in ("fp32", *["bf16"] * able)}
+    compared = {f"{name} {clock}": spread for name, one in measured.items() for clock, spread in one["clocks"].items()}
+    settings = {name: getattr(given, name) for name in ("batch_size", "steps", "rounds")}
+    settings |= {"micro_tokens": {"packed": PACKED, "padded": PADDED}}
+    side_by_side.show(
+        side_by_side.headline(
+            "cpu_step",
+            1.6,
+            compared,
+            **measured,
+            bf16_measured=able,
+            parameters=sum(parameter.numel() for parameter in model.parameters()),
+            settings=settings,
+            device=f"{torch.get_num_threads()} CPU threads, {torch.backends.cpu.get_cpu_capability()}",
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
