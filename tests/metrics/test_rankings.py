@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from asutil import metrics
+from asutil.metrics import rankings
 
 
 def slow(question_ids, labels, scores):
@@ -354,3 +355,17 @@ def test_no_torch():
     code += "import asutil.metrics.rankings, asutil.metrics.significance, aslab.plan, pages.report, pages.examples\n"
     code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ID_TYPES = {"text": str, "whole numbers": int, "floats": float, "objects": lambda n: n if n % 2 else str(n), "categories": str}
+
+
+@pytest.mark.parametrize("kind", ID_TYPES)
+@given(runs=st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.integers(1, 6)), max_size=12))
+@settings(max_examples=60, deadline=None)
+def test_questions_are_numbered_as_pandas_does_it(kind, runs):
+    """Rows of a question together or apart, ids of several types, some of them missing."""
+    ids = [None if name is None else ID_TYPES[kind](name) for name, count in runs for _ in range(count)]
+    ids = pd.Series(ids, dtype={"categories": "category", "objects": object, "whole numbers": "Int64"}.get(kind))
+    found, expected = rankings._numbered_questions(ids), pd.factorize(ids)
+    assert found[0].tolist() == expected[0].tolist() and list(found[1]) == list(expected[1])
