@@ -29,8 +29,8 @@ PEER = "import torch, pandas, matplotlib.pyplot; from transformers import Robert
 PARTS = {  # words of a cell -> what it does
     "runs.start": "imports of the notebook",
     "indexing.prepare": "corpus index and tokenizer",
-    "make_sampler": "sampler",
     "loading.start_from": "model",
+    "make_sampler": "sampler",
     "training.train": "first step",
 }
 
