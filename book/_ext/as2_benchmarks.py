@@ -254,6 +254,36 @@ def latency_table(result: dict) -> str:
     )
 
 
+# ------------------------------------------------------------------ start
+
+
+class Start(Shown):
+    """What each second is for, from a command to the first training step."""
+
+    kind = "benchmarks"
+    required_arguments = 0
+
+    def show(self):
+        results = committed("start")
+        return start(results["start"]) if results else note("Start: not run. benchmarks/start.py measures it.")
+
+
+def start(result: dict) -> str:
+    """A line a part, one after the other, with a bar from where it begins to where it ends."""
+    parts = {name: taken for name, taken in result["seconds"].items() if name != "whole"}
+    width = 100 / sum(taken["median"] for taken in parts.values())
+    rows, begins = [], 0.0
+    for name, taken in parts.items():
+        bar = f'<rect x="{begins * width:.2f}" width="{taken["median"] * width:.2f}" height="8"/>'
+        seconds = f"{taken['median']:.1f} ({taken['least']:.1f} to {taken['most']:.1f})"
+        drawn_bar = Html(
+            f'<svg class="as2-bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
+        )
+        rows.append(markup.line([markup.cell(name, "th", scope="row"), markup.number(seconds), drawn_bar]))
+        begins += taken["median"]
+    return boxed(markup.table("What is waited for, one part after the other.", ["Part", "Seconds", "When"], rows))
+
+
 # ------------------------------------------------------------------ growth
 
 AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn over it
@@ -321,4 +351,4 @@ def memory_table(result: dict) -> str:
     return boxed(markup.table(caption, ["What grows", "From, to", "MiB"], body))
 
 
-DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency}
+DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency, "start": Start}

@@ -76,6 +76,7 @@ TRACED = {
     "results": traced_laptop.results,
     "scorecard": traced_claims.scorecard,
     "slot-cosines": traced_benchmarks.slot_cosines,
+    "start": traced_benchmarks.start,
     "t-tests": traced_claims.t_tests,
     "trust": traced_benchmarks.trust,
     "two-tests": traced_claims.two_tests,

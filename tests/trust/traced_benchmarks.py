@@ -142,6 +142,14 @@ def slotted(model: dict) -> str:
     return f"{'RoBERTa-Base, random weights' if name == 'random' else name}, types {model['init']:g}"
 
 
+def start(root: Path):
+    """A line a part: median, least and most of its seconds."""
+    for one in filter(None, [benchmark(root, "start")]):
+        for part, at in one["seconds"].items():
+            if part != "whole":
+                yield [part, f"{at['median']:.1f} ({at['least']:.1f} to {at['most']:.1f})", ""]
+
+
 def growth(root: Path):
     """The words under the plot, then the memory of the smallest and the largest size."""
     grows = {"corpus": "megabytes", "candidates": "candidates", "lengths": "length", "processes": "processes"}
