@@ -1,8 +1,8 @@
 """From `papermill notebooks/pretrain.ipynb -p objective psd` to its first training step: what the seconds are for.
 
 A first run makes the corpus index; the runs that are timed find it, as every later run of a user does. The peer is an interpreter that
-imports torch, transformers, pandas and matplotlib and nothing else: what any notebook on these packages waits for. The ratio is the
-goal of 12 seconds divided by the seconds of a start.
+imports torch, the Trainer of transformers, pandas and matplotlib and nothing else: what any notebook on these packages waits for. The
+ratio is the goal of 12 seconds divided by the seconds of a start.
 
     python benchmarks/start.py
     python benchmarks/start.py --quick

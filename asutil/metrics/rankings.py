@@ -103,7 +103,9 @@ def require(name: str, value: str, options: tuple[str, ...]) -> None:
 
 def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The number of each row's question, the questions' names, labels as booleans, and scores."""
-    questions, names = _numbered_questions(pd.Series(question_ids))  # a Series keeps 1 and "1" apart where numpy would not
+    questions, names = _numbered_questions(
+        pd.Series(question_ids)
+    )  # a Series keeps 1 and "1" apart where numpy would not
     if len(missing := np.flatnonzero(questions < 0)):
         raise ValueError(f"row {missing[0]} has no question id")
     right, scores = checked_labels(labels), checked_scores(scores)

@@ -56,7 +56,7 @@ class Benchmarks(Shown):
 
 
 def overview(names, results: dict[str, dict]) -> str:
-    heads = ("What is measured", "Compared with", "Times as fast", "Least to most", "Goal", "", "Measured on")
+    heads = ("What is measured", "Compared with", "Times as fast", "Least to most", "Goal", "")
     caption = "The median over the rounds of one run; the lowest where a script compares several things."
     return boxed(markup.table(caption, heads, [line(name, results.get(name)) for name in names]))
 
@@ -65,14 +65,14 @@ def line(name: str, result: dict | None) -> str:
     title, peer = TITLES.get(name.removesuffix("-gpu"), (name, ""))
     head = markup.cell(f"{title}, GPU" if name.endswith("-gpu") else title, "th", scope="row")
     if result is None:
-        return markup.line([head, peer, "", "", "", markup.word("not run"), ""])
+        return markup.line([head, peer, "", "", "", markup.word("not run")])
     reached = result["ratio"] >= result["goal"]
     verdict = Html(
         f'<span class="as2-verdict as2-{"matches" if reached else "differs"}">{"" if reached else "not "}reached</span>'
     )
     between = f"{number(result['spread']['least'])} to {number(result['spread']['most'])}"
     texts = (number(result["ratio"]), between, f"at least {number(result['goal'])}")
-    return markup.line([head, peer, *map(markup.number, texts), verdict, machine(result["machine"])])
+    return markup.line([head, peer, *map(markup.number, texts), verdict])
 
 
 def machine(measured_on: dict) -> str:
@@ -86,6 +86,7 @@ def details(result: dict) -> str:
     versions = ", ".join(f"{name} {version}" for name, version in result["machine"]["versions"].items())
     rows = [
         *flat(measured),
+        ("measured on", machine(result["machine"])),
         ("versions", versions),
         ("commit", result.get("commit", "unknown")),
         ("date", result.get("created", "unknown")),

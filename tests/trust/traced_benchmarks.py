@@ -56,14 +56,15 @@ def benchmarks(root: Path, *names: str):
         title, peer = MEASURED[name.removesuffix("-gpu")]
         what = [f"{title}, GPU" if name.endswith("-gpu") else title, peer]
         if one is None:
-            yield [*what, "", "", "", "not run", ""]
+            yield [*what, "", "", "", "not run"]
             continue
         reached = "reached" if one["ratio"] >= one["goal"] else "not reached"
         between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
-        yield [*what, shown(one["ratio"]), between, f"at least {shown(one['goal'])}", reached, machine(one["machine"])]
+        yield [*what, shown(one["ratio"]), between, f"at least {shown(one['goal'])}", reached]
     for one in filter(None, found.values()):
         apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
         yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
+        yield ["measured on", machine(one["machine"])]
         yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
         yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
 
@@ -86,6 +87,7 @@ def backends(root: Path):
         yield [title, f"{own['pairs_a_second']['median']:,.0f}", times, f"{100 * own['map']:.1f}", lost, f"{own['megabytes']:.0f}"]
     apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
     yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
+    yield ["measured on", machine(one["machine"])]
     yield ["versions", ", ".join(f"{name} {version}" for name, version in one["machine"]["versions"].items())]
     yield from ([word, one.get(key, "unknown")] for word, key in (("commit", "commit"), ("date", "created")))
 
