@@ -21,8 +21,7 @@ from unittest import mock
 import numpy as np
 import side_by_side
 import torch
-from training_step import Clock, index, model_operations
-from transformers import RobertaConfig
+from training_step import Clock, index, model_operations, roberta
 
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
@@ -40,8 +39,8 @@ def ours(model, batches, precision: str, layout: str | None = None) -> list[floa
     batches.layout, batches.micro_tokens = layout, PADDED if layout else PACKED
     options = {"peak_lr": PEAK_LR, "warmup_steps": WARMUP, "weight_decay": DECAY, "seed": SEED, "precision": precision}
     with tempfile.TemporaryDirectory() as folder:
-        found = training.train(model, batches, folder, save_every=10**6, log_every=1, progress=False, **options)
-    return [row["loss"] for row in found["log"]]
+        history = training.train(model, batches, folder, save_every=10**6, log_every=1, progress=False, **options)
+    return [row["loss"] for row in history["log"]]
 
 
 def plain(model, batches, precision: str) -> list[float]:
@@ -182,12 +181,10 @@ def main():
     given.rounds = given.rounds or (1 if given.quick else 3)
     if given.quick:
         given.steps, given.check_steps = 4, 3
-    found = index("pydocs", given.folder)
-    size = {"num_hidden_layers": 6, "hidden_size": 384, "num_attention_heads": 12, "intermediate_size": 1536}
-    ids = {name: getattr(found.tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
-    config = RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=2, **size, **ids)
-    model = loading.from_config(config, found.tokenizer)
-    sampler = sampling.Sampler(found, "ssp", max_tokens=128)
+    corpus = index("pydocs", given.folder)
+    config = roberta(corpus.tokenizer, 6, 384, 50265, heads=12, types=2)
+    model = loading.from_config(config, corpus.tokenizer)
+    sampler = sampling.Sampler(corpus, "ssp", max_tokens=128)
     make = lambda steps, size: inputs.PretrainingBatches(lambda epoch: sampler, steps, size)
     able = torch.backends.cpu.get_cpu_capability() != "AVX2"
     measured = {precision: measure(precision, model, make, given) for precision in ("fp32", *["bf16"] * able)}

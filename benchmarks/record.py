@@ -2,7 +2,7 @@
 
 Each script runs in a process of its own, whole, never --quick. What it measured on a GPU goes into <name>-gpu.json.
 
-    python benchmarks/record.py sampling index scoring metrics training_step cpu_step latency search encoding
+    python benchmarks/record.py sampling index scoring metrics training_step cpu_step start latency search encoding
     python benchmarks/record.py backends --arguments "exported --dataset wikiqa"
 """
 

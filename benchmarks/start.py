@@ -84,28 +84,30 @@ def parts(cells: list[dict], began: float, ended: float) -> dict[str, float]:
             begun.setdefault(name, datetime.datetime.fromisoformat(stamp).replace(tzinfo=datetime.UTC).timestamp())
     marks = [began, *begun.values(), ended]
     names = ["papermill and its kernel", *begun]
-    found = {name: round(after - before, 2) for name, before, after in zip(names, marks, marks[1:])}
-    return found | {"whole": round(ended - began, 2)}
+    seconds = {name: round(after - before, 2) for name, before, after in zip(names, marks, marks[1:])}
+    return seconds | {"whole": round(ended - began, 2)}
 
 
 def main():
     given = side_by_side.arguments(__doc__).parse_args()
     rounds = given.rounds or (1 if given.quick else 5)
-    found, peer = [], []
+    starts, peer = [], []
     with tempfile.TemporaryDirectory() as folder:
         start(Path(folder), 0)
         for seed in range(1, rounds + 1):
             began = time.time()
             subprocess.run([sys.executable, "-c", PEER], check=True)
             peer.append(time.time() - began)
-            found.append(start(Path(folder), seed))
-            print(f"start {seed}:", ", ".join(f"{name} {seconds} s" for name, seconds in found[-1].items()), flush=True)
+            starts.append(start(Path(folder), seed))
+            print(
+                f"start {seed}:", ", ".join(f"{name} {seconds} s" for name, seconds in starts[-1].items()), flush=True
+            )
     side_by_side.show(
         side_by_side.headline(
             "start",
             1.0,
-            {"wall": side_by_side.spread(GOAL / one["whole"] for one in found)},
-            seconds={name: side_by_side.spread(one[name] for one in found) for name in found[0]},
+            {"wall": side_by_side.spread(GOAL / one["whole"] for one in starts)},
+            seconds={name: side_by_side.spread(one[name] for one in starts) for name in starts[0]},
             imports_alone=side_by_side.spread(peer),
             seconds_wanted=GOAL,
         )

@@ -12,6 +12,7 @@ at the first call (with blingfire) and read from --folder afterwards: to a machi
 `trainer_overhead` is the project's Trainer against a bare loop over the same batches. The last line is one JSON object.
 """
 
+import contextlib
 import re
 import tempfile
 import time
@@ -29,6 +30,7 @@ from transformers import DataCollatorForLanguageModeling, RobertaConfig, Roberta
 from asutil import corpus, inputs, sampling, training
 from asutil.corpus import sources, tokenizers
 from asutil.models import loading
+from asutil.training import cpu
 from asutil.training.trainer import micro_loss
 
 SIZES = {"tiny": (2, 128, 8192), "small": (4, 256, 8192), "base": (12, 768, 50265)}  # layers, hidden size, vocabulary
@@ -76,18 +78,19 @@ def bare(model, batches):
     model.train()
     model.compiled = torch.compile(model.backbone.forward, dynamic=True) if GPU else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    for batch in DataLoader(batches, 1, collate_fn=lambda items: items[0], num_workers=2 * GPU, pin_memory=GPU):
-        for micro in batch["micro"]:
-            micro = {
-                name: value.to(DEVICE, non_blocking=True) if torch.is_tensor(value) else value
-                for name, value in micro.items()
-            }
-            with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
-                logits = model(micro)
-            micro_loss(logits, micro, batch)[0].backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        optimizer.zero_grad()
+    with contextlib.nullcontext() if GPU else cpu.fast(model, cpu.KeyedDropout()):
+        for batch in DataLoader(batches, 1, collate_fn=lambda items: items[0], num_workers=2 * GPU, pin_memory=GPU):
+            for micro in batch["micro"]:
+                micro = {
+                    name: value.to(DEVICE, non_blocking=True) if torch.is_tensor(value) else value
+                    for name, value in micro.items()
+                }
+                with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
+                    logits = model(micro)
+                micro_loss(logits, micro, batch)[0].backward()
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
     model.compiled = None
 
 
@@ -162,6 +165,13 @@ def index(source, folder):
     return corpus.Corpus.open(out)
 
 
+def roberta(tokenizer, layers: int, hidden: int, vocabulary: int, heads: int, types: int = 1) -> RobertaConfig:
+    """The config of a RoBERTa for inputs of 512 tokens."""
+    size = {"num_hidden_layers": layers, "hidden_size": hidden, "vocab_size": vocabulary, "num_attention_heads": heads}
+    size |= {"intermediate_size": 4 * hidden, "max_position_embeddings": 514, "type_vocab_size": types}
+    return RobertaConfig(**size, **loading.special_ids(tokenizer))
+
+
 def sides(given, found, config) -> tuple[dict, inputs.PretrainingBatches, list]:
     """What takes turns: this project, a bare loop over its batches, the peer padded to 128 and to the longest of a batch."""
     tokenizer, waiting = found.tokenizer, []
@@ -187,7 +197,7 @@ def main():
     )
     parser.add_argument("--size", choices=SIZES, help="of the model; base on a GPU, small on a CPU, tiny with --quick")
     parser.add_argument("--batch-size", type=int, default=1024 if GPU else 32)
-    parser.add_argument("--micro-tokens", type=int, default=65536 if GPU else 512)
+    parser.add_argument("--micro-tokens", type=int, default=65536 if GPU else 4096)
     parser.add_argument(
         "--steps", type=int, default=40 if GPU else 16, help="of a round; the first quarter is not timed"
     )
@@ -199,18 +209,7 @@ def main():
     transformers.utils.logging.set_verbosity_error()
     found = index(given.corpus, given.folder)
     layers, hidden, vocabulary = SIZES[given.size]
-    config = RobertaConfig(
-        vocab_size=vocabulary,
-        num_hidden_layers=layers,
-        hidden_size=hidden,
-        num_attention_heads=max(hidden // 64, 4),
-        intermediate_size=4 * hidden,
-        max_position_embeddings=514,
-        type_vocab_size=1,
-        bos_token_id=found.tokenizer.bos_token_id,
-        pad_token_id=found.tokenizer.pad_token_id,
-        eos_token_id=found.tokenizer.eos_token_id,
-    )
+    config = roberta(found.tokenizer, layers, hidden, vocabulary, heads=max(hidden // 64, 4))
     turns, batches, waiting = sides(given, found, config)
     first = given.steps // 4
     clock, read = Clock(first, given.steps), {name: [] for name in turns}

@@ -118,7 +118,7 @@ def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray,
 
 
 def _numbered_questions(ids: pd.Series) -> tuple[np.ndarray, pd.Index]:
-    """`pd.factorize`, three times as fast where the rows of a question stand together: one row of each is looked up."""
+    """What `pd.factorize` gives. Where the rows of a question stand together, only the first of them is looked up."""
     values = ids.array
     changed = pd.Series(values[1:] != values[:-1]).fillna(True).to_numpy(bool)  # a missing id differs from any other
     starts = np.flatnonzero(np.append(True, changed))

@@ -30,8 +30,7 @@ def fast(model, dropout: "KeyedDropout", bf16: bool = False):
 def kept_memory():
     """Let glibc reuse the memory of large tensors in here, instead of giving it back.
 
-    The gradient of an embedding table is some 80 MB. Each time it is made, the kernel would hand out and clear its pages anew, a fifth
-    of a step.
+    The gradient of an embedding table is some 80 MB. Each time it is made, the kernel would hand out and clear its pages anew.
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)  # macOS and musl have none
     mallopt(M_MMAP_MAX, 0)

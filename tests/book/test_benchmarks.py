@@ -25,7 +25,7 @@ def importable(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.syspath_prepend(FOLDER.parent / "book" / "_ext")
     yield
-    for name in ("side_by_side", "record", "backends", "latency", "as2_benchmarks", "as2_figures", "as2_pages"):
+    for name in ("side_by_side", "record", "backends", "start", "latency", "as2_benchmarks", "as2_figures", "as2_pages"):
         sys.modules.pop(name, None)
 
 
@@ -371,6 +371,27 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     assert list(drawn["formula, linear: (k + 1) / 2k"]) == pytest.approx([known[0], 0.6 * known[1]])
     monkeypatch.setitem(as2_benchmarks.SOURCES, "benchmarks", lambda _: [])
     assert as2_benchmarks.Latency.show(None)[0].astext() == "Latency: not run. make bench measures it."
+
+
+def test_the_parts_of_a_start_are_cells_of_the_notebook():
+    """Each part begins with a cell of its own, in this order; their seconds by hand."""
+    import start
+
+    assert doctest.testmod(start).failed == 0
+    cells = json.loads((FOLDER.parent / "notebooks" / "pretrain.ipynb").read_text("utf-8"))["cells"]
+    stamp = lambda n: {"papermill": {"start_time": f"1970-01-01T00:01:{n:02}"}}
+    timed = [cell | {"metadata": stamp(n)} for n, cell in enumerate(cells) if cell["cell_type"] == "code"]
+    seconds = start.parts(timed, 60.0, 60.0 + len(cells))
+    assert list(seconds) == [
+        "papermill and its kernel",
+        "imports of the notebook",
+        "corpus index and tokenizer",
+        "sampler",
+        "model",
+        "first step",
+        "whole",
+    ]
+    assert min(seconds.values()) > 0 and sum(seconds.values()) == 2 * seconds["whole"] == 2 * len(cells)
 
 
 def test_words_on_the_page_of_choices_follow_from_the_figures():
