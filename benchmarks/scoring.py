@@ -27,7 +27,7 @@ from asutil.io import hub
 from asutil.models import loading
 from asutil.tasks import rank
 
-GOAL, TOKENISING_GOAL, GPU_GOAL, MAX_TOKENS = 1.1, 3, 3, 128
+GOAL, TOKENISING_GOAL, GPU_GOAL, MAX_TOKENS = 1.5, 3, 3, 128
 GPU = torch.cuda.is_available()
 LAYERS, HIDDEN, VOCABULARY = (12, 768, 50265) if GPU else (4, 256, 8192)
 

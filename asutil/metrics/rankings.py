@@ -103,9 +103,8 @@ def require(name: str, value: str, options: tuple[str, ...]) -> None:
 
 def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The number of each row's question, the questions' names, labels as booleans, and scores."""
-    questions, names = _numbered_questions(
-        pd.Series(question_ids)
-    )  # a Series keeps 1 and "1" apart where numpy would not
+    # A Series keeps 1 and "1" apart where numpy would not.
+    questions, names = _numbered_questions(pd.Series(question_ids))
     if len(missing := np.flatnonzero(questions < 0)):
         raise ValueError(f"row {missing[0]} has no question id")
     right, scores = checked_labels(labels), checked_scores(scores)
@@ -118,7 +117,7 @@ def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray,
 
 
 def _numbered_questions(ids: pd.Series) -> tuple[np.ndarray, pd.Index]:
-    """What `pd.factorize` gives. Where the rows of a question stand together, only the first of them is looked up."""
+    """The same as `pd.factorize(ids)`; consecutive rows with the same id are looked up once."""
     values = ids.array
     changed = pd.Series(values[1:] != values[:-1]).fillna(True).to_numpy(bool)  # a missing id differs from any other
     starts = np.flatnonzero(np.append(True, changed))

@@ -20,6 +20,7 @@ from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..io import checkpoints, disk, hub
 from ..metrics import calibration
 from ..metrics.calibration import Calibration
+from ..models import scoring
 from ..models.loading import check_length, usual_length
 from ..models.pair import PairEncoder
 
@@ -164,15 +165,13 @@ class Ranker(BaseRanker):
         scores = self._scores(pairs, max_tokens, bar)
         return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
 
-    @torch.no_grad()
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
-        device, training = self._device, self.model.training
-        gpu = device.type == "cuda"
-        members, scores = pairs.members(np.arange(len(pairs))), torch.empty(len(pairs.labels), device=device)
-        # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
-        inputs = pairs.join(members, max_tokens), members, pairs.template.pad, TOKENS_ON_GPU if gpu else TOKENS_ON_CPU
-        self.model.eval()
-        with torch.autocast(device.type, torch.bfloat16, enabled=gpu):  # of the backbone; heads stay in float32
+        members = pairs.members(np.arange(len(pairs)))
+        with scoring.evaluating(self.model) as device, scoring.first_tokens_alone(self.model):
+            scores = torch.empty(len(pairs.labels), device=device)
+            micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
+            # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
+            inputs = pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
             for batch in batches.micro_batches(*inputs):
                 # Places of full slots, looked up on the CPU: on a GPU this would wait for the model.
                 places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]
@@ -181,7 +180,6 @@ class Ranker(BaseRanker):
                 logits, _ = self.model(batch)
                 scores[rows[places]] = (logits[..., 1] - logits[..., 0]).flatten()[places]
                 bar.update(len(places))
-        self.model.train(training)
         return scores.cpu().numpy()  # the only time that a GPU is waited for
 
     @property

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .. import tasks
 from ..data import baselines
-from . import nearest, vectors
+from . import vectors
 
 Ranked = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -70,7 +71,7 @@ class Neighbours:
     """Sentences ranked by their vectors, exactly, under the encoder's own readout; the vectors are kept in a folder."""
 
     def __init__(self, sentences: Iterable[str], encoder, folder: Path):
-        self._encoder, self._by = encoder, nearest.usual(encoder)
+        self._encoder, self._by = encoder, tasks.nearest.usual(encoder)
         self._vectors = vectors.embed(encoder, sentences, folder)
         self.identity = {"readout": self._by, "identity": encoder.identity}
 
@@ -87,7 +88,11 @@ class Neighbours:
         for question, vector, scores, numbers in zip(asked, encoded, *self._vectors.search(encoded, most, self._by)):
             others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
             right = self._vectors.vectors[question.right]
-            yield numbers[others], scores[others], nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by)
+            yield (
+                numbers[others],
+                scores[others],
+                tasks.nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by),
+            )
 
 
 RANKED = {"bm25": Words, "random": Drawn}

@@ -18,6 +18,13 @@ from asutil.models import joint, loading, slot_cosines
 from ..inputs.test_groups import bert  # noqa: F401
 from ..inputs.test_packing import joint_examples, joint_model
 
+read_once = cache(answers.load_answers)
+
+
+@pytest.fixture(autouse=True)
+def questions_are_read_once(monkeypatch):
+    monkeypatch.setattr(answers, "load_answers", read_once)
+
 
 def batch_of(layout="ordered"):
     ragged, labels, _, made = joint_examples()
@@ -119,7 +126,6 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
     folder, out = model.save(tmp_path / "model"), tmp_path / "results" / "cosines.json"
-    monkeypatch.setattr(answers, "load_answers", cache(answers.load_answers))
     monkeypatch.setattr("sys.argv", ["slots", str(folder), "--init", "0.02", "0.5", "--out", str(out)])
     slots.main()
     found = disk.read_json(out)

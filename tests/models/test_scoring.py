@@ -1,0 +1,93 @@
+"""The last layer for first tokens alone: the same logits as of the whole layer, and fewer tokens through it."""
+
+import copy
+
+import pytest
+import torch
+
+from asutil.models import joint, loading, scoring
+from asutil.models.pair import PairEncoder
+
+from .test_pair import CONFIGS
+
+LIKE_BERT = ("bert", "electra", "roberta")
+
+
+def new_model(name, attention="sdpa"):
+    config = copy.deepcopy(CONFIGS[name])
+    config._attn_implementation = attention
+    model = loading.from_config(config, None, seed=1)
+    with torch.no_grad():
+        for parameter in model.parameters():  # away from the start, where all tokens are nearly the same
+            parameter.add_(0.3 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(parameter.numel())))
+    return model.double()
+
+
+def padded(lengths=(11, 7, 2)):
+    mask = (torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]).long()
+    ids = torch.randint(5, 60, mask.shape, generator=torch.Generator().manual_seed(0))
+    return {"input_ids": ids.where(mask > 0, 1), "attention_mask": mask}
+
+
+def widths(model, batch):
+    """The logits, and how many tokens of an input the last feed-forward layer saw."""
+    seen = []
+    last = [module for name, module in model.backbone.named_modules() if name.endswith("intermediate.dense")][-1]
+    hook = last.register_forward_hook(lambda module, given, output: seen.append(given[0].shape[1]))
+    logits, _ = model(batch)
+    hook.remove()
+    return logits, seen
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("lengths", [(11, 7, 2), (9, 9)], ids=["padded", "of one length"])
+@pytest.mark.parametrize("name", LIKE_BERT)
+def test_the_logits_are_those_of_the_whole_layer(name, lengths, attention):
+    model = new_model(name, attention)
+    batch = padded(lengths)
+    with scoring.evaluating(model):
+        expected, seen = widths(model, batch)
+        assert seen == [max(lengths)] and expected.std() > 1e-3
+        with scoring.first_tokens_alone(model):
+            logits, seen = widths(model, batch)
+        assert seen == [1]
+        torch.testing.assert_close(logits, expected, rtol=1e-6, atol=1e-6)
+        assert widths(model, batch)[1] == [max(lengths)]  # the layer is whole again
+
+
+def test_a_layer_is_whole_again_after_an_error():
+    model = new_model("roberta")
+    with pytest.raises(KeyError), scoring.first_tokens_alone(model):
+        raise KeyError
+    assert "forward" not in vars(model.backbone.encoder.layer[-1])
+
+
+@pytest.mark.parametrize("first_out", [0, 1])
+def test_two_may_score_at_once(first_out):
+    model, batch = new_model("roberta"), padded()
+    names = list(model.state_dict())
+    with scoring.evaluating(model):
+        expected, _ = model(batch)
+        both = [scoring.first_tokens_alone(model) for _ in range(2)]
+        for one in both:
+            one.__enter__()
+        for one in (both[first_out], both[1 - first_out]):
+            torch.testing.assert_close(model(batch)[0], expected, rtol=1e-6, atol=1e-6)
+            assert list(model.state_dict()) == names
+            one.__exit__(None, None, None)
+        assert widths(model, batch)[1] == [11]
+
+
+@pytest.mark.parametrize("name", ["modernbert", "modernbert_mean", "distilbert"])
+def test_other_layers_stay_as_they_are(name):
+    model = new_model(name)
+    with scoring.evaluating(model), scoring.first_tokens_alone(model):
+        assert all("forward" not in vars(module) for module in model.modules())
+        assert torch.isfinite(model(padded())[0]).all()
+
+
+def test_a_joint_head_reads_every_slot():
+    model = joint.over(new_model("roberta"), joint.shape(True, "ie_k", 2, 18, "linear", "absolute", 2, "first"), seed=0)
+    assert isinstance(model, PairEncoder)
+    with scoring.first_tokens_alone(model):
+        assert all("forward" not in vars(module) for module in model.modules())
