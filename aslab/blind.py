@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from asutil import metrics
+from asutil import metrics, tasks
 from asutil.data import answers
 from asutil.io import rundir
-from asutil.tasks import blind, nearest, rankers
+from asutil.tasks import blind
 
 from . import measured
 
@@ -28,9 +28,9 @@ def record(folders: list[Path]) -> dict:
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         splits = _splits(run["settings"])
-        ranker = rankers.load_ranker(folder)
+        ranker = tasks.rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
-        readouts = [name for name in nearest.RANK_BY if name in scores["own"]] or ["score"]
+        readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
         entries.append(about | {"readouts": figures})
         if (about["dataset"], about["protocol"]) not in bags:

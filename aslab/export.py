@@ -12,10 +12,8 @@ from pathlib import Path
 import yaml
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
-from asutil import metrics
+from asutil import metrics, models, tasks
 from asutil.io import disk, rundir
-from asutil.models import embedder, loading
-from asutil.tasks import cross_encoder
 
 NAMES = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 USE = {
@@ -51,10 +49,10 @@ def export(run: str | Path, to: str | Path) -> Path:
         raise FileExistsError(f"{to} exists: give a folder that does not")
     with disk.whole_folder(to) as part:
         if notebook == "embed":
-            embedder.load(folder / "model")  # what cannot be read is not handed on
+            models.embedder.load(folder / "model")  # what cannot be read is not handed on
             shutil.copytree(folder / "model", part, dirs_exist_ok=True)
         else:
-            cross_encoder.save(loading.load(folder), part, record["settings"]["max_tokens"])
+            tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])
         card(record, rundir.read_table(folder, numbers=("label", "score")), to.name).save(part / "README.md")
     return to
 

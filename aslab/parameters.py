@@ -37,16 +37,17 @@ def parameters(notebook: str) -> dict[str, Parameter]:
     Each is a typed assignment of a literal with a comment. The comment may limit the values:
     `one of: a, b, c`, `at least 1`.
     """
-    path = _path(notebook)
-    return _parameters_of(path, path.stat().st_mtime_ns)
+    return _parameters_of(*_version(notebook))
 
 
-def _path(notebook: str) -> Path:
+def _version(notebook: str) -> tuple[Path, int]:
+    """The path of a notebook, and when it was changed: what is read from it is kept until then."""
     path = root() / "notebooks" / f"{notebook}.ipynb"
-    if not path.is_file():
+    try:
+        return path, path.stat().st_mtime_ns
+    except (OSError, ValueError):  # a name with a NUL, or below a file
         others = [other.stem for other in path.parent.glob("*.ipynb")]
-        raise FileNotFoundError(f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, others)}")
-    return path
+        raise FileNotFoundError(f"no notebook {notebook!r} in {path.parent.name}/{nearest(notebook, others)}") from None
 
 
 @cache
@@ -152,11 +153,11 @@ def settings(notebook: str, given: dict) -> dict:
 
 def effective(notebook: str, given: dict) -> dict:
     """`settings` of parameters that were checked before."""
-    values = {name: parameter.default for name, parameter in parameters(notebook).items()}
+    version = _version(notebook)
+    values = {name: parameter.default for name, parameter in _parameters_of(*version).items()}
     values |= {name: value for name, value in given.items() if value is not None}
     unset = {name for name, value in values.items() if value is None}
-    path = _path(notebook)
-    for entry in _entries(path, path.stat().st_mtime_ns):
+    for entry in _entries(*version):
         if all(values[name] in fits for name, fits in entry.when.items()):
             values |= {name: value for name, value in entry.set.items() if name in unset}
     return values

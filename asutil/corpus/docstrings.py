@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import cache
 from importlib import metadata
 from itertools import islice
 from typing import NamedTuple
@@ -40,6 +41,7 @@ def read_docstrings(packages=PACKAGES, limit: int | None = None) -> Iterator[Doc
                 yield Docstring(package, module, qualname, text)
 
 
+@cache  # a plan of all rows asks some hundred times
 def fingerprint_of_docstrings(packages=PACKAGES) -> str:
     """A hash of the packages' names and installed versions (a local part such as `+cpu` changes no docstring)."""
     versions = [

@@ -18,12 +18,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
+from .. import tasks
 from ..data import answers
 from ..data.questions import Split
 from ..data.splits import require_limit
 from ..draws import choose
 from ..io import disk, hub
-from . import rankers, vectors
+from . import vectors
 from .ranked_sentences import RANKED, Asked, Neighbours, key_of
 
 RECORD = "mined.json"
@@ -123,7 +124,7 @@ def mine(
     record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
     record["sentences"] = {"name": _name(sentences), "sha256": _sha256(sentences)}
     record["model"] = {"name": _name(model)}
-    encoder = None if model in RANKED else rankers.load_encoder(model)
+    encoder = None if model in RANKED else tasks.rankers.load_encoder(model)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
     numbers = {}
     texts = _distinct(chain(right, _sentences(sentences, whole["train"])), numbers)

@@ -66,7 +66,7 @@ def run(tokenizer, tmp_path, monkeypatch):
     scores = {"question_id": np.repeat(["a", "b"], 2), "candidate_id": list("1234"), "label": [1, 0, 0, 1], "score": [1.0, 0.0, 1.0, 0.0]}
     monkeypatch.setattr(export.rundir, "read_table", lambda folder, numbers: pd.DataFrame(scores))
     monkeypatch.setattr(export.rundir, "read_record", lambda folder: disk.read_json(folder / "record.json"))
-    monkeypatch.setattr(export.loading, "load", lambda folder, real=loading.load: real(folder / "model"))
+    monkeypatch.setattr(export.models.loading, "load", lambda folder, real=loading.load: real(folder / "model"))
     return folder
 
 

@@ -67,7 +67,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     }
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
     monkeypatch.setattr(command.rundir, "read_record", lambda folder: run)
-    monkeypatch.setattr(command.rankers, "load_ranker", lambda folder: Knowing())
+    monkeypatch.setattr(command.tasks.rankers, "load_ranker", lambda folder: Knowing())
     splits = {"train": asked(30), "test": asked(20, seed=1)}
     asked_for = []
     load = lambda dataset, protocol, **options: asked_for.append((dataset, protocol, options)) or splits
