@@ -1,13 +1,16 @@
-"""How time and memory grow: with the corpus, with the candidates of a question, with the length of an input, with the number of processes.
+"""How time and memory grow: with the corpus, the candidates of a question, the length of an input, vectors on disk, and processes.
 
 Every point is measured in a process of its own, so that its peak of memory is its own: an index built and opened, and examples sampled
-from it, of 10, 50 and 155 MB of text; questions ranked with up to 1,000 candidates; training steps of pairs of up to 512 tokens; and the
-same training steps in one process and in several, of one thread each on a CPU, of one GPU each where there are some.
+from it, of 10 MB to 1 GB of text; questions ranked with up to 100,000 candidates; training steps of pairs of up to 512 tokens; 64
+questions searched among up to ten million vectors on disk, where there is room for twice these; and the same training steps in one
+process and in several, of one thread each on a CPU, of one GPU each where there are some.
 
     python benchmarks/growth.py [--quick]
 
-The corpus is local/wikipedia_large of ASUTIL_MIRROR; without it the embedded pydocs, as far as it reaches. Models have random weights.
-The ratio is that of the tokens that two processes train on in a second to those of one.
+The corpus is local/wikipedia_large of ASUTIL_MIRROR; without it the embedded pydocs. Where more text is asked for than there is, its
+documents come again with other words. Models have random weights, and vectors are normal and of length 1. `exponents` are the slopes
+of log(time) and of log(memory) over log(size): 1 is linear. The ratio is that of the tokens that two processes train on in a second
+to those of one.
 """
 
 import itertools
@@ -15,15 +18,18 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
 import side_by_side
 import torch
+from made_vectors import unit, written
 from transformers import RobertaConfig
 
 from asutil import corpus, sampling, training
@@ -36,9 +42,16 @@ from asutil.tasks import rank
 GOAL = 1.6
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
-MEGABYTES, CANDIDATES, LENGTHS = (10, 50, 155), (10, 50, 100, 500, 1000), (64, 128, 256, 512)
+MEGABYTES, CANDIDATES, LENGTHS = (10, 50, 155, 1000), (10, 100, 1000, 10_000, 100_000), (64, 128, 256, 512)
+MILLIONS, DIMENSIONS, QUESTIONS = (0.3, 1, 3, 10), 384, 64  # vectors on disk
 EXAMPLES, STEPS, PAIRS = 100_000, 12, 64
 ROUNDS = 3
+TIMES = {  # of a kind: its size, and the seconds or milliseconds of a point
+    "corpus": ("megabytes", lambda point: point["build_seconds"]),
+    "candidates": ("candidates", lambda point: point["milliseconds_a_question"]),
+    "lengths": ("length", lambda point: point["length"] / point["tokens_a_second"]),
+    "vectors": ("millions", lambda point: point["search_seconds"]),
+}
 
 
 def peak() -> int | None:
@@ -57,7 +70,8 @@ def alone(function, *given) -> dict:
 
 def _measured(function, given) -> dict:
     before = peak()
-    return function(*given) | {"peak_memory_mib": peak(), "before_mib": before}
+    done = function(*given)
+    return {"peak_memory_mib": peak(), "before_mib": before} | done
 
 
 def config(tokens: int, tokenizer) -> RobertaConfig:
@@ -76,13 +90,43 @@ def config(tokens: int, tokenizer) -> RobertaConfig:
 
 
 def some(source: str, characters: int):
-    """The first documents of a source that have so many characters together."""
+    """Documents of a source that have so many characters together; when they are read again, a prefix makes most sentences differ."""
     held = 0
-    for document in sources.documents(source):
-        yield document
-        held += len(document) if isinstance(document, str) else sum(map(len, document))
-        if held >= characters:
-            return
+    for reading in itertools.count():
+        for document in sources.documents(source):
+            paragraphs = [document] if isinstance(document, str) else document
+            if reading:
+                paragraphs = [paragraph.replace(". ", f". In reading {reading} ") for paragraph in paragraphs]
+            yield paragraphs
+            held += sum(map(len, paragraphs))
+            if held >= characters:
+                return
+        if not held:
+            raise ValueError(f"{source} has no text")
+
+
+def exponent(points: list[dict], size: str, measure) -> float:
+    """b of measure = a size^b, by least squares of the logarithms.
+
+    Example:
+        >>> exponent([{"n": 1, "s": 3}, {"n": 10, "s": 300}], "n", lambda point: point["s"])
+        2.0
+    """
+    pairs = [(point[size], measure(point)) for point in points]
+    return round(float(np.polyfit(*np.log(pairs).T, 1)[0]), 3)
+
+
+def exponents(measured: dict) -> dict:
+    """The exponents of time, and of memory without that of an idle process, for each kind with two sizes or more."""
+    fitted = {}
+    for kind, (size, seconds) in TIMES.items():
+        points = measured.get(kind, ())
+        if len(points) > 1:
+            fitted[kind] = {"time": exponent(points, size, seconds)}
+            if points[0]["before_mib"] is not None and not (GPU and kind == "corpus"):  # that peak is the GPU's
+                grown = lambda point: max(1, point["peak_memory_mib"] - point["before_mib"])
+                fitted[kind]["memory"] = exponent(points, size, grown)
+    return fitted
 
 
 # ------------------------------------------------------------------ what is measured
@@ -142,6 +186,26 @@ def of_length(folder: str, tokens: int, steps: int) -> dict:
     with tempfile.TemporaryDirectory() as out:
         done = trained(model, batches, out)
     return {"length": tokens, "tokens_a_second": round(done["tokens"] / done["seconds"])}
+
+
+def of_vectors(folder: str, millions: float) -> dict:
+    """So many vectors written to disk, and searched a second time, when their lengths are known.
+
+    Its memory is what the first search allocates: the pages of the mapped file are the system's.
+    """
+    idle = peak()
+    questions = unit(QUESTIONS, DIMENSIONS, [1, 1])
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        vectors, writing = written(temporary, round(millions * 10**6), DIMENSIONS)
+        tracemalloc.start()
+        vectors.search(questions, 10)
+        allocated = tracemalloc.get_traced_memory()[1] >> 20
+        tracemalloc.stop()
+        started = time.perf_counter()
+        vectors.search(questions, 10)
+        searching = time.perf_counter() - started
+    done = {"millions": millions, "write_seconds": round(writing, 1), "search_seconds": round(searching, 3)}
+    return done | {"peak_memory_mib": (idle or 0) + allocated}
 
 
 def of_processes(folder: str, processes: int, steps: int) -> dict:
@@ -230,17 +294,21 @@ def main():
         )
         tokenizers.train_tokenizer(texts, vocab_size=8192).save_pretrained(folder)
     folder = str(folder.resolve())
-    sizes = MEGABYTES[:1] if given.quick else MEGABYTES if source != "pydocs" else MEGABYTES[:1]
+    sizes = MEGABYTES[: 2 if given.quick else None]
+    room = shutil.disk_usage(given.folder).free
+    fitting = [size for size in MILLIONS[: 2 if given.quick else None] if 2 * size * 4 * DIMENSIONS * 10**6 < room]
     steps, rounds = (8, 1) if given.quick else (STEPS, given.rounds or ROUNDS)
     known = sorted({1, 2, torch.cuda.device_count()} - {0}) if torch.cuda.device_count() > 1 else [1] if GPU else [1, 2]
     measured = {
         "corpus": [alone(of_corpus, source, folder, size) for size in sizes],
         "candidates": [
-            alone(of_candidates, folder, count, 3 if given.quick else 20)
+            alone(of_candidates, folder, count, max(1, (300 if given.quick else 2000) // count))
             for count in CANDIDATES[: 3 if given.quick else None]
         ],
         "lengths": [alone(of_length, folder, tokens, steps) for tokens in LENGTHS[: 2 if given.quick else None]],
+        "vectors": [] if GPU else [alone(of_vectors, given.folder, size) for size in fitting],
     }
+    measured["exponents"] = exponents(measured)
     turns = [
         [of_processes(folder, count, steps) for count in known[:: -1 if number % 2 else 1]] for number in range(rounds)
     ]

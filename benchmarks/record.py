@@ -2,7 +2,7 @@
 
 Each script runs in a process of its own, whole, never --quick. What it measured on a GPU goes into <name>-gpu.json.
 
-    python benchmarks/record.py sampling index scoring metrics training_step cpu_step start latency search encoding
+    python benchmarks/record.py sampling index scoring metrics training_step cpu_step start book latency search encoding
     python benchmarks/record.py backends --arguments "exported --dataset wikiqa"
 """
 
@@ -16,6 +16,8 @@ import re
 import shlex
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 from aslab import runs
@@ -76,14 +78,21 @@ def last_line(output: str) -> dict:
     return result
 
 
-def run(name: str, arguments: str = "") -> str:
-    """The output of one script, which is shown while it comes."""
+def run(name: str, arguments: str = "", seconds: float | None = None) -> str:
+    """The output of one script, which is shown while it comes. Raises: SystemExit where it fails, or takes more than `seconds`."""
     command = [sys.executable, HERE / f"{name}.py", *shlex.split(arguments)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        late = threading.Timer(seconds or threading.TIMEOUT_MAX, process.kill)
+        late.daemon = True
+        late.start()
         lines = []
         for line in process.stdout:
             print(line, end="", flush=True)
             lines.append(line)
+    ended = not late.is_alive()
+    late.cancel()
+    if ended:
+        raise SystemExit(f"{name}.py was stopped: the time is over; the figures of finished benchmarks are kept")
     if process.returncode:
         raise SystemExit(f"{name}.py ended with status {process.returncode}")
     return "".join(lines)
@@ -103,13 +112,21 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="+", metavar="name", help="of a script in this folder, without .py")
     parser.add_argument("--arguments", default="", help="of each script, as one text, for a script that needs some")
+    parser.add_argument(
+        "--minutes", type=float, help="of all of them together; a script that is not done by then is stopped"
+    )
     given = parser.parse_args()
+    until = time.monotonic() + 60 * given.minutes if given.minutes else None
     absent = [name for name in given.names if not (HERE / f"{name}.py").is_file()]
     if absent:
         parser.error(f"no benchmark {absent[0]!r}: {', '.join(sorted(path.stem for path in HERE.glob('*.py')))}")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     for name in given.names:
-        place = record(last_line(run(name, given.arguments)), rundir.root() / "results" / "benchmarks", gpu)
+        place = record(
+            last_line(run(name, given.arguments, until and max(1.0, until - time.monotonic()))),
+            rundir.root() / "results" / "benchmarks",
+            gpu,
+        )
         print(place.relative_to(rundir.root()))
 
 

@@ -13,16 +13,13 @@ Ratios go by the clock on the wall: every side uses the same number of threads, 
 """
 
 import tempfile
-import time
 import tracemalloc
-from types import SimpleNamespace
 
 import numpy as np
 import side_by_side
 import torch
+from made_vectors import unit, written
 from sentence_transformers import util
-
-from asutil.tasks import vectors
 
 try:
     import faiss
@@ -30,19 +27,6 @@ except ImportError:
     faiss = None
 
 GOAL, FAISS_GOAL, K = 1.0, 1.0, 10
-
-
-def unit(count: int, dimensions: int, seed) -> np.ndarray:
-    found = np.random.default_rng(seed).standard_normal((count, dimensions), np.float32)
-    return found / np.linalg.norm(found, axis=1, keepdims=True)
-
-
-def made(folder, count: int, dimensions: int) -> tuple[vectors.Vectors, float]:
-    """So many vectors on disk, and the seconds that writing them took."""
-    encode = lambda texts: unit(len(texts), dimensions, int(texts[0]))
-    encoder, started = SimpleNamespace(encode=encode, dimensions=dimensions, identity="normal"), time.perf_counter()
-    found = vectors.embed(encoder, map(str, range(count)), f"{folder}/vectors", progress=False)
-    return found, time.perf_counter() - started
 
 
 def memory(search) -> float:
@@ -76,7 +60,7 @@ def main():
     if faiss:
         faiss.omp_set_num_threads(torch.get_num_threads())
     with tempfile.TemporaryDirectory() as folder:
-        found, writing = made(folder, count, given.dimensions)
+        found, writing = written(folder, count, given.dimensions)
         search = lambda by="dot", asked=questions: found.search(asked, K, by)[1]
         held, asked = torch.from_numpy(np.array(found.vectors)), torch.from_numpy(questions)
         kept = memory(search)

@@ -9,7 +9,9 @@ sentence-level objective beside it. Rounds alternate between all sides, so that 
 
 It needs this package with torch, transformers, accelerate, tensorboard, pandas and pyarrow. The index of the corpus, some 3 MB, is built
 at the first call (with blingfire) and read from --folder afterwards: to a machine without blingfire bring that folder along.
-`trainer_overhead` is the project's Trainer against a bare loop over the same batches. The last line is one JSON object.
+`trainer_overhead` is the project's Trainer against a bare loop over the same batches. On a GPU, where this project compiles the backbone,
+it also trains without that, and `largest_micro_batch` has the most tokens that pass through the model together, doubled until memory
+ends, and the peak of memory. The last line is one JSON object.
 """
 
 import contextlib
@@ -60,8 +62,9 @@ class Clock:
         return np.subtract(self.read[1], self.read[0])
 
 
-def ours(model, batches):
+def ours(model, batches, compile=None):
     options = {
+        "compile": compile,
         "peak_lr": 1e-4,
         "warmup_steps": 10,
         "weight_decay": 0.01,
@@ -142,6 +145,37 @@ def peer(model, pairs, tokenizer, steps, batch_size, padding, compiled):
         trainer.train()
 
 
+def largest_micro_batch(model, sampler, size=1 << 14, most=1 << 23) -> dict:
+    """The most tokens, doubling from `size`, that a forward and a backward pass take at once, and the peak of memory with them.
+
+    The states of an optimiser are not included.
+    """
+    largest = {}
+    while size <= most:
+        logits = micro = None  # those of the last size would count
+        pairs = size // MAX_TOKENS  # of at most so many tokens each
+        batches = inputs.PretrainingBatches(lambda epoch: sampler, 1, pairs, size, layout="packed")
+        if GPU:
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        try:
+            micro = {
+                name: value.to(DEVICE) if torch.is_tensor(value) else value
+                for name, value in batches[0]["micro"][0].items()
+            }
+            with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
+                logits = model(micro)
+            micro_loss(logits, micro, batches[0])[0].backward()
+        except torch.OutOfMemoryError:
+            break
+        finally:
+            model.zero_grad()
+        largest = {"tokens": int(micro["input_ids"].numel()), "pairs": len(micro["first"])}
+        largest["peak_memory_gib"] = round(torch.cuda.max_memory_allocated() / 2**30, 2) if GPU else None
+        size *= 2
+    return largest
+
+
 def model_operations(config, batch) -> float:
     """Floating-point operations of forward and backward on the real tokens of one optimiser batch, recomputation and padding left out."""
     layers, hidden = config.num_hidden_layers, config.hidden_size
@@ -172,8 +206,11 @@ def roberta(tokenizer, layers: int, hidden: int, vocabulary: int, heads: int, ty
     return RobertaConfig(**size, **loading.special_ids(tokenizer))
 
 
-def sides(given, found, config) -> tuple[dict, inputs.PretrainingBatches, list]:
-    """What takes turns: this project, a bare loop over its batches, the peer padded to 128 and to the longest of a batch."""
+def sides(given, found, config) -> tuple:
+    """What takes turns: this project, a bare loop over its batches, the peer padded to 128 and to the longest of a batch.
+
+    Returns: the sides, this project's batches, how long it waited for each, and what finds the largest micro-batch.
+    """
     tokenizer, waiting = found.tokenizer, []
     sampler = sampling.Sampler(found, "ssp", max_tokens=MAX_TOKENS)
     batches = inputs.PretrainingBatches(lambda epoch: sampler, given.steps, given.batch_size, given.micro_tokens)
@@ -186,7 +223,9 @@ def sides(given, found, config) -> tuple[dict, inputs.PretrainingBatches, list]:
         "padded": partial(other, RobertaForMaskedLM(config), padding="max_length", compiled=False),
         "dynamic": partial(other, RobertaForMaskedLM(config), padding="longest", compiled=GPU),
     }
-    return turns, batches, waiting
+    if GPU:
+        turns["not_compiled"] = lambda: ours(model, batches, compile=False)
+    return turns, batches, waiting, partial(largest_micro_batch, model, sampler)
 
 
 def main():
@@ -210,7 +249,7 @@ def main():
     found = index(given.corpus, given.folder)
     layers, hidden, vocabulary = SIZES[given.size]
     config = roberta(found.tokenizer, layers, hidden, vocabulary, heads=max(hidden // 64, 4))
-    turns, batches, waiting = sides(given, found, config)
+    turns, batches, waiting, largest = sides(given, found, config)
     first = given.steps // 4
     clock, read = Clock(first, given.steps), {name: [] for name in turns}
     for number in range(given.rounds):
@@ -249,6 +288,12 @@ def main():
     if GPU:
         share = sum(model_operations(config, batch) for batch in timed) / PEAK / wall["ours"]
         measured["share_of_989_tflops"] = side_by_side.spread(share) | {"goal": 0.3}
+        measured["compiled_against_not"] = side_by_side.ratios(wall["ours"], wall["not_compiled"])
+        turns.clear()  # the peer's models leave the GPU
+        try:
+            measured["largest_micro_batch"] = largest()
+        except RuntimeError as error:  # such as a tensor with too many elements: what was measured is kept
+            measured["largest_micro_batch"] = {"stopped": str(error)[:200]}
     side_by_side.show(side_by_side.headline("training_step", 2.5, compared, **measured))
 
 
