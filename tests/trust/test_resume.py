@@ -45,12 +45,19 @@ def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch)
         resume.index(of(held, tmp_path / "again"), 1, random.Random(2))
 
 
+class Late(random.Random):
+    """Kills as late as they may come: before the first window there is nothing that could be scored again."""
+
+    def uniform(self, low, high):
+        return high
+
+
 def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
     assert resume.scoring(of(held, tmp_path), 1, random.Random(3)) == 1
     (tmp_path / "again").mkdir()
     monkeypatch.setattr(rank, "_read_window", lambda path: None)
     with pytest.raises(Broken, match="windows scored for 60 and"):
-        resume.scoring(of(held, tmp_path / "again"), 2, random.Random(4))
+        resume.scoring(of(held, tmp_path / "again"), 1, Late(4))
 
 
 def test_work_that_fails_is_no_end(tmp_path):
