@@ -1,15 +1,22 @@
-# make book and make test need nothing but Python 3.11 to 3.13, git and make.
+# make book, make demo and make test need nothing but Python 3.11 to 3.13, git and make.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 SITE := book/_build/html
 AXE ?= node_modules/axe-core/axe.min.js
 READY := $(VENV)/.ready
+BUILT := $(SITE)/.built
 CORES ?= 2
+# What the book is made from, without what its build writes into book/.
+WRITTEN := _build runs gallery notebooks data_cards
+FIND = find asutil aslab experiments notebooks book data_cards results -type d \
+	\( -name __pycache__ -o -name .ipynb_checkpoints $(WRITTEN:%=-o -path book/%) \) -prune -o -type f -print; \
+	ls *.md CITATION.cff runs/*/record.json 2>/dev/null
+LIST := book/_build/sources
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf check-pages demo test trust trust-quick bench lint lab results clean
+.PHONY: help install book pdf check-pages demo test trust trust-quick bench bench-gpu lint lab results clean always
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,12 +31,23 @@ $(READY): requirements.lock pyproject.toml
 
 install: $(READY)  ## virtual environment with every pinned package
 
-demo: $(READY)  ## the demonstration: PSD pre-training, fine-tuning with and without it, on embedded data
+demo: $(READY)  ## PSD and SSP pre-training, fine-tuning with and without it, on embedded data (minutes); make book shows the runs
 	$(BIN)/snakemake --snakefile experiments/Snakefile --cores $(CORES) --quiet rules host -- demo
 
-book: demo  ## the demonstration and the built book
-	$(BIN)/jupyter-book build book/
+book: $(BUILT)  ## the book, from committed records and the runs of this machine; built again where one of its sources changed
 	@echo "Open $(CURDIR)/$(SITE)/index.html"
+
+# Its time is that of the beginning: what changes while it is built is built by the next call.
+$(BUILT): $(READY) $(LIST) $(shell $(FIND))
+	@touch $(LIST).begun
+	$(BIN)/jupyter-book build book/
+	@mv $(LIST).begun $@
+
+# Newer where a source was added, removed or renamed, or where the book is built for another place or with other data at hand.
+$(LIST): always
+	@mkdir -p $(@D)
+	@{ echo "$(AS2_SITE) $(AS2_REPOSITORY) $(ASUTIL_MIRROR)"; { $(FIND); } | sort; } > $@.now
+	@cmp -s $@.now $@ && rm $@.now || mv $@.now $@
 
 pdf: $(READY)  ## the built book as one PDF, as2.pdf next to its pages; needs Chromium or Chrome
 	$(BIN)/python book/_ext/as2_pdf.py $(SITE)
@@ -50,7 +68,11 @@ trust-quick: $(READY)  ## the same, smaller, in under 15 minutes
 	$(BIN)/python -m tests.trust --quick
 
 bench: $(READY)  ## every benchmark that a CPU can run, each with its peer; figures into results/benchmarks/
-	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step cpu_step start latency search encoding
+	$(BIN)/python benchmarks/record.py sampling index metrics scoring training_step cpu_step start book latency search encoding
+
+bench-gpu: $(READY)  ## the benchmarks of a GPU (NVIDIA with bf16): 20 minutes at most, no download; figures into results/benchmarks/*-gpu.json
+	$(BIN)/python -c 'import torch; torch.cuda.is_available() or exit("bench-gpu: torch finds no GPU: install the CUDA build of the torch in requirements.lock")'
+	$(BIN)/python benchmarks/record.py --minutes 20 training_step scoring latency encoding
 
 lint: $(READY)  ## style of code and notebooks
 	$(BIN)/ruff check .

@@ -47,6 +47,7 @@ def test_every_exported_name_of_a_package_is_there():
 
 def test_counting_ranks_and_reading_runs_need_no_torch():
     modules = "asutil.metrics.rankings, asutil.metrics.trec, asutil.data.answers, asutil.data.claims, aslab.runs, aslab.records, aslab.plan"
+    modules += ", aslab.compare, aslab.blind, aslab.export, aslab.publish, asutil.tasks.mine, asutil.tasks.vectors"
     code = f"import sys, asutil; assert 'numpy' not in sys.modules; import {modules}; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

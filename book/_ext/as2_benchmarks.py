@@ -29,6 +29,7 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
     "training_step": ("Training, tokens a second", "Trainer of transformers, padded to 128 tokens"),
     "cpu_step": ("A training step on a CPU", "a plain PyTorch loop, ordered by length"),
     "start": ("From a command to the first training step", "12 seconds"),
+    "book": ("Building this book", "three minutes, ten seconds where nothing changed"),
     "scoring": ("Scoring candidates", "CrossEncoder.predict of sentence-transformers"),
     "metrics": ("Ranking metrics", "torchmetrics and trec_eval"),
     "latency": ("A joint model, all questions in batches", "the pair model on the same candidates"),
@@ -291,6 +292,7 @@ AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn ove
     "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
     "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
     "lengths": ("length", "tokens of an input", "tokens_a_second", "training, tokens a second"),
+    "vectors": ("millions", "vectors on disk, millions", "search_seconds", "seconds to search for 64 questions"),
     "processes": ("processes", "processes", "tokens_a_second", "training, tokens a second"),
 }
 
@@ -328,7 +330,7 @@ def growth_plot(result: dict):
     for axis, (name, (size, label, measure, unit)) in zip(panels, measured.items()):
         points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
         axis.plot(*zip(*points), color="black", marker="o")
-        axis.set(xlabel=label, ylabel=unit, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-3:]])
+        axis.set(xlabel=label, ylabel=unit, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-2:]])
         axis.grid(alpha=0.3)
     for axis in panels:
         axis.set_axis_off()
@@ -336,20 +338,24 @@ def growth_plot(result: dict):
 
 
 def memory_table(result: dict) -> str:
-    """The memory of the smallest and of the largest size of each of `AXES`."""
+    """The memory of the smallest and of the largest size of each of `AXES`, and the exponents of time and memory."""
     body = []
     for name, (size, label, *_) in AXES.items():
         points = [point for point in result.get(name, ()) if point["peak_memory_mib"] is not None]
         if points:
             ends = points[0], points[-1]
-            grown, memory = (" to ".join(f"{point[key]:,.0f}" for point in ends) for key in (size, "peak_memory_mib"))
+            grown, memory = (" to ".join(f"{point[key]:,.10g}" for point in ends) for key in (size, "peak_memory_mib"))
+            powers = result.get("exponents", {}).get(name, {})
+            fitted = [f"{powers[of]:.2f}" if of in powers else "–" for of in ("time", "memory")]
             body.append(
-                markup.line([markup.cell(label, "th", scope="row"), markup.number(grown), markup.number(memory)])
+                markup.line([markup.cell(label, "th", scope="row"), *map(markup.number, (grown, memory, *fitted))])
             )
     caption = (
-        "Peak of memory of one process at the smallest and the largest size; the import of the package is part of it."
+        "Peak of memory of one process at the smallest and the largest size; the import of the package is part of it. "
+        "For vectors, it is what a search allocates, without the mapped file. Time and memory grow with the size to the "
+        "power of the last two columns: 1 is linear, and memory is counted without the import."
     )
-    return boxed(markup.table(caption, ["What grows", "From, to", "MiB"], body))
+    return boxed(markup.table(caption, ["What grows", "From, to", "MiB", "Time, power", "Memory, power"], body))
 
 
 DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency, "start": Start}

@@ -33,7 +33,7 @@ class Results(Shown):
 
 
 class Demo(Shown):
-    """What `make book` made on this machine."""
+    """What `make demo` made on this machine."""
 
     required_arguments = 0
 
@@ -42,7 +42,7 @@ class Demo(Shown):
         return (
             boxed(table)
             if table
-            else note("Nothing has run on this machine yet: the command make book fills this table.")
+            else note("Nothing has run on this machine yet: the command make demo fills this table.")
         )
 
 
@@ -119,7 +119,7 @@ class Runs(Shown):
             rows.append(f"<tr><th>{link}</th>{''.join(f'<td>{escape(text)}</td>' for text in shown)}</tr>")
         if not rows:
             return note(
-                "This machine has no finished run. The command make book makes the first ones, and any command on the page "
+                "This machine has no finished run. The command make demo makes the first ones, and any command on the page "
                 "Notebooks makes one of your own."
             )
         heads = "".join(f"<th>{text}</th>" for text in ("Run", "Budget", "Seed", "Split", "Metrics, points"))

@@ -25,7 +25,18 @@ def importable(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.syspath_prepend(FOLDER.parent / "book" / "_ext")
     yield
-    for name in ("side_by_side", "record", "backends", "start", "latency", "as2_benchmarks", "as2_figures", "as2_pages"):
+    for name in (
+        "side_by_side",
+        "record",
+        "backends",
+        "start",
+        "growth",
+        "training_step",
+        "latency",
+        "as2_benchmarks",
+        "as2_figures",
+        "as2_pages",
+    ):
         sys.modules.pop(name, None)
 
 
@@ -101,6 +112,9 @@ def test_a_script_that_fails_leaves_no_figures(keeping, tmp_path, monkeypatch, c
     with pytest.raises(SystemExit, match=r"broken\.py ended with status 3"):
         keeping.run("broken")
     assert keeping.run("fine") == "first\nlast\n"
+    (tmp_path / "slow.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
+    with pytest.raises(SystemExit, match=r"slow\.py was stopped: the time is over"):
+        keeping.run("slow", seconds=0.5)
     (tmp_path / "told.py").write_text("import sys\nprint(sys.argv[1:])\n")
     assert keeping.run("told", "'a folder' --dataset wikiqa") == "['a folder', '--dataset', 'wikiqa']\n"
 
@@ -403,3 +417,59 @@ def test_words_on_the_page_of_choices_follow_from_the_figures():
     search = read("search")
     assert "milliseconds a question" in page.split("**A million candidates.**")[1].split("\n\n")[0]
     assert search["vectors"] == 1_000_000 and 1 < search["milliseconds_a_question"]["ours"]["most"] < 100
+
+
+# ------------------------------------------------------------------ growth
+
+
+def test_exponents_of_time_and_memory():
+    import growth
+
+    assert doctest.testmod(growth).failed == 0
+    corpus = [{"megabytes": n, "build_seconds": 3.0 * n, "peak_memory_mib": 400 + 2 * n**2, "before_mib": 400} for n in (1, 10, 100)]
+    lengths = [{"length": n, "tokens_a_second": 1000 / n, "peak_memory_mib": None, "before_mib": None} for n in (64, 128)]
+    one = [{"candidates": 10, "milliseconds_a_question": 1.0, "peak_memory_mib": 1, "before_mib": 0}]
+    vectors = [{"millions": n, "search_seconds": n, "peak_memory_mib": 20, "before_mib": None} for n in (1, 10)]
+    fitted = growth.exponents({"corpus": corpus, "lengths": lengths, "vectors": vectors, "candidates": one, "processes": [{}]})
+    assert fitted == {"corpus": {"time": 1.0, "memory": 2.0}, "lengths": {"time": 2.0}, "vectors": {"time": 1.0}}
+
+
+def test_a_corpus_comes_again_with_other_words(monkeypatch):
+    import growth
+
+    documents = [["One. Two."], "A text. Its end."]
+    monkeypatch.setattr(growth.sources, "documents", lambda source: iter(documents))
+    again = [["One. In reading 1 Two."], ["A text. In reading 1 Its end."]]
+    assert list(growth.some("a source", 50)) == [["One. Two."], ["A text. Its end."], *again]
+    assert list(growth.some("a source", 5)) == [["One. Two."]]
+
+
+def test_a_page_shows_exponents_where_they_were_fitted():
+    import as2_benchmarks
+
+    points = [{"megabytes": n, "build_seconds": n, "peak_memory_mib": 500 + n} for n in (10, 1000)]
+    html = as2_benchmarks.memory_table({"corpus": points, "processes": [{"processes": 1, "peak_memory_mib": 900}]})
+    assert "10 to 1,000" in html and "510 to 1,500" in html and html.count("–") == 4
+    html = as2_benchmarks.memory_table({"corpus": points, "exponents": {"corpus": {"time": 0.987, "memory": 0.4}}})
+    assert ">0.99<" in html and ">0.40<" in html
+
+
+def test_the_largest_micro_batch_is_the_last_before_memory_ends(corpus):
+    import training_step
+
+    from asutil import sampling
+    from asutil.models import loading
+
+    model, sampler = loading.tiny(corpus.tokenizer), sampling.Sampler(corpus, "ssp", max_tokens=128)
+    sizes, forward = [], model.forward
+
+    def ends(micro):
+        sizes.append(micro["input_ids"].numel())
+        if len(sizes) == 3:
+            raise torch.OutOfMemoryError("the third is too large")
+        return forward(micro)
+
+    model.forward = ends
+    largest = training_step.largest_micro_batch(model, sampler, size=512, most=1 << 20)
+    assert len(sizes) == 3 and largest == {"tokens": sizes[1], "pairs": 8, "peak_memory_gib": None}
+    assert all(parameter.grad is None for parameter in model.parameters())

@@ -160,4 +160,5 @@ def drawn_through(points: np.ndarray, places: np.ndarray) -> bool:
 
 
 def near(points: np.ndarray, places: np.ndarray) -> bool:
-    return np.allclose(points, places, rtol=1e-4, atol=5e-5)
+    """Whether points are at some places, as exactly as an SVG writes its coordinates: to a millionth of an axis."""
+    return np.allclose(points, places, rtol=1e-4, atol=np.maximum(5e-5, 1e-6 * np.ptp(places, axis=0)))

@@ -41,6 +41,7 @@ MEASURED = {
     "training_step": ["Training, tokens a second", "Trainer of transformers, padded to 128 tokens"],
     "cpu_step": ["A training step on a CPU", "a plain PyTorch loop, ordered by length"],
     "start": ["From a command to the first training step", "12 seconds"],
+    "book": ["Building this book", "three minutes, ten seconds where nothing changed"],
     "scoring": ["Scoring candidates", "CrossEncoder.predict of sentence-transformers"],
     "metrics": ["Ranking metrics", "torchmetrics and trec_eval"],
     "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],
@@ -154,8 +155,8 @@ def start(root: Path):
 
 def growth(root: Path):
     """The words under the plot, then the memory of the smallest and the largest size."""
-    grows = {"corpus": "megabytes", "candidates": "candidates", "lengths": "length", "processes": "processes"}
-    words = ("corpus, MB of text", "candidates of a question", "tokens of an input", "processes")
+    grows = {"corpus": "megabytes", "candidates": "candidates", "lengths": "length", "vectors": "millions", "processes": "processes"}
+    words = ("corpus, MB of text", "candidates of a question", "tokens of an input", "vectors on disk, millions", "processes")
     for one in filter(None, (benchmark(root, name) for name in ("growth", "growth-gpu"))):
         yield (
             f"How time grows, each point in a process of its own, on {machine(one['machine'])}; text of "
@@ -167,7 +168,9 @@ def growth(root: Path):
             if ends:
                 first, last = ends[0], ends[-1]
                 memory = f"{first['peak_memory_mib']:,.0f} to {last['peak_memory_mib']:,.0f}"
-                yield [label, f"{first[size]:,.0f} to {last[size]:,.0f}", memory]
+                powers = one.get("exponents", {}).get(name, {})
+                fitted = [f"{powers[of]:.2f}" if of in powers else NONE for of in ("time", "memory")]
+                yield [label, f"{first[size]:,.10g} to {last[size]:,.10g}", memory, *fitted]
 
 
 def trained(root: Path):

@@ -17,6 +17,7 @@ GROWING = {
     "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
     "candidates": ("candidates", "candidates of a question", "milliseconds_a_question", "milliseconds a question"),
     "lengths": ("length", "tokens of an input", *RATE),
+    "vectors": ("millions", "vectors on disk, millions", "search_seconds", "seconds to search for 64 questions"),
     "processes": ("processes", "processes", *RATE),
 }
 

@@ -1,5 +1,5 @@
 """Tables of budget laptop, a miniature of each paper whose questions are our own, and of the demonstration of `make
-book`.
+demo`.
 """
 
 from typing import NamedTuple
@@ -160,7 +160,7 @@ def _made_on(lines: pd.DataFrame) -> str:
 
 
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
-    """What `make book` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
+    """What `make demo` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
     committed record is shown.
 
     MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with

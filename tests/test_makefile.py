@@ -1,0 +1,137 @@
+"""The Makefile's book: built once, again after a change of anything that it is made from, and never taken as built after a failure."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+FOLDERS = ("asutil", "aslab", "experiments", "notebooks", "book", "data_cards", "results")
+STAND_IN = """#!/bin/sh
+[ ! -e broken ] || exit 1
+[ ! -e edited_meanwhile ] || { sleep 1.1; touch book/inner/file; }
+mkdir -p book/_build/html book/runs && touch book/_build/html/index.html && echo built >> builds
+"""
+SNAKEMAKE = """#!/bin/sh
+mkdir -p runs/finetune-pydocs-0123456789ab && touch runs/finetune-pydocs-0123456789ab/record.json
+"""
+NEEDS_MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A checkout with one file in each folder, all an hour old, and a command in place of jupyter-book that counts its calls."""
+    shutil.copy(ROOT / "Makefile", tmp_path)
+    for name in FOLDERS:
+        (tmp_path / name / "inner").mkdir(parents=True)
+        (tmp_path / name / "inner" / "file").touch()
+        (tmp_path / name / "file").touch()
+    for name in ("README.md", "CITATION.cff", "requirements.lock", "pyproject.toml"):
+        (tmp_path / name).touch()
+    (tmp_path / ".venv" / "bin").mkdir(parents=True)
+    for name, text in {"jupyter-book": STAND_IN, "snakemake": SNAKEMAKE}.items():
+        command = tmp_path / ".venv" / "bin" / name
+        command.write_text(text)
+        command.chmod(0o755)
+    for path in [*tmp_path.rglob("*"), tmp_path]:
+        age(path, 3600)
+    (tmp_path / ".venv" / ".ready").touch()
+    age(tmp_path / ".venv" / ".ready", 1800)
+    return tmp_path
+
+
+def age(path, seconds):
+    then = path.stat().st_mtime - seconds
+    os.utime(path, (then, then))
+
+
+def make(project, *targets, **environment):
+    """Exit code, and how often the book has been built."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "AS2_", "ASUTIL_", "VENV"))}
+    command = ["make", "-s", *(targets or ("book",))]
+    code = subprocess.run(command, cwd=project, capture_output=True, env=own | environment).returncode
+    builds = project / "builds"
+    return code, len(builds.read_text().splitlines()) if builds.exists() else 0
+
+
+def later(project):
+    """What was built lies ten minutes back, so that a change of now is newer on every file system."""
+    for path in [*project.rglob("*")]:
+        age(path, 600)
+
+
+CHANGES = {
+    "changed": Path.touch,
+    "added": lambda path: path.with_name("more").touch(),
+    "removed": Path.unlink,
+    "renamed": lambda path: path.with_name("more").rename(path.with_name("other")),
+}
+
+
+@NEEDS_MAKE
+@pytest.mark.parametrize("place", ["file", "inner/file"])
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_the_book_is_built_again_after_every_change_and_only_then(project, folder, place):
+    assert make(project) == (0, 1) and make(project) == (0, 1)
+    for builds, change in enumerate(CHANGES.values(), 2):
+        later(project)
+        change(project / folder / place)
+        assert make(project) == (0, builds) and make(project) == (0, builds)
+
+
+@NEEDS_MAKE
+def test_other_sources_of_the_book(project):
+    make(project)
+    later(project)
+    for builds, name in enumerate(("README.md", "CITATION.cff"), 2):
+        (project / name).touch()
+        assert make(project) == (0, builds)
+        later(project)
+    for name in ("asutil/inner/__pycache__", "notebooks/.ipynb_checkpoints", "book/gallery"):
+        (project / name).mkdir()
+        (project / name / "file").touch()
+    assert make(project) == (0, 3)
+    assert make(project, AS2_SITE="https://example.org/") == (0, 4) and make(project, AS2_SITE="https://example.org/") == (0, 4)
+    assert make(project, ASUTIL_MIRROR="a folder") == (0, 5)
+
+
+@NEEDS_MAKE
+def test_a_run_that_ends_or_is_deleted_builds_the_book_again_and_one_that_goes_on_does_not(project):
+    make(project)
+    later(project)
+    run = project / "runs" / "finetune-pydocs-0123456789ab"
+    run.mkdir(parents=True)
+    (run / "log.jsonl").touch()
+    assert make(project) == (0, 1)
+    (run / "record.json").touch()
+    assert make(project) == (0, 2)
+    later(project)
+    shutil.rmtree(run)
+    assert make(project) == (0, 3)
+
+
+@NEEDS_MAKE
+def test_the_demonstration_is_in_the_book_that_is_built_after_it(project):
+    make(project)
+    later(project)
+    assert make(project, "demo", "book") == (0, 2)
+
+
+@NEEDS_MAKE
+def test_what_changes_during_a_build_is_built_by_the_next_call(project):
+    (project / "edited_meanwhile").touch()
+    make(project)
+    (project / "edited_meanwhile").unlink()
+    assert make(project) == (0, 2) and make(project) == (0, 2)
+
+
+@NEEDS_MAKE
+def test_a_build_that_failed_is_made_again(project):
+    (project / "broken").touch()
+    assert make(project) == (2, 0) and make(project) == (2, 0)
+    (project / "broken").unlink()
+    assert make(project) == (0, 1)
+    shutil.rmtree(project / "book" / "_build")
+    assert make(project) == (0, 2)
