@@ -153,7 +153,18 @@ def settings(notebook: str, given: dict) -> dict:
 
 def effective(notebook: str, given: dict) -> dict:
     """`settings` of parameters that were checked before."""
+    return _effective(_version(notebook), given)
+
+
+def changed(notebook: str, given: dict) -> set[str]:
+    """The given parameters, checked before, whose values are not what they would be if they were not given."""
     version = _version(notebook)
+    values = _effective(version, given)
+    without = {name: {other: given[other] for other in given if other != name} for name in given}
+    return {name for name in given if values[name] != _effective(version, without[name])[name]}
+
+
+def _effective(version: tuple[Path, int], given: dict) -> dict:
     values = {name: parameter.default for name, parameter in _parameters_of(*version).items()}
     values |= {name: value for name, value in given.items() if value is not None}
     unset = {name for name, value in values.items() if value is None}

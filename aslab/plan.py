@@ -4,7 +4,7 @@ import hashlib
 import itertools
 import json
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -94,8 +94,12 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
+    return _different(_every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more))
+
+
+def _different(every: Iterable[Job]) -> list[Job]:
     unique = {}
-    for job in _every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more):
+    for job in every:
         known = unique.get(job.folder)
         # A try, or the start of another row, may be a row's own run as well.
         if known is None or known.search or known.dataset == TRANSFER:
@@ -103,18 +107,13 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
     return list(unique.values())
 
 
-def searches(paper: str, budget: str, folder=None, more=None) -> dict[str, list[Job]]:
-    """The tries of a budget by the name of their search, `<paper>-<budget>-<row>-<data set>`; {} if there are none."""
-    data = read(paper, folder)
-    one_of(budget, data.get("budgets", {}), paper, "budget")
-    entries = (data["budgets"][budget], *data["rows"].values())
-    if not any(entry.get("search", {}).get("datasets") for entry in entries):
-        return {}  # without planning a single run
-    tries = {}
-    for job in _every(paper, budget, None, None, _planned_folder, folder, more):
+def jobs_and_searches(paper: str, budget: str, folder=None, more=None) -> tuple[list[Job], dict[str, list[Job]]]:
+    """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
+    every, tries = list(_every(paper, budget, None, None, _planned_folder, folder, more)), {}
+    for job in every:
         if job.search:
             tries.setdefault(job.search, []).append(job)
-    return tries
+    return _different(every), tries
 
 
 def after(tries: list[Job]) -> list[Job]:

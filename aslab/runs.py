@@ -25,8 +25,8 @@ from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
+from .parameters import changed, effective, parameters, settings
 from .parameters import check as check
-from .parameters import effective, parameters, settings
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
@@ -147,13 +147,11 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
 
 def _slug(notebook: str, given: dict, named: dict) -> str:
     """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
-    values, words = effective(notebook, given), []
-    for name in sorted(parameters(notebook), key=lambda name: _place(notebook, name)):
+    values, chosen, words = effective(notebook, given), changed(notebook, given), []
+    for name in sorted(values, key=lambda name: _place(notebook, name)):
         if name == "runs_dir" or values[name] is None:
             continue
-        without = {other: value for other, value in given.items() if other != name}
-        chosen = name in given and values[name] != effective(notebook, without)[name]
-        if chosen or name in NAMED_BY or f"{notebook}.{name}" in NAMED_BY:
+        if name in chosen or name in NAMED_BY or f"{notebook}.{name}" in NAMED_BY:
             value = named[name]
             word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
             words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])

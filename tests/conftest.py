@@ -79,6 +79,17 @@ def tokenizer(documents):
 
 
 @pytest.fixture(scope="session")
+def tokenizer_of_pydocs(tmp_path_factory):
+    """A folder with the tokenizer of models from scratch, which takes seconds: trained once for all processes of tests."""
+    from asutil.corpus import tokenizers
+
+    folder = tmp_path_factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / "tokenizer_of_pydocs"
+    tokenizers.tokenizer_for("tiny", "pydocs", folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def corpus(documents, tokenizer, tmp_path_factory):
     from asutil import corpus
 

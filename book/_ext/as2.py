@@ -15,6 +15,7 @@ import as2_backbone
 import as2_benchmarks
 import as2_built
 import as2_code
+import as2_contents
 import as2_contexts
 import as2_costs
 import as2_deviations
@@ -141,6 +142,7 @@ def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
     app.connect("config-inited", published_at)
+    app.connect("html-page-context", as2_contents.titles_alone)
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
     app.connect("config-inited", as2_light.rank_prose_first)
     app.connect("build-finished", sitemap)

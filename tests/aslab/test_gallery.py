@@ -72,9 +72,9 @@ MADE_UP = {"pretrain": documents, "finetune": questions, "embed": questions, "ve
 
 
 @pytest.mark.parametrize("notebook", list(MADE_UP))
-def test_no_word_of_a_data_set_is_left(notebook, words, tmp_path):
+def test_no_word_of_a_data_set_is_left(notebook, words, tokenizer_of_pydocs, tmp_path):
     given = MADE_UP[notebook](tmp_path, words)
-    (tmp_path / "runs").mkdir()
+    shutil.copytree(tokenizer_of_pydocs, tmp_path / "runs" / "shared")
     papermill(notebook, tmp_path / "runs", **given)
     (made,) = (tmp_path / "runs").glob(f"{notebook}-*/notebook.ipynb")
     executed = json.loads(made.read_text("utf-8"))

@@ -1,6 +1,7 @@
 """The notebook that embeds: a trained run and an untrained one, what they leave, and their ranker."""
 
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,10 @@ from .test_notebooks import papermill, questions_file  # noqa: F401
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory, questions_file):  # noqa: F811
+def made(tmp_path_factory, tokenizer_of_pydocs, questions_file):  # noqa: F811
     """A triplet and a siamese network from scratch, and averaged word vectors of the same questions."""
     folder = tmp_path_factory.mktemp("runs")
+    shutil.copytree(tokenizer_of_pydocs, folder / "shared")
     papermill("embed", folder, model="tiny", dataset=questions_file, epochs=2, max_tokens=24, triplets_per_question=2)
     papermill("embed", folder, model="tiny", dataset=questions_file, architecture="siamese", epochs=1, max_tokens=24)
     draw = np.random.default_rng(0)

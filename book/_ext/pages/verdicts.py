@@ -100,11 +100,23 @@ def question_count(lines: pd.DataFrame) -> int | None:
 
 def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[1:]):
     """(source, budget, records) of a row on a data set, for each source that has some: those of its largest budget."""
+    numbers = _numbers(runs)
     for source in (COMMITTED, HERE):
-        lines = runs[(runs.row == row) & (runs.dataset == dataset) & (runs.source == source)]
-        budget = next((budget for budget in reversed(budgets) if (lines.budget == budget).any()), None)
+        made = ((budget, numbers.get((row, dataset, source, budget))) for budget in reversed(budgets))
+        budget, lines = next(((budget, lines) for budget, lines in made if lines is not None), (None, None))
         if budget:
-            yield source, budget, lines[lines.budget == budget]
+            yield source, budget, runs.iloc[lines]
+
+
+def _numbers(runs: pd.DataFrame) -> dict[tuple[str, str, str, str], np.ndarray]:
+    """(row, dataset, source, budget) -> numbers of the lines, kept for the last frame: a build asks thousands of times."""
+    if _LAST.get("runs") is not runs:
+        by = ["row", "dataset", "source", "budget"]
+        _LAST.update(runs=runs, numbers=runs.groupby(by, sort=False).indices if len(runs) else {})
+    return _LAST["numbers"]
+
+
+_LAST = {}
 
 
 def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
