@@ -3,7 +3,7 @@
 Both sides train the same model (6 layers, 384 wide, 50,265 tokens, random weights) on the same optimiser batches, pairs of SSP with
 masked tokens, with dropout, gradients clipped to 1 and the same learning rates. The plain loop orders a batch by length, pads each
 micro-batch to its longest, and steps with torch's own dropout, attention and AdamW. Further sides are this project without one of its
-parts each. Before that both sides take the same steps without dropout: their losses must agree to 1e-3 at every step.
+parts each, and with its backbone compiled. Before that both sides take the same steps without dropout: their losses must agree to 1e-3 at every step.
 
     python benchmarks/cpu_step.py
     python benchmarks/cpu_step.py --quick
@@ -34,10 +34,11 @@ PADDED, PACKED = 1024, 4096
 CHECKED = 8  # examples of a batch whose losses are compared
 
 
-def ours(model, batches, precision: str, layout: str | None = None) -> list[float]:
+def ours(model, batches, precision: str, layout: str | None = None, compile: bool | None = None) -> list[float]:
     """The losses of this project's steps."""
     batches.layout, batches.micro_tokens = layout, PADDED if layout else PACKED
-    options = {"peak_lr": PEAK_LR, "warmup_steps": WARMUP, "weight_decay": DECAY, "seed": SEED, "precision": precision}
+    options = {"peak_lr": PEAK_LR, "warmup_steps": WARMUP, "weight_decay": DECAY, "seed": SEED}
+    options |= {"precision": precision, "compile": compile}
     with tempfile.TemporaryDirectory() as folder:
         history = training.train(model, batches, folder, save_every=10**6, log_every=1, progress=False, **options)
     return [row["loss"] for row in history["log"]]
@@ -136,6 +137,7 @@ def measure(precision: str, model, make, given) -> dict:
         "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
         "memory given back": partial(patched, cpu, "kept_memory", contextlib.nullcontext, run),
         "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
+        "compiled": partial(run, compile=True),
     }
     first = given.steps // 4
     clock, read = Clock(first, given.steps), {name: [] for name in sides}
@@ -157,7 +159,8 @@ def measure(precision: str, model, make, given) -> dict:
             "wall": side_by_side.ratios(wall["ours"], wall["plain"]),
             "processor": side_by_side.ratios(processor["ours"], processor["plain"]),
         },
-        "without_one_part": {name: side_by_side.spread(wall[name] / wall["ours"]) for name in list(sides)[2:]},
+        "without_one_part": {name: side_by_side.spread(wall[name] / wall["ours"]) for name in list(sides)[2:-1]},
+        "with_torch_compile": side_by_side.spread(wall["compiled"] / wall["ours"]),
         "tokens_a_second": {name: round(tokens / float(np.median(values))) for name, values in wall.items()},
         "share_of_matrix_product": side_by_side.spread(operations / wall["ours"] / best),
         "matrix_product_gflops": round(best / 1e9),

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from pages import intervals
 
 from aslab import papers, runs
@@ -246,6 +247,20 @@ def test_no_published_number_is_typed_into_a_page():
         ]:
             typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
             assert not typed, (page.name, slug, typed)
+
+
+def test_the_contents_beside_every_page_lead_to_all_pages_and_mark_it(fresh):
+    def contents(page):
+        nav = BeautifulSoup(fresh[page], "html.parser").select_one("nav.bd-docs-nav")
+        links = [link["href"] for link in nav.select("a.reference.internal")]
+        here = [os.path.normpath(os.path.join(os.path.dirname(page), link)) if link != "#" else page for link in links]
+        return here, [link["href"] for link in nav.select("li.current > a.reference")][-1:]
+
+    whole, _ = contents("task.html")
+    assert len(whole) == len(set(whole)) > 60 and set(whole) < set(fresh), "pages alone, without their headings"
+    assert whole.index("papers/asbert.html") + 1 == whole.index("papers/asbert/method.html")
+    for page in whole[::9]:
+        assert contents(page) == (whole, ["#"]), page
 
 
 @pytest.fixture
