@@ -1,4 +1,4 @@
-"""Records of what several models or runs show together, `results/<name>.json`: where they are, and the command that writes one."""
+"""Records of what several models or runs show together, in `results/`: where they are, and the command that writes one."""
 
 import argparse
 from collections.abc import Callable
@@ -10,14 +10,19 @@ from . import runs
 
 
 def files(name: str) -> list[Path]:
-    """The committed record of this name; none where it was not measured."""
-    path = rundir.root() / "results" / f"{name}.json"
-    return [path] if path.is_file() else []
+    """The committed records of this name, `<name>.json` and `<name>-<any>.json`, as runs of different machines are measured on each."""
+    folder = rundir.root() / "results"
+    return [path for path in (folder / f"{name}.json", *sorted(folder.glob(f"{name}-*.json"))) if path.is_file()]
 
 
-def read(name: str) -> dict | None:
-    """The committed record of this name; None where it was not measured. Raises: ValueError for a damaged file."""
-    return next(map(disk.read_json, files(name)), None)
+def read(name: str) -> dict[str, list] | None:
+    """The lists of the committed records, one after the other; None where nothing was measured. Raises: ValueError for a damaged file."""
+    joined = {}
+    for record in map(disk.read_json, files(name)):
+        for key, value in record.items():
+            if isinstance(value, list):
+                joined.setdefault(key, []).extend(value)
+    return joined or None
 
 
 def of_run(record: dict, *settings: str) -> dict:

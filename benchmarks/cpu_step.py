@@ -1,9 +1,10 @@
 """A training step on a CPU, the size of the stand-in with 30 million parameters: this project against a plain PyTorch loop.
 
-Both sides train the same model (6 layers, 384 wide, 50,265 tokens, random weights) on the same optimiser batches, pairs of SSP with
-masked tokens, with dropout, gradients clipped to 1 and the same learning rates. The plain loop orders a batch by length, pads each
-micro-batch to its longest, and steps with torch's own dropout, attention and AdamW. Further sides are this project without one of its
-parts each, and with its backbone compiled. Before that both sides take the same steps without dropout: their losses must agree to 1e-3 at every step.
+Both sides train the same model (6 layers, 384 wide, 50,265 tokens, random weights) on the same optimiser batches,
+pairs of SSP with masked tokens, with dropout, gradients clipped to 1 and the same learning rates. The plain loop
+orders a batch by length, pads each micro-batch to its longest, and steps with torch's own dropout, attention and
+AdamW. Further sides are this project without one of its parts each, and with its backbone compiled. Before that both
+sides take the same steps without dropout: their losses must agree to 1e-3 at every step.
 
     python benchmarks/cpu_step.py
     python benchmarks/cpu_step.py --quick

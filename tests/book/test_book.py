@@ -11,6 +11,7 @@ from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urljoin
 
 import numpy as np
 import pandas as pd
@@ -253,7 +254,7 @@ def test_the_contents_beside_every_page_lead_to_all_pages_and_mark_it(fresh):
     def contents(page):
         nav = BeautifulSoup(fresh[page], "html.parser").select_one("nav.bd-docs-nav")
         links = [link["href"] for link in nav.select("a.reference.internal")]
-        here = [os.path.normpath(os.path.join(os.path.dirname(page), link)) if link != "#" else page for link in links]
+        here = [urljoin(page, link) if link != "#" else page for link in links]
         return here, [link["href"] for link in nav.select("li.current > a.reference")][-1:]
 
     whole, _ = contents("task.html")

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 from pages import blind, leaderboard
 
-from aslab import papers
+from aslab import measured, papers
 from asutil.io import disk, rundir
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record
@@ -67,7 +67,8 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
     run = {"dataset": "wikiqa", "protocol": "asbert", "model": "a/mini", "architecture": "siamese"}
     readouts = [{"distance": {"own": figures(own), "exchanged": figures(0.2)}} for own in (0.5, 0.7)]
     words = {"dataset": "wikiqa", "protocol": "asbert", **figures(0.6)}
-    disk.write_json(tmp_path / "results" / "blind.json", {"runs": [run | {"readouts": one} for one in readouts], "bag_of_words": [words]})
+    for name, one, bags in zip(("blind", "blind-later"), readouts, ([words], [])):  # measured where each was made
+        disk.write_json(tmp_path / "results" / f"{name}.json", {"runs": [run | {"readouts": one}], "bag_of_words": bags, "commit": "0"})
     bag, network = cells(blind.blind_table())[1:]
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "30.0 ± 7.1", "10.0 ± 0.0"]
@@ -75,11 +76,11 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
 
 def test_the_committed_figures_without_exchange_are_those_of_the_runs():
     records = {}
-    for path in (rundir.root() / "results").glob("*/*/wikiqa-small-seed*.json"):
+    for path in (rundir.root() / "results").glob("*/*/*qa-small-seed*.json"):
         record = disk.read_json(path)
         records[record["name"]] = record
     compared = 0
-    for run in disk.read_json(rundir.root() / "results" / "blind.json")["runs"]:
+    for run in measured.read("blind")["runs"]:
         record = records[run["name"]]
         for readout, figures in run["readouts"].items():
             expected = record["readouts"][readout]["test"] if "readouts" in record else record["metrics"]["test"]
@@ -96,9 +97,9 @@ def test_the_committed_figures_without_exchange_are_those_of_the_runs():
 )
 def test_what_is_said_of_the_share_that_models_keep_without_the_question(architecture, readout, least, most):
     """The words of the pages findings and asbert: the share of the gain in MAP over a random order."""
-    records = [disk.read_json(path) for path in (rundir.root() / "results").glob("*/*/wikiqa-small-seed*.json")]
+    records = [disk.read_json(path) for path in (rundir.root() / "results").glob("*/*/*qa-small-seed*.json")]
     chance = {record["name"]: record["baselines"]["random"]["map"] for record in records}
-    for run in disk.read_json(rundir.root() / "results" / "blind.json")["runs"]:
+    for run in measured.read("blind")["runs"]:
         if run["architecture"] == architecture:
             own, exchanged = (run["readouts"][readout][which]["map"] - chance[run["name"]] for which in ("own", "exchanged"))
             assert least < exchanged / own < most

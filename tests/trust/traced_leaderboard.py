@@ -64,9 +64,10 @@ def rankers(root: Path, dataset: str):
 
 
 def blind(root: Path):
-    """A line for each bag of words, and for each readout of the runs of one kind, from the record of `aslab.blind`."""
-    place = root / "results" / "blind.json"
-    measured = json.loads(place.read_text("utf-8")) if place.is_file() else {"bag_of_words": [], "runs": []}
+    """A line for each bag of words, and for each readout of the runs of one kind, from the records of `aslab.blind`."""
+    places = [root / "results" / "blind.json", *sorted((root / "results").glob("blind-*.json"))]
+    records = [json.loads(place.read_text("utf-8")) for place in places if place.is_file()]
+    measured = {part: [one for record in records for one in record[part]] for part in ("bag_of_words", "runs")}
     for words in measured["bag_of_words"]:
         head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
         yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", f"{100 * words['p@1']:.1f}"]
