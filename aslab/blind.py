@@ -10,7 +10,7 @@ import pandas as pd
 
 from asutil import metrics, tasks
 from asutil.data import answers
-from asutil.io import rundir
+from asutil.io import disk, rundir
 from asutil.tasks import blind
 
 from . import measured
@@ -40,6 +40,15 @@ def record(folders: list[Path]) -> dict:
         for name, of in figures.items():
             print(f"  {name}: MAP {of['own']['map']:.4f}, exchanged {of['exchanged']['map']:.4f}")
     return {"runs": entries, "bag_of_words": list(bags.values())}
+
+
+def committed() -> dict[str, list[dict]]:
+    """`record` of all committed files together: a run, or a bag of words, that several of them have, once."""
+    runs, bags = {}, {}
+    for content in map(disk.read_json, measured.files("blind")):
+        runs |= {run["name"]: run for run in content["runs"]}
+        bags |= {(bag["dataset"], bag["protocol"]): bag for bag in content["bag_of_words"]}
+    return {"runs": list(runs.values()), "bag_of_words": list(bags.values())}
 
 
 def _splits(settings: dict) -> dict:

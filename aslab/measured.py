@@ -10,19 +10,17 @@ from . import runs
 
 
 def files(name: str) -> list[Path]:
-    """The committed records of this name, `<name>.json` and `<name>-<any>.json`, as runs of different machines are measured on each."""
+    """The committed records of this name, `<name>.json` and `<name>-<any>.json`: runs are measured where their weights are."""
     folder = rundir.root() / "results"
     return [path for path in (folder / f"{name}.json", *sorted(folder.glob(f"{name}-*.json"))) if path.is_file()]
 
 
-def read(name: str) -> dict[str, list] | None:
-    """The lists of the committed records, one after the other; None where nothing was measured. Raises: ValueError for a damaged file."""
-    joined = {}
-    for record in map(disk.read_json, files(name)):
-        for key, value in record.items():
-            if isinstance(value, list):
-                joined.setdefault(key, []).extend(value)
-    return joined or None
+def read(name: str) -> dict | None:
+    """The committed record of this name; None where it was not measured. Raises: ValueError for a damaged file, or for several."""
+    paths = files(name)
+    if len(paths) > 1:
+        raise ValueError(f"results/: one record of {name} is expected, got {', '.join(path.name for path in paths)}")
+    return disk.read_json(paths[0]) if paths else None
 
 
 def of_run(record: dict, *settings: str) -> dict:

@@ -160,8 +160,8 @@ def changed(notebook: str, given: dict) -> set[str]:
     """The given parameters, checked before, whose values are not what they would be if they were not given."""
     version = _version(notebook)
     values = _effective(version, given)
-    without = {name: {other: given[other] for other in given if other != name} for name in given}
-    return {name for name in given if values[name] != _effective(version, without[name])[name]}
+    default = lambda name: _effective(version, {other: given[other] for other in given if other != name})[name]
+    return {name for name in given if values[name] != default(name)}
 
 
 def _effective(version: tuple[Path, int], given: dict) -> dict:

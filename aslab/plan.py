@@ -94,10 +94,10 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
-    return _different(_every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more))
+    return _unique(_every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more))
 
 
-def _different(every: Iterable[Job]) -> list[Job]:
+def _unique(every: Iterable[Job]) -> list[Job]:
     unique = {}
     for job in every:
         known = unique.get(job.folder)
@@ -113,7 +113,7 @@ def jobs_and_searches(paper: str, budget: str, folder=None, more=None) -> tuple[
     for job in every:
         if job.search:
             tries.setdefault(job.search, []).append(job)
-    return _different(every), tries
+    return _unique(every), tries
 
 
 def after(tries: list[Job]) -> list[Job]:

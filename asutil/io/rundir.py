@@ -34,7 +34,7 @@ def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
 
     Raises: ValueError for a name that is a link, which may lead out of the folder of runs.
     """
-    if not name or not NAME.fullmatch(Path(name).name):
+    if not NAME.fullmatch(Path(name).name):
         return None
     if Path(name).is_dir():
         return Path(name)

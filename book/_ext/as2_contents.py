@@ -1,4 +1,7 @@
-"""The contents of the book beside each page: the titles of pages, for which Sphinx would copy all their headings for every page."""
+"""The contents of the book beside each page: the titles of pages alone.
+
+Sphinx would copy the headings of all pages for every page, and drop them.
+"""
 
 from functools import cache
 
@@ -6,7 +9,7 @@ from sphinx import addnodes
 
 
 def titles_alone(app, pagename, templatename, context, doctree) -> None:
-    """Let templates that ask for titles alone have them from contents without headings: a quarter of a build less."""
+    """Give templates that want titles alone contents without headings."""
     of_page = context["toctree"]
 
     def toctree(**options) -> str:

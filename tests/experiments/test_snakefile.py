@@ -54,6 +54,16 @@ def test_an_unknown_target_is_refused():
 
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+def test_one_record_is_made_by_its_job_with_what_it_needs():
+    """As on a cluster, whose jobs know no target."""
+    job = next(job for job in plan.jobs("sentence_objectives", "paper") if job.needs and not job.search)
+    code, text = dry_run(f"runs/{job.folder.name}/record.json")
+    assert code == 0, text
+    outputs = re.findall(r"output: runs/(\S+)/record.json", text)
+    assert set(outputs) == {job.folder.name, *(need.name for need in job.needs)}
+
+
+@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
 def test_own_documents_are_a_target_of_the_same_file(tmp_path):
     corpus = tmp_path / "texts.txt"
     corpus.write_text("A paragraph.\n\nAnother paragraph.\n")

@@ -67,12 +67,13 @@ def blind(root: Path):
     """A line for each bag of words, and for each readout of the runs of one kind, from the records of `aslab.blind`."""
     places = [root / "results" / "blind.json", *sorted((root / "results").glob("blind-*.json"))]
     records = [json.loads(place.read_text("utf-8")) for place in places if place.is_file()]
-    measured = {part: [one for record in records for one in record[part]] for part in ("bag_of_words", "runs")}
-    for words in measured["bag_of_words"]:
+    bags = {(bag["dataset"], bag["protocol"]): bag for record in records for bag in record["bag_of_words"]}
+    runs = {run["name"]: run for record in records for run in record["runs"]}
+    for words in bags.values():
         head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
         yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", f"{100 * words['p@1']:.1f}"]
     kinds = {}
-    for run in measured["runs"]:
+    for run in runs.values():
         name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES[run['dataset']]}, {run['protocol']}"
         kinds.setdefault(name, []).append(run["readouts"])
     for name, seeds in kinds.items():

@@ -1,14 +1,14 @@
-"""Which rankers read the question: figures with the texts of the questions exchanged, from the record of `python -m aslab.blind`."""
+"""Which rankers read the question: figures with the texts of the questions exchanged, from the records of `python -m aslab.blind`."""
 
-from aslab import measured
+from aslab.blind import committed
 from aslab.show import markup
 from aslab.show.markup import NAMES
 
 
 def blind_table() -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record."""
-    record = measured.read("blind")
-    if record is None:
+    record = committed()
+    if not record["runs"]:
         return ""
     body = []
     for words in record["bag_of_words"]:

@@ -100,23 +100,23 @@ def question_count(lines: pd.DataFrame) -> int | None:
 
 def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[1:]):
     """(source, budget, records) of a row on a data set, for each source that has some: those of its largest budget."""
-    numbers = _numbers(runs)
+    positions = _positions(runs)
     for source in (COMMITTED, HERE):
-        made = ((budget, numbers.get((row, dataset, source, budget))) for budget in reversed(budgets))
+        made = ((budget, positions.get((row, dataset, source, budget))) for budget in reversed(budgets))
         budget, lines = next(((budget, lines) for budget, lines in made if lines is not None), (None, None))
         if budget:
             yield source, budget, runs.iloc[lines]
 
 
-def _numbers(runs: pd.DataFrame) -> dict[tuple[str, str, str, str], np.ndarray]:
-    """(row, dataset, source, budget) -> numbers of the lines, kept for the last frame: a build asks thousands of times."""
+_LAST = {}
+
+
+def _positions(runs: pd.DataFrame) -> dict[tuple[str, str, str, str], np.ndarray]:
+    """(row, dataset, source, budget) -> positions of the lines. Cached for the last frame: a build needs them thousands of times."""
     if _LAST.get("runs") is not runs:
         by = ["row", "dataset", "source", "budget"]
-        _LAST.update(runs=runs, numbers=runs.groupby(by, sort=False).indices if len(runs) else {})
-    return _LAST["numbers"]
-
-
-_LAST = {}
+        _LAST.update(runs=runs, positions=runs.groupby(by, sort=False).indices if len(runs) else {})
+    return _LAST["positions"]
 
 
 def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
