@@ -339,10 +339,10 @@ def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path
 
 
 def test_searches_are_named_and_hold_their_tries():
-    jobs, found = plans.jobs_and_searches("sentence_objectives", "paper", FOLDER)
+    jobs, searches = plans.jobs_and_searches("sentence_objectives", "paper", FOLDER)
     assert jobs == plans.jobs("sentence_objectives", "paper", folder=FOLDER)
-    assert all(len(tries) == 12 for tries in found.values())
-    assert "sentence_objectives-paper-roberta_ssp-trecqa" in found and not any("asnq" in name for name in found)
+    assert all(len(tries) == 12 for tries in searches.values())
+    assert "sentence_objectives-paper-roberta_ssp-trecqa" in searches and not any("asnq" in name for name in searches)
     assert plans.jobs_and_searches("sentence_objectives", "small", FOLDER)[1] == {}
 
 

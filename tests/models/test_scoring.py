@@ -68,13 +68,13 @@ def test_two_may_score_at_once(first_out):
     names = list(model.state_dict())
     with scoring.evaluating(model):
         expected, _ = model(batch)
-        both = [scoring.first_tokens_alone(model) for _ in range(2)]
-        for one in both:
-            one.__enter__()
-        for one in (both[first_out], both[1 - first_out]):
+        contexts = [scoring.first_tokens_alone(model) for _ in range(2)]
+        for context in contexts:
+            context.__enter__()
+        for context in (contexts[first_out], contexts[1 - first_out]):
             torch.testing.assert_close(model(batch)[0], expected, rtol=1e-6, atol=1e-6)
             assert list(model.state_dict()) == names
-            one.__exit__(None, None, None)
+            context.__exit__(None, None, None)
         assert widths(model, batch)[1] == [11]
 
 
