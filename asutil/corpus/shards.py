@@ -13,7 +13,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -122,6 +122,8 @@ def make_shard(
         if _is_whole(folder, identity):
             return folder, len(documents)
         shutil.rmtree(folder)
+    if multiprocessing.parent_process():
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
     arrays = index(documents, _loaded(backend, as_text), settings["splitter"], settings["min_sentence_chars"])
     temporary = out / f".{folder.name}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
@@ -147,11 +149,10 @@ def _is_whole(shard: Path, identity: str) -> bool:
     return True
 
 
+@lru_cache(maxsize=1)  # reading a vocabulary takes a tenth of a shard's time
 def _loaded(description: str, as_text: bool):
     from tokenizers import Tokenizer
 
-    if multiprocessing.parent_process():
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
     backend = Tokenizer.from_str(description)
     backend.encode_special_tokens = as_text
     backend.no_truncation()
