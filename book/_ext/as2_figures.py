@@ -29,8 +29,11 @@ def inline_svg(figure, salt: str) -> str:
 
 
 def drawn(figure, caption: str) -> str:
-    """A matplotlib Figure with a caption that tells in words what it shows."""
-    return as2_svg.figure(inline_svg(figure, caption), caption)
+    """A matplotlib Figure with a caption that tells in words what it shows; a narrow one stays narrow, for phones."""
+    svg = inline_svg(figure, caption)
+    if figure.get_figwidth() <= intervals.NARROW:
+        svg = svg.replace("<svg ", '<svg class="as2-narrow" ', 1)
+    return as2_svg.figure(svg, caption)
 
 
 def of_notebook(paper: str, up: str) -> str:

@@ -210,11 +210,13 @@ def verdict(paper: Paper, row: str, dataset: str, records: list[dict], metric: s
 
 
 def verdicts_of(paper: Paper, row: str, dataset: str, records: list[dict], metrics: list[str]) -> str:
-    """The cell of a line: one verdict where all metrics have the same."""
+    """The cell of a line: one verdict where all metrics have the same, else each with its reasons, or the metrics without any."""
     said = [verdict(paper, row, dataset, records, metric) for metric in metrics]
     if len(set(said)) == 1:
         return " ".join(said[0]).strip()
-    return " ".join(" ".join([NAMES[metric], *one]).strip() for metric, one in zip(metrics, said))
+    words = sorted({word for word, _ in said}, key=[word for word, _ in said].index)
+    below = [[reason or NAMES[metric] for metric, (word, reason) in zip(metrics, said) if word == one] for one in words]
+    return " ".join(f"{word} {'; '.join(sorted(set(lines), key=lines.index))}" for word, lines in zip(words, below))
 
 
 def printed_cell(paper: Paper, row: str, dataset: str, metric: str) -> str:

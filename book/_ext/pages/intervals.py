@@ -10,9 +10,12 @@ from pages import findings
 from pages.comparisons import limits, own_tests, printed_difference, printed_tests, rows_and_runs, rows_of_claim
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
-NAME_WIDTH = 46  # characters of a line of a name
+NARROW = 4.5  # inches: what a phone shows almost whole
+NAME_WIDTH = 46  # characters of a line of a name beside a plot
 SHORT_NAME_WIDTH = 30
+WIDE_NAME = 68  # of a name above its differences
 GAP = 2  # lines between two papers
+BLOCK_GAP = 0.6  # lines between the last difference of a name and the next name
 APART = 0.3  # lines between two tests of one difference
 PRINTED = "as printed"
 OUTCOMES = {"shows": "^", "unclear": "o", "opposite": "v"}
@@ -126,7 +129,8 @@ def claimed_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.Da
 def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     """Differences with their 95 % intervals in points as a matplotlib Figure.
 
-    An arrowhead that points up is better, one that points down worse, a dot neither.
+    An arrowhead that points up is better, one that points down worse, a dot neither. In a single panel a name stands
+    above its differences, so that the figure fits a narrow screen; several panels share the names on the left.
 
     Args:
         frame: name (a line), panel, test (a colour), pair (a Comparison).
@@ -136,11 +140,17 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
     from matplotlib.figure import Figure
 
     panels, names, tests = (list(dict.fromkeys(frame[column])) for column in ("panel", "name", "test"))
-    size = (max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.17 * len(names) * (len(tests) + 1))
+    beside = len(panels) > 1
+    places = _places_beside(frame, names, tests) if beside else _places_below(frame, names)
+    size = (
+        (max(8.0, 3 + 2.2 * len(panels)), 1.4 + 0.17 * len(names) * (len(tests) + 1))
+        if beside
+        else (NARROW, 1.5 + 0.155 * places.max())
+    )
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)[0]
     colours = dict(zip(tests, seaborn.color_palette("colorblind")))
-    points = _points(frame, names, tests)
+    points = _points(frame, places)
     looks = {"hue": "Interval over", "palette": colours, "style": "Difference", "s": 50, "zorder": 3}
     looks |= {"style_order": list(MARKERS), "markers": MARKERS}
     for axis, panel in zip(axes, panels):
@@ -152,23 +162,54 @@ def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
         axis.axvline(0, color="black", linewidth=0.8)
         if smallest and panel in smallest:
             axis.axvline(smallest[panel], color="black", linewidth=0.8, linestyle="--")
-        axis.set(xlabel="difference in points", ylabel="", title=panel if len(panels) > 1 else "")
+        axis.set(xlabel="difference in points", ylabel="", title=panel if beside else "")
         axis.grid(axis="x", alpha=0.3)
-    axes[0].set_yticks(range(len(names)), [textwrap.fill(name, NAME_WIDTH) for name in names])
-    axes[0].invert_yaxis()
+    if beside:
+        axes[0].set_yticks(range(len(names)), [textwrap.fill(name, NAME_WIDTH) for name in names])
+        axes[0].invert_yaxis()
+    else:
+        _names_above(axes[0], {name: places[frame.name == name].min() for name in names}, places.max())
     _below(figure, axes[-1].get_legend())
     return figure
 
 
-def _points(frame: pd.DataFrame, names: list[str], tests: list[str]) -> pd.DataFrame:
-    """Each difference in points, its interval, and its line: the tests of one name lie next to each other."""
-    points = pd.DataFrame({"Interval over": frame.test, "panel": frame.panel})
+def _places_beside(frame: pd.DataFrame, names: list[str], tests: list[str]) -> pd.Series:
+    """The line of each difference: of the tests of one name close to each other, with the name in their middle."""
+    middle = (len(tests) - 1) / 2
+    return frame.name.map(names.index) + APART * (frame.test.map(tests.index) - middle)
+
+
+def _places_below(frame: pd.DataFrame, names: list[str]) -> pd.Series:
+    """The line of each difference: those of one name one below the other, after the lines of the name."""
+    own = frame.name.value_counts(sort=False)[names]
+    name_lines = pd.Series([len(_wrapped(name)) for name in names], names)
+    ends = (own + name_lines + BLOCK_GAP).cumsum()
+    return frame.name.map(ends - own) + frame.groupby("name").cumcount()
+
+
+def _names_above(axis, first: dict[str, float], last: float) -> None:
+    """Writes each name above its differences.
+
+    Args:
+        first: the line of a name's first difference. last: of the last difference of all.
+    """
+    looks = {"va": "bottom", "fontsize": "small", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5}}
+    top = min(place - len(_wrapped(name)) for name, place in first.items())
+    axis.set(yticks=[], ylim=(last + 0.7, top - 0.4))
+    for name, place in first.items():
+        words = "\n".join(_wrapped(name))
+        axis.text(0.01, place - 0.5, words, transform=axis.get_yaxis_transform(), in_layout=False, **looks)
+
+
+def _wrapped(name: str) -> list[str]:
+    return textwrap.wrap(name, WIDE_NAME)
+
+
+def _points(frame: pd.DataFrame, places: pd.Series) -> pd.DataFrame:
+    """Each difference in points, its interval, and its line."""
+    points = pd.DataFrame({"Interval over": frame.test, "panel": frame.panel, "line": places})
     points["difference"] = [100 * pair.difference for pair in frame.pair]
     points["Difference"] = [{1: "better", 0: "neither", -1: "worse"}[pair.sign] for pair in frame.pair]
-    middle = (len(tests) - 1) / 2
-    points["line"] = [
-        names.index(name) + APART * (tests.index(test) - middle) for name, test in zip(frame.name, frame.test)
-    ]
     intervals = [pair.interval for pair in frame.pair]
     points["low"] = [100 * low for low, _ in intervals]
     points["high"] = [100 * high for _, high in intervals]

@@ -190,10 +190,13 @@ def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, 
 
 
 def _verdict_cell(metrics, words: list[tuple[str, str]]) -> Html:
-    """One verdict where all metrics have the same, else one for each."""
+    """One verdict where all metrics have the same; else each different one, with its reasons or its metrics below."""
     if len(set(words)) <= 1:
         return markup.said(*words[0]) if words else Html("")
-    return Html("<br>".join(f"{escape(NAMES[metric])} {markup.said(*word)}" for metric, word in zip(metrics, words)))
+    below = {}
+    for metric, (word, reason) in zip(metrics, words):
+        below.setdefault(word, []).append(reason or NAMES[metric])
+    return Html("".join(markup.said(word, "; ".join(dict.fromkeys(lines))) for word, lines in below.items()))
 
 
 # ------------------------------------------------------------------ cells and lines
