@@ -27,7 +27,8 @@ from ..made_up import cells
 PAPER = "evidence_contrast"
 DATA = papers.read(PAPER)
 ROWS = DATA["rows"]
-RUNNABLE = [name for name, row in ROWS.items() if row.get("stages")]
+CONTROLS = ["longformer_base_dot_light", "longformer_base_bilinear_light"]  # of our own
+RUNNABLE = [name for name, row in ROWS.items() if row.get("stages") and name not in CONTROLS]
 ALONE = ["longformer_base", "longformer_large", "cdlm_base", "led_base"]  # without the loss
 ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longformer_base_contrast"]
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
@@ -58,7 +59,7 @@ def test_every_printed_figure_is_lost():
     assert set(cells) == {None} and len(cells) == 23
     for row, content in ROWS.items():
         assert list(content["published"]) == [dataset_of(row)]
-    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast"]
+    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast", *CONTROLS]
     assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
@@ -99,7 +100,8 @@ def test_what_a_budget_runs(budget):
     wanted = [(row, column(row), seed) for row in runs_now for seed in entry["seeds"]]
     assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
     assert len(entry["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[budget]
-    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < set(RUNNABLE)
+    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < {*RUNNABLE, *CONTROLS}
+    assert set(entry["rows"]) & set(CONTROLS) == (set(CONTROLS) if budget in ("laptop", "gpu") else set())
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
@@ -121,15 +123,17 @@ def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
         names = {name for name, value in made[row].items() if value != made.get(full, made[row])[name]}
         found[row] = names - (set() if row in ALONE else searched)
     changed = {"dot": {"projection", "similarity"}, "cosine": {"projection", "similarity"}, "bilinear": {"similarity"}}
+    changed |= {f"{form}_light": {*changed[form], "loss_weight"} for form in ("dot", "bilinear")}
     changed |= {"shared": {"projection"}, "right_type": {"wrong_type_negatives"}, "no_dropout": {"projection_dropout"}}
     for row, names in found.items():
         kind = row.removeprefix(ROWS[row]["backbone"]).strip("_")
         without = {"projection", "similarity", "loss_weight"}
         assert names - (searched - without) == without if row in ALONE else names == changed.get(kind, set()), row
         forms = {"dot": ("none", "dot"), "cosine": ("none", "cosine"), "bilinear": ("per_type", "bilinear"), "": ("none", "cosine")}
-        expected = forms.get(kind, ("shared" if kind == "shared" else "per_type", "projected"))
+        expected = forms.get(kind.removesuffix("_light"), ("shared" if kind == "shared" else "per_type", "projected"))
         assert (made[row]["projection"], made[row]["similarity"]) == expected, row
         assert (made[row]["loss_weight"] == 0) == (row in ALONE)
+        assert row not in CONTROLS or made[row]["loss_weight"] == made[f"{ROWS[row]['backbone']}_contrast"]["loss_weight"] / 10
         assert made[row]["wrong_type_negatives"] == (kind != "right_type")
         assert made[row]["projection_dropout"] == (0.0 if kind == "no_dropout" else 0.1)
 
