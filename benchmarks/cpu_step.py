@@ -195,7 +195,8 @@ def main():
     sampler = sampling.Sampler(corpus, "ssp", max_tokens=128)
     make = lambda steps, size: inputs.PretrainingBatches(lambda epoch: sampler, steps, size)
     able = torch.backends.cpu.get_cpu_capability() != "AVX2"
-    measured = {precision: measure(precision, model, make, given) for precision in ("fp32", *["bf16"] * able)}
+    precisions = ("fp32", *["bf16"] * able)  # both from the same weights: the timed steps train
+    measured = {precision: measure(precision, copy.deepcopy(model), make, given) for precision in precisions}
     compared = {f"{name} {clock}": spread for name, one in measured.items() for clock, spread in one["clocks"].items()}
     settings = {name: getattr(given, name) for name in ("batch_size", "steps", "rounds")}
     settings |= {"micro_tokens": {"packed": PACKED, "padded": PADDED}}

@@ -18,7 +18,10 @@ settings.register_profile("asutil", deadline=None)
 settings.load_profile("asutil")
 
 # Begun first, so that no worker is left with them at the end: these build books, run notebooks and start processes.
-LONG = ("test_book", "test_notebooks", "test_processes", "test_embed_runs", "test_launch", "test_snakefile", "test_electra", "test_packing")
+LONG = (
+    *("test_book", "test_notebooks", "test_processes", "test_resume", "test_loop", "test_snakefile", "test_pages", "test_profiles"),
+    *("test_embed_runs", "test_storage", "test_launch", "test_electra", "test_packing"),
+)
 WORDS = (
     "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper "
     "lantern bridge orbit forest market tensor glacier museum anchor pepper canyon saddle meadow"
