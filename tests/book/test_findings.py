@@ -237,7 +237,11 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
 @pytest.mark.parametrize(
     ("paper", "datasets", "rows"),
     [
-        ("sentence_objectives", ("wikiqa", "trecqa"), {"roberta_base": {"wikiqa", "trecqa"}, "roberta_ssp": {"wikiqa"}}),
+        (
+            "sentence_objectives",
+            ("wikiqa", "trecqa"),
+            {row: {"wikiqa", "trecqa"} for row in ("roberta_base", "roberta_psd")} | {"roberta_ssp": {"wikiqa"}},
+        ),
         ("contextual_as2", ("wikiqa",), {}),
         (
             "joint_inference",
@@ -252,6 +256,16 @@ def test_what_pages_say_has_not_run_has_not(paper, datasets, rows):
     files = [path for dataset in datasets for path in (ROOT / "results" / paper).glob(f"*/{dataset}-*.json")]
     ran = {path.parent.name: {other.name.split("-")[0] for other in files if other.parent == path.parent} for path in files}
     assert ran == rows
+
+
+def test_the_gain_of_psd_on_wikiqa_is_a_hint_and_over_dev_and_test_it_can_be_chance():
+    data, runs = comparisons.rows_and_runs("sentence_objectives")
+    (found,) = (
+        one for one in findings.findings(data, runs) if (one.outcome.claim["id"], one.outcome.claim["metric"]) == ("psd_wikiqa", "map")
+    )
+    assert found.outcome.questions.sign == 1 and found.holm > 0.05 and found.outcome.pooled.sign == 0
+    on_trecqa = runs[(runs.row == "roberta_psd") & (runs.dataset == "trecqa")]
+    assert sorted(on_trecqa.seed) == [0, 1]
 
 
 def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
