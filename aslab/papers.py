@@ -77,7 +77,7 @@ def _read(path: Path, changed: int) -> dict:
     return data
 
 
-class _Strict(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # libyaml where PyYAML was built with it: ten times as fast
+class _Strict(yaml.SafeLoader):
     """Refuses a key that appears twice: plain YAML would silently drop the first value, maybe a published number."""
 
     def construct_mapping(self, node, deep=False):
