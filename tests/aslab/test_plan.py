@@ -154,7 +154,7 @@ def test_what_is_refused(tmp_path, change, said):
 def test_broken_files(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"asbert.yml is not in .*papers: sentence_objectives"):
         papers.read("asbert", tmp_path)
-    write(tmp_path, text="slug: [}")
+    write(tmp_path, text="slug: [")
     with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
         papers.read("asbert", tmp_path)
     write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")

@@ -287,6 +287,12 @@ def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
     ]
     assert len(records) == 3
     trained = {name: np.mean([one["metrics"]["test"][name] for one in records]) for name in ("map_projected", "evidence_f1")}
+    light = list((ROOT / "results" / "evidence_contrast").glob("longformer_base_dot_light/*-laptop-*.json"))
+    types = [
+        np.mean([one["metrics"]["test"]["type_accuracy"] for one in of])
+        for of in (records, [json.loads(path.read_text("utf-8")) for path in light])
+    ]
+    assert len(light) == 3 and abs(types[0] - types[1]) < 0.01, "within a point"
     assert trained["map_projected"] <= np.mean([one["baselines"]["random"]["map"] for one in records])
     assert trained["evidence_f1"] <= np.mean([one["baselines"]["all_sentences"]["evidence_f1"] for one in records])
 

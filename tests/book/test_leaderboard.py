@@ -106,22 +106,19 @@ def test_the_committed_figures_without_exchange_are_those_of_the_runs():
 
 
 @pytest.mark.parametrize(
-    ("architecture", "model", "readout", "least", "most"),
-    [
-        ("pair", "", "score", 0.5, 0.8),
-        ("siamese", "", "probability", 0.6, 1.0),
-        ("siamese", "MiniLM", "probability", 0.85, 1.0),
-        ("triplet", "", "distance", 0.0, 0.4),
-    ],
+    ("architecture", "readout", "least", "most"),
+    [("pair", "score", 0.5, 0.8), ("siamese", "probability", 0.85, 1.0), ("triplet", "distance", 0.0, 0.4)],
 )
-def test_what_is_said_of_the_share_that_models_keep_without_the_question(architecture, model, readout, least, most):
+def test_what_is_said_of_the_share_that_models_keep_without_the_question(architecture, readout, least, most):
     """The words of the pages findings and asbert: the share of the gain in MAP over a random order."""
     records = [disk.read_json(path) for path in (rundir.root() / "results").glob("*/*/*qa-small-seed*.json")]
     chance = {record["name"]: record["baselines"]["random"]["map"] for record in records}
     for run in committed()["runs"]:
-        if run["architecture"] == architecture and model in run["model"]:
+        if run["architecture"] == architecture:
             own, exchanged = (run["readouts"][readout][which]["map"] - chance[run["name"]] for which in ("own", "exchanged"))
-            assert own > 0 and least < exchanged / own < most
+            granite_on_trecqa = run["dataset"] == "trecqa" and "granite" in run["model"] and architecture == "siamese"
+            lower, upper = (0.63, 0.7) if granite_on_trecqa else (least, most)  # "two thirds"
+            assert own > 0 and lower < exchanged / own < upper, run["name"]
 
 
 def rankers_record(**seconds):

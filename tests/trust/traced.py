@@ -214,8 +214,8 @@ def verdicts_of(paper: Paper, row: str, dataset: str, records: list[dict], metri
     said = [verdict(paper, row, dataset, records, metric) for metric in metrics]
     if len(set(said)) == 1:
         return " ".join(said[0]).strip()
-    words = sorted({word for word, _ in said}, key=[word for word, _ in said].index)
-    below = [[reason or NAMES[metric] for metric, (word, reason) in zip(metrics, said) if word == one] for one in words]
+    words = list(dict.fromkeys(word for word, _ in said))
+    below = [[reason or NAMES[metric] for metric, (own, reason) in zip(metrics, said) if own == word] for word in words]
     return " ".join(f"{word} {'; '.join(sorted(set(lines), key=lines.index))}" for word, lines in zip(words, below))
 
 
