@@ -276,6 +276,17 @@ def claims_asked(data: dict, budget: str) -> list[dict]:
     return list(first.values())
 
 
+def first_budget(data: dict, claim: dict) -> str | None:
+    """The smallest budget above laptop that runs both rows of a claim on its data set; None if there is none."""
+    dataset, _ = SPLITS.get(claim["dataset"], (claim["dataset"], ""))
+    for budget in BUDGETS[1:]:
+        planned = data.get("budgets", {}).get(budget, {"rows": ()})["rows"]
+        rows = (claim["row_a"], claim["row_b"])
+        if all(row in planned and dataset in datasets(data, row, budget) for row in rows):
+            return budget
+    return None
+
+
 def _metrics(claim: dict) -> list[str]:
     return claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]]
 

@@ -35,7 +35,7 @@ def test_claims(results):
     assert low < 20 < high
     assert row[5:] == ["3", "small", "shows" if low > 0 else "unclear"]
     electra = next(r for r in cells(html) if "ELECTRA too" in r[0])
-    assert electra[3:] == ["+5.4", "–", "–", "–", "not run"]
+    assert electra[3:] == ["+5.4", "–", "–", "needs gpu", "not run"]
 
 
 def test_a_claim_is_tested_on_each_of_its_metrics(results):

@@ -40,7 +40,25 @@ def test_every_claim_with_runs_is_a_sentence_and_the_others_are_counted(results)
     assert "] shows (p = 0.002, Holm = 0.0" in first
     laptop = [text for text in said if "budget laptop" in text]
     assert len(laptop) == 1 and "P@1 -40.0 [" in laptop[0] and "] opposite (" in laptop[0]
-    assert "14 claims have no runs yet" in html and not any("ELECTRA too" in text for text in said)
+    assert "7 of 14 claims have no runs yet: 3 need budget small, 3 need budget gpu, 1 need budget paper" in html and not any(
+        "ELECTRA too" in text for text in said
+    )
+
+
+@pytest.mark.parametrize(
+    ("paper", "claim", "budget"),
+    [
+        ("sentence_objectives", "ssp_wikiqa", "small"),
+        ("sentence_objectives", "ssp_wikiqa_electra", "gpu"),  # no ELECTRA below
+        ("sentence_objectives", "sp_asnq", "paper"),
+        ("joint_inference", "mspp_joint_climate_fever", "small"),  # a data set of claims
+        ("joint_inference", "mspp_joint_fever_dev", "paper"),  # a column for one split
+        ("joint_inference", "joint_alone_ie_k_trecqa", "gpu"),  # both rows at small, the data set not
+    ],
+)
+def test_a_claim_needs_the_first_budget_that_has_its_rows_and_its_data_set(paper, claim, budget):
+    data = papers.read(paper)
+    assert papers.first_budget(data, next(one for one in papers.claims(data) if one["id"] == claim)) == budget
 
 
 def test_what_nothing_can_be_said_of_is_not_counted_as_a_test(results):

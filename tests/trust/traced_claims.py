@@ -6,6 +6,7 @@ from pathlib import Path
 from . import traced_reasons
 from .traced import (
     BUDGETS,
+    EVERY,
     NAMES,
     NONE,
     PAPERS,
@@ -65,10 +66,21 @@ def claim_line(paper: Paper, claim: dict, found: tuple, together: bool) -> list[
     printed, (ours, other, seeds), test, reason = found
     head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
     text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-    cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE])]
+    cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE if reason else f"needs {needed(paper, claim)}"])]
     both = traced_reasons.pooled(paper, claim, ours, other)
     last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
     return [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if together else [])]
+
+
+def needed(paper: Paper, claim: dict) -> str:
+    """The first budget of the paper's file that has both rows and the data set of a claim."""
+    name = claim["dataset"].removesuffix("_dev").removesuffix("_test")
+    for budget in EVERY[1:]:
+        entry = paper.data["budgets"].get(budget, {})
+        has_data = name in [*entry.get("datasets", []), *entry.get("claims", [])]
+        if has_data and not {claim["row_a"], claim["row_b"]} - set(entry["rows"]):
+            return budget
+    raise ValueError(f"no budget of {paper.name} has the rows and the data set of {claim['id']}")
 
 
 def asked(paper: Paper, laptop: bool) -> list[tuple]:
@@ -102,7 +114,7 @@ def findings(root: Path, name: str):
         for place, (claim, found) in enumerate(every):
             groups.setdefault(claim["id"], []).append((claim, found, holm.get(place)))
         if every:
-            yield f"{kind} {outcomes(every, holm, groups)}."
+            yield f"{kind} {outcomes(paper, every, holm, groups, laptop)}."
         for group in groups.values():
             claim, (_, (ours, other, seeds), _, reason), _ = group[0]
             head = f"{claim['claim']} {claim['where']}"
@@ -126,13 +138,17 @@ def scorecard(root: Path):
             yield [*([] if laptop else [f"{paper.data['title']} {what}"]), kind, *cells]
 
 
-def outcomes(every: list[tuple], holm: dict[int, float], groups: dict) -> str:
+def outcomes(paper: Paper, every: list[tuple], holm: dict[int, float], groups: dict, laptop: bool) -> str:
     words = {place: direction(every[place][0], every[place][1][2]) for place in holm}
     count = Counter(words.values())
     kept = sum(word == "shows" and holm[place] < 0.05 for place, word in words.items())
     said = f"{count['shows']} show, {count['unclear']} unclear, {count['opposite']} opposite; {kept} still show after Holm's adjustment "
-    without = sum(not found[1][2] and not found[3] for (_, found, _), *_ in groups.values())
-    parts = [f"{said}for {len(holm)} tests"] * bool(holm) + [f"{without} of {len(groups)} claims have no runs yet"] * bool(without)
+    without = [claim for (claim, found, _), *_ in groups.values() if not found[1][2] and not found[3]]
+    waiting = f"{len(without)} of {len(groups)} claims have no runs yet"
+    if not laptop:
+        budgets = Counter(needed(paper, claim) for claim in without)
+        waiting += ": " + ", ".join(f"{budgets[budget]} need budget {budget}" for budget in EVERY if budget in budgets)
+    parts = [f"{said}for {len(holm)} tests"] * bool(holm) + [waiting] * bool(without)
     return ". ".join(parts)
 
 

@@ -56,10 +56,16 @@ def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
         claim["sign"],
         markup.number(printed),
         markup.number(markup.points(outcome.questions)),
-        *((len(where.seeds), where.shown_budget) if where else "––"),
+        *((len(where.seeds), where.shown_budget) if where else ("–", _needed(data, outcome))),
         markup.said(outcome.word, outcome.reason),
         *([_pooled_cell(outcome)] if together else []),
     ]
+
+
+def _needed(data: dict, outcome: Outcome) -> str:
+    """What a claim without runs waits for: the smallest budget that has its rows and its data set."""
+    budget = None if outcome.reason else papers.first_budget(data, outcome.claim)
+    return f"needs {budget}" if budget else "–"
 
 
 def _claim_cell(claim: dict, lines: int) -> Html:

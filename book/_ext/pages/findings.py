@@ -4,6 +4,7 @@ Only committed records count here, so that a page says the same on every machine
 """
 
 import re
+from collections import Counter
 from html import escape
 from typing import NamedTuple
 
@@ -126,11 +127,17 @@ def counted(every: list[Finding]) -> str:
     return f"{counts}; {kept} still show after Holm's adjustment for {len(tested)} tests"
 
 
-def without_runs(every: list[Finding]) -> str:
-    """How many claims have neither runs nor a reason for none, in words; "" where all have."""
-    claims = {finding.outcome.claim["id"]: finding.outcome for finding in every}
-    missing = sum(not outcome.where and not outcome.reason for outcome in claims.values())
-    return f"{missing} of {len(claims)} claims have no runs yet" if missing else ""
+def without_runs(data: dict, every: list[Finding], budget: str = "small") -> str:
+    """How many claims have neither runs nor a reason for none, and the smallest budgets that test them; "" for none."""
+    outcomes = {finding.outcome.claim["id"]: finding.outcome for finding in every}
+    missing = [outcome.claim for outcome in outcomes.values() if not outcome.where and not outcome.reason]
+    if not missing:
+        return ""
+    words = f"{len(missing)} of {len(outcomes)} claims have no runs yet"
+    if budget == "laptop":
+        return words
+    needed = Counter(papers.first_budget(data, claim) for claim in missing)
+    return f"{words}: " + ", ".join(f"{needed[name]} need budget {name}" for name in rundir.BUDGETS if needed[name])
 
 
 def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
@@ -140,7 +147,7 @@ def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_
     for budget, kind in BUDGETS.items():
         every = findings(data, runs, budget, draws)
         if every:
-            summary = ". ".join(filter(None, (counted(every), without_runs(every))))
+            summary = ". ".join(filter(None, (counted(every), without_runs(data, every, budget))))
             summary = escape(summary[:1].upper() + summary[1:])
             parts.append(f"<p><strong>{kind}.</strong> {summary}.</p>{sentences(data, every)}")
     return "".join(parts)
