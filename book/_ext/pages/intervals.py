@@ -12,14 +12,12 @@ from pages.comparisons import limits, own_tests, printed_difference, printed_tes
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 NARROW = 4.5  # inches: what a phone shows almost whole
 NAME_WIDTH = 46  # characters of a line of a name beside a plot
-SHORT_NAME_WIDTH = 30
 WIDE_NAME = 68  # of a name above its differences
-GAP = 2  # lines between two papers
 BLOCK_GAP = 0.6  # lines between the last difference of a name and the next name
 APART = 0.3  # lines between two tests of one difference
 PRINTED = "as printed"
 OUTCOMES = {"shows": "^", "unclear": "o", "opposite": "v"}
-KINDS = {"small": "its own data sets, small models", "laptop": "our own questions, four layers"}  # as in `findings`
+KINDS = {"small": "its own data sets", "laptop": "our own questions"}  # as in `findings`
 OURS = {"small": "ours", "laptop": "ours, budget laptop"}  # by kind of budget, as in `findings`
 
 
@@ -73,23 +71,24 @@ def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.Data
 
 def overview_plot(folder=None, draws: int = 10_000):
     """Every claim that committed runs test, paper by paper, a line a claim: our difference in the claimed direction,
-    the largest first. None where no claim was tested.
+    the largest first; a paper's title is above its lines. None where no claim was tested.
     """
     import seaborn
     from matplotlib.figure import Figure
 
-    each = {}
+    each, end = {}, 0.0
     for paper in papers.papers():
         data, runs = rows_and_runs(paper, folder=folder)
         points = claimed_points(data, runs, draws)
         if len(points):
-            start = sum(map(len, each.values())) + GAP * len(each)
-            each[data["title"]] = points.assign(line=range(start, start + len(points)))
+            start = end + len(_wrapped(data["title"]))
+            each[data["title"]] = points.assign(line=points.index + start)
+            end = start + len(points) + BLOCK_GAP
     if not each:
         return None
     points = pd.concat(each.values(), ignore_index=True)
     colours = dict(zip(KINDS.values(), seaborn.color_palette("colorblind")))
-    figure = Figure(figsize=(8, 1.4 + 0.13 * points.line.max()), layout="constrained")
+    figure = Figure(figsize=(NARROW, 1.5 + 0.135 * points.line.max()), layout="constrained")
     axis = figure.subplots()
     axis.hlines(points.line, points.low, points.high, colors=[colours[kind] for kind in points.kind])
     looks = {
@@ -103,11 +102,9 @@ def overview_plot(folder=None, draws: int = 10_000):
     looks |= {"style_order": list(OUTCOMES), "markers": OUTCOMES}
     seaborn.scatterplot(points, x="difference", y="line", ax=axis, legend="full", **looks)
     axis.axvline(0, color="black", linewidth=0.8)
-    names = [textwrap.fill(title, SHORT_NAME_WIDTH) for title in each]
-    axis.set_yticks([own.line.mean() for own in each.values()], names)
-    axis.set(xlabel="our difference in the claimed direction, in points", ylabel="", ylim=(points.line.max() + 1, -1))
-    axis.tick_params(axis="y", length=0)
+    axis.set(xlabel="our difference in the claimed direction, in points", ylabel="")
     axis.grid(axis="x", alpha=0.3)
+    _names_above(axis, {title: own.line.min() for title, own in each.items()}, points.line.max())
     _below(figure, axis.get_legend())
     return figure
 
@@ -195,7 +192,7 @@ def _names_above(axis, first: dict[str, float], last: float) -> None:
     """
     looks = {"va": "bottom", "fontsize": "small", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 0.5}}
     top = min(place - len(_wrapped(name)) for name, place in first.items())
-    axis.set(yticks=[], ylim=(last + 0.7, top - 0.4))
+    axis.set(yticks=[], ylim=(last + 0.7, top - 0.7))
     for name, place in first.items():
         words = "\n".join(_wrapped(name))
         axis.text(0.01, place - 0.5, words, transform=axis.get_yaxis_transform(), in_layout=False, **looks)
@@ -226,7 +223,6 @@ def _below(figure, legend) -> None:
             if label not in ("Interval over", "Difference", "kind", "came out")
         )
     )
-    figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(len(labels), 3), columnspacing=1.2, frameon=False
-    )
+    columns = 2 if figure.get_figwidth() == NARROW else 3
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.2, frameon=False)
     legend.remove()
