@@ -110,7 +110,7 @@ def answer(root: Path):
     yield (
         f"We could test a claim of these papers {words.total()} times, with small models: {words['shows']} times it shows, "
         f"{words['unclear']} times it cannot be told from chance, and {words['opposite']} times the opposite shows. "
-        f"Adjusted for the number of tests, {kept} of {tests} differences still show."
+        f"Some claims are tested on two metrics, which makes {tests} tests; adjusted for their number, {kept} still show."
     )
 
 

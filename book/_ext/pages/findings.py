@@ -176,7 +176,7 @@ def answer(folder=None, draws: int = 10_000) -> str:
     return (
         f"We could test a claim of these papers {len(words)} times, with small models: {words.count('shows')} times it shows, "
         f"{words.count('unclear')} times it cannot be told from chance, and {words.count('opposite')} times the opposite shows. "
-        f"Adjusted for the number of tests, {kept} of {tests} differences still show."
+        f"Some claims are tested on two metrics, which makes {tests} tests; adjusted for their number, {kept} still show."
     )
 
 
@@ -204,7 +204,9 @@ def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
             )
             head = []
     heads = ["Paper", "Questions", *map(markup.word, OUTCOMES)]
-    return markup.table("Claims by what our committed runs say of them.", heads, body)
+    return markup.table(
+        "How many claims came out how. A claim on several metrics counts once, by the last of them.", heads, body
+    )
 
 
 def pre_trains(data: dict) -> bool:
