@@ -260,7 +260,7 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
             "sentence_objectives",
             ("wikiqa", "trecqa"),
             {row: {"wikiqa", "trecqa"} for row in ("roberta_base", "roberta_psd")}
-            | dict.fromkeys(("roberta_sp", "roberta_ssp"), {"wikiqa"}),
+            | {row: {"wikiqa"} for row in ("roberta_sp", "roberta_ssp")},
         ),
         ("contextual_as2", ("wikiqa",), {}),
         (
