@@ -27,6 +27,7 @@ def record(folders: list[Path]) -> dict:
         if run["notebook"] not in ("finetune", "embed"):
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
+        about["model"] = _pretrained(about["model"])
         splits = _splits(run["settings"])
         ranker = tasks.rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
@@ -49,6 +50,16 @@ def committed() -> dict[str, list[dict]]:
         runs |= {run["name"]: run for run in content["runs"]}
         bags |= {(bag["dataset"], bag["protocol"]): bag for bag in content["bag_of_words"]}
     return {"runs": list(runs.values()), "bag_of_words": list(bags.values())}
+
+
+def _pretrained(model: str) -> str:
+    """A model as it is called in a table; a pre-training of ours by its backbone and objective: `owner/name + DPC`."""
+    folder = rundir.find(model)
+    if folder is None:
+        return model
+    settings = rundir.read_record(folder)["settings"]
+    shuffled = ", shuffled labels" * (settings["labels"] == "shuffled")
+    return f"{_pretrained(settings['model'])} + {settings['objective'].upper()}{shuffled}"
 
 
 def _splits(settings: dict) -> dict:

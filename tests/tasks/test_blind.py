@@ -85,3 +85,16 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     run["notebook"] = "pretrain"
     with pytest.raises(ValueError, match="expected a run of finetune or embed, got one of pretrain"):
         command.record([tmp_path])
+
+
+def test_a_pre_training_is_called_by_its_backbone_and_objective(monkeypatch):
+    from aslab import blind as command
+
+    known = {
+        "ssp": {"model": "owner/mini", "objective": "ssp", "labels": "shuffled"},
+        "dpc": {"model": "ssp", "objective": "dpc", "labels": None},
+    }
+    monkeypatch.setattr(command.rundir, "find", lambda name: name if name in known else None)
+    monkeypatch.setattr(command.rundir, "read_record", lambda folder: {"settings": known[folder]})
+    assert command._pretrained("owner/mini") == "owner/mini"
+    assert command._pretrained("dpc") == "owner/mini + SSP, shuffled labels + DPC"
