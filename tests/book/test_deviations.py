@@ -114,7 +114,7 @@ def made_table(page):
 def printed(number: str):
     """The measured figures of one entry, in its order."""
     entry = re.search(rf"^\*\*{number} ·.*?(?=^\(D-|^## )", PAGE, re.MULTILINE | re.DOTALL)[0]
-    figures = re.findall(r"(?<![\d.])\.\d\d(?! is nothing)", entry)
+    figures = re.findall(r"(?<![\d.])\.\d\d(?! is chance)", entry)
     return pytest.approx([float(figure) for figure in figures], abs=0.01)
 
 

@@ -294,6 +294,12 @@ def test_the_gains_of_sp_and_psd_on_wikiqa_are_hints_and_over_dev_and_test_only_
     assert sorted(small[(small.row == "roberta_ssp") & (small.dataset == "wikiqa")].seed) == [1, 2]
 
 
+def test_the_pairwise_model_of_minilm_is_below_the_cosine_of_its_own_vectors_by_map():
+    records = committed("joint_inference", "pairwise_roberta_base", "wikiqa", "small").values()
+    assert len(records) == 3
+    assert np.mean([one["metrics"]["test"]["map"] - one["baselines"]["zero_shot"]["map"] for one in records]) < 0
+
+
 def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
     _, runs = comparisons.rows_and_runs("asbert")
     trained = {"triplet_bert", "siamese_bert", "triplet_roberta", "siamese_roberta"}

@@ -121,6 +121,30 @@ def test_what_is_said_of_the_share_that_models_keep_without_the_question(archite
             assert own > 0 and lower < exchanged / own < upper, run["name"]
 
 
+def test_what_is_said_of_the_points_that_pre_trained_models_lose_without_the_question():
+    """The words of the pages findings, sentence_objectives and contextual_as2, by MAP: each seed, and the means."""
+    lost, left = {}, {}
+    for run in committed()["runs"]:
+        if run["dataset"] == "wikiqa" and run["architecture"] in ("pair", "context"):
+            own, exchanged = (run["readouts"]["score"][which]["map"] for which in ("own", "exchanged"))
+            kind = run["architecture"], run["model"].partition(" + ")[2]
+            lost.setdefault(kind, []).append(own - exchanged)
+            left.setdefault(kind, []).append(exchanged)
+    assert {kind: len(seeds) for kind, seeds in lost.items()} == dict.fromkeys(
+        [("pair", ""), ("pair", "SP"), ("context", ""), ("context", "DPC")], 3
+    )
+    mean = {kind: sum(seeds) / 3 for kind, seeds in lost.items()}
+    assert min(lost["pair", "SP"]) > max(lost["pair", ""]) and 1.4 < mean["pair", "SP"] / mean["pair", ""] < 1.5, "nearly half again"
+    assert min(lost["context", "DPC"]) > max(lost["context", ""]) and 2.7 < mean["context", "DPC"] / mean["context", ""] < 3, (
+        "nearly three times"
+    )
+    words = next(bag["map"] for bag in committed()["bag_of_words"] if (bag["dataset"], bag["protocol"]) == ("wikiqa", "clean"))
+    assert abs(sum(left["pair", "SP"]) / 3 - words) < 0.005
+    record = disk.read_json(rundir.root() / "results/contextual_as2/roberta_base_context/wikiqa-small-seed0.json")
+    chance, own = record["baselines"]["random"]["map"], record["metrics"]["test"]["map"]
+    assert (sum(left["context", ""]) / 3 - chance) / (own - chance) > 0.8, "most of its gain"
+
+
 def rankers_record(**seconds):
     """A record of `rank` in which the first ranker is right at 20 of 40 questions, the second at 36."""
     rows = {name: [[f"q{n}", *[1.0 if n < right else 0.5] * 3] for n in range(40)] for name, right in {"bm25": 20, "a/model": 36}.items()}

@@ -455,7 +455,7 @@ def test_gold_against_itself_on_real_data(mirror):
         for i, given_ in zip(paper["question_id"], paper["answers"]):
             golds[i] = [_reference(one) for one in given_["answer"]]
     first = {
-        i: (answers.FIXED.get(kind, text), [unit for unit in units if answers.FLOAT not in unit])
+        i: (answers.FIXED_TEXTS.get(kind, text), [unit for unit in units if answers.FLOAT not in unit])
         for i, ((text, kind, units), *_) in golds.items()
     }
     exact, text_alone = (answers.qasper(first, golds, text_evidence_only=only) for only in (False, True))
