@@ -58,7 +58,7 @@ def _pretrained(model: str) -> str:
     if folder is None:
         return model
     settings = rundir.read_record(folder)["settings"]
-    shuffled = ", shuffled labels" * (settings["labels"] == "shuffled")
+    shuffled = ", shuffled labels" * (settings.get("labels") == "shuffled")
     return f"{_pretrained(settings['model'])} + {settings['objective'].upper()}{shuffled}"
 
 
