@@ -57,9 +57,10 @@ def _peak_memory() -> int:
 
 
 def _commit(folder: Path) -> str:
+    """The commit, with +changes where tracked files differ from it; those of results/, which follow from the others, do not count."""
     try:
         commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "-uno")
+        changed = _git(folder, "status", "--porcelain", "-uno", "--", ".", ":(exclude)results")
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")

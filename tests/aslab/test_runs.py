@@ -240,3 +240,20 @@ def test_the_sources_are_named_by_their_place_in_the_package(tmp_path):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("")
     assert [name for name, _ in provenance.source_files(tmp_path)] == ["a/__init__.py", "a/c.py", "b.py"]
+
+
+def test_a_commit_has_changes_where_code_differs_from_it_not_where_results_do(tmp_path):
+    def git(*words):
+        return subprocess.run(["git", "-C", tmp_path, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    for name in ("code.py", "results/one.json"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("1")
+    git("init")
+    git("add", ".")
+    git("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-m", "first")
+    commit = git("rev-parse", "HEAD")
+    (tmp_path / "results/one.json").write_text("2")
+    assert provenance.of_project(tmp_path)["commit"] == commit
+    (tmp_path / "code.py").write_text("2")
+    assert provenance.of_project(tmp_path)["commit"] == f"{commit}+changes"

@@ -86,8 +86,37 @@ def test_other_layers_stay_as_they_are(name):
         assert torch.isfinite(model(padded())[0]).all()
 
 
-def test_a_joint_head_reads_every_slot():
-    model = joint.over(new_model("roberta"), joint.shape(True, "ie_k", 2, 18, "linear", "absolute", 2, "first"), seed=0)
+def new_joint(pooling, head="ie_k"):
+    shape = joint.shape(True, head, 3, 16, "linear", "absolute", pooling=pooling)
+    return joint.over(new_model("roberta"), shape).double()
+
+
+def slotted():
+    """Two inputs of four slots of four places: of the first all are filled, of the second the last two are empty."""
+    lengths = torch.tensor([[3, 4, 2, 4], [2, 3, 0, 0]])
+    mask = (torch.arange(4) < lengths[..., None]).flatten(1).long()
+    ids = torch.randint(5, 60, mask.shape, generator=torch.Generator().manual_seed(0))
+    firsts = torch.arange(0, 32, 4).view(2, 4).where(lengths > 0, -1)
+    places = {"token_type_ids": torch.arange(4).repeat_interleave(4).expand(2, -1), "position_ids": torch.arange(16).expand(2, -1)}
+    return {"input_ids": ids.where(mask > 0, 1), "attention_mask": mask, "firsts": firsts} | places
+
+
+@pytest.mark.parametrize("head", ["ie_k", "ae_k"])  # ae_k reads the question's slot with each candidate's
+def test_a_joint_model_needs_the_first_token_of_every_slot(head):
+    model, batch = new_joint("first", head), slotted()
+    real = batch["firsts"][:, 1:] >= 0
+    with scoring.evaluating(model):
+        expected, seen = widths(model, batch)
+        assert seen == [16] and expected[real].std() > 1e-3
+        with scoring.first_tokens_alone(model):
+            logits, seen = widths(model, batch)
+        assert seen == [4]
+        torch.testing.assert_close(logits[real], expected[real], rtol=1e-6, atol=1e-6)
+        assert widths(model, batch)[1] == [16]
+
+
+def test_a_head_on_the_means_of_slots_reads_every_token():
+    model = new_joint("mean")
     assert isinstance(model, PairEncoder)
     with scoring.first_tokens_alone(model):
         assert all("forward" not in vars(module) for module in model.modules())
