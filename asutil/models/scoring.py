@@ -9,6 +9,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from . import products
 from .heads import EVIDENCE
 
 BERT_LIKE = ("bert", "camembert", "electra", "roberta", "xlm-roberta")  # the same layers under the same names
@@ -36,7 +37,7 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
     half = torch.autocast(device.type, torch.bfloat16, enabled=autocast and device.type == "cuda")
     model.eval()
     try:
-        with torch.no_grad(), half:
+        with torch.no_grad(), half, products.on(device):
             yield device
     finally:
         model.train(training)

@@ -1,4 +1,4 @@
-"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, and memory that is kept."""
+"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, memory that is kept, and `models.products`."""
 
 import contextlib
 import ctypes
@@ -10,6 +10,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ..inputs import packing
+from ..models import products
 
 M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
 log = logging.getLogger(__name__)
@@ -22,7 +23,7 @@ def fast(model, dropout: "KeyedDropout", bf16: bool = False):
         log.warning(
             "precision bf16: this processor has no instructions for it (AVX-512 or AMX): steps take many times as long as in fp32"
         )
-    with kept_memory(), dropout, packing.plain_attention(model):
+    with kept_memory(), products.on(torch.device("cpu")), dropout, packing.plain_attention(model):
         yield
 
 

@@ -1,0 +1,86 @@
+"""Matrix products in float32 on processors that are not Intel's: by oneDNN, which takes half the time of MKL there.
+
+PyTorch takes MKL, which uses AVX2 alone on them; oneDNN, which PyTorch has too and takes for bf16, uses AVX-512.
+"""
+
+import contextlib
+import functools
+import platform
+from pathlib import Path
+
+import torch
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+from torch.overrides import TorchFunctionMode
+
+
+class Products(TorchFunctionMode):
+    """While it is entered, `torch.nn.functional.linear` is computed by oneDNN: y = x W^T + b.
+
+    Values differ from PyTorch's by rounding. Other devices and precisions are not changed.
+    Example:
+        >>> x, layer = torch.randn(3, 4), torch.nn.Linear(4, 2)
+        >>> with Products():
+        ...     y = layer(x)
+        >>> torch.allclose(y, x @ layer.weight.T + layer.bias, atol=1e-6)
+        True
+    """
+
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        called = linear if function is F.linear else function
+        return called(*arguments, **(options or {}))
+
+
+def on(device: torch.device) -> contextlib.AbstractContextManager:
+    """`Products` where that is faster, else nothing."""
+    return Products() if device.type == "cpu" and faster() else contextlib.nullcontext()
+
+
+def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+    """`torch.nn.functional.linear`, by oneDNN for float32 on a CPU. Shapes: (..., I), (O, I), (O,) -> (..., O)"""
+    given = (input, weight, bias)
+    fits = all(part is None or (part.dtype == torch.float32 and part.device.type == "cpu") for part in given)
+    if not fits or input.dim() < 2 or not input.numel() or torch.is_autocast_enabled("cpu"):
+        return F.linear(*given)
+    rows = input.flatten(0, -2)
+    found = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
+    return found.view(*input.shape[:-1], -1)
+
+
+@functools.cache
+def faster() -> bool:
+    """Whether oneDNN is there, and faster than MKL: on a processor of AMD with AVX-512."""
+    there = (
+        torch.backends.mkl.is_available()
+        and torch.backends.mkldnn.is_available()
+        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+    )
+    return there and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _processor()
+
+
+def _processor() -> str:
+    information = Path("/proc/cpuinfo")
+    return information.read_text() if information.exists() else platform.processor()
+
+
+def _product(input, weight, bias=None):
+    return torch.ops.mkldnn._linear_pointwise(input, weight, bias, "none", [], "")
+
+
+class _Linear(torch.autograd.Function):
+    """dx = dy W,  dW = dy^T x,  db = sum dy. Shapes: (N, I), (O, I), (O,) -> (N, O)"""
+
+    @staticmethod
+    def forward(context, rows, weight, bias):
+        context.save_for_backward(rows, weight)
+        return _product(rows, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, given):
+        (rows, weight), wanted = context.saved_tensors, context.needs_input_grad
+        return (
+            _product(given, weight.t()) if wanted[0] else None,
+            _product(given.t(), rows.t()) if wanted[1] else None,
+            given.sum(0) if wanted[2] else None,
+        )
