@@ -240,7 +240,7 @@ def test_pages_quote_figures():
         ("sentence_objectives", "laptop", {"sp_wikiqa", "sp_not_the_data"}),
         ("sentence_objectives", "small", set()),
         ("contextual_as2", "laptop", {"sdc_wikiqa_pair"}),
-        ("contextual_as2", "small", {"context_wikiqa", "dpc_wikiqa"}),
+        ("contextual_as2", "small", {"context_wikiqa", "dpc_wikiqa", "dslc_wikiqa", "sdc_wikiqa"}),
         ("joint_inference", "laptop", {"joint_alone_ae_k_wikiqa", "mspp_pairwise_ae_k_wikiqa"}),
         ("joint_inference", "small", {"joint_alone_ie_k_wikiqa", "mspp_mends_ie_k_wikiqa", "mspp_pairwise_ie_k_wikiqa"}),
     ],
@@ -266,7 +266,8 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
         (
             "contextual_as2",
             ("wikiqa",),
-            {row: {"wikiqa"} for row in ("roberta_base", "roberta_base_context", "roberta_dpc", "roberta_dpc_head_anew")},
+            {row: {"wikiqa"} for row in ("roberta_base", "roberta_base_context")}
+            | {f"roberta_{name}": {"wikiqa"} for name in ("dpc", "dpc_head_anew", "dpc_shuffled", "dslc", "sdc")},
         ),
         (
             "joint_inference",
