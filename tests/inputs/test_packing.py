@@ -12,7 +12,7 @@ from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBert
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
 from asutil.models import joint as joint_models
-from asutil.models import loading
+from asutil.models import loading, products
 from asutil.training import trainer
 
 from ..conftest import Stopping
@@ -332,6 +332,7 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(torch, "compile", compile_)
+    monkeypatch.setattr(products, "faster", lambda: False)  # where it is compiled, products are PyTorch's
     plain = train(corpus, tokenizer, tmp_path / "a", made(corpus, "packed"), still=True, compile=False)
     assert not compiled
     assert train(corpus, tokenizer, tmp_path / "b", made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
