@@ -131,13 +131,15 @@ def test_what_is_said_of_the_points_that_pre_trained_models_lose_without_the_que
             lost.setdefault(kind, []).append(own - exchanged)
             left.setdefault(kind, []).append(exchanged)
     assert {kind: len(seeds) for kind, seeds in lost.items()} == dict.fromkeys(
-        [("pair", ""), ("pair", "SP"), ("context", ""), ("context", "DPC")], 3
+        [("pair", ""), ("pair", "SP"), ("context", ""), ("context", "DPC"), ("context", "DPC, shuffled labels")], 3
     )
     mean = {kind: sum(seeds) / 3 for kind, seeds in lost.items()}
     assert min(lost["pair", "SP"]) > max(lost["pair", ""]) and 1.4 < mean["pair", "SP"] / mean["pair", ""] < 1.5, "nearly half again"
     assert min(lost["context", "DPC"]) > max(lost["context", ""]) and 2.7 < mean["context", "DPC"] / mean["context", ""] < 3, (
         "nearly three times"
     )
+    shuffled = "context", "DPC, shuffled labels"
+    assert max(lost[shuffled]) < min(lost["context", "DPC"]) and mean[shuffled] / mean["context", "DPC"] < 0.5, "less than half"
     words = next(bag["map"] for bag in committed()["bag_of_words"] if (bag["dataset"], bag["protocol"]) == ("wikiqa", "clean"))
     assert abs(sum(left["pair", "SP"]) / 3 - words) < 0.005
     record = disk.read_json(rundir.root() / "results/contextual_as2/roberta_base_context/wikiqa-small-seed0.json")
