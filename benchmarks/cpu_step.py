@@ -79,7 +79,7 @@ def plain(model, batches, precision: str) -> list[float]:
 @contextlib.contextmanager
 def torchs_dropout(model, *_):
     """In place of `cpu.fast`: everything but the keyed masks."""
-    with cpu.kept_memory(), packing.plain_attention(model):
+    with cpu.kept_memory(), products.on(torch.device("cpu")), packing.plain_attention(model):
         yield
 
 
