@@ -1,6 +1,6 @@
-"""Matrix products in float32 on processors that are not Intel's: by oneDNN, which takes half the time of MKL there.
+"""Linear layers in float32 on AMD processors with AVX-512, by oneDNN.
 
-PyTorch takes MKL, which uses AVX2 alone on them; oneDNN, which PyTorch has too and takes for bf16, uses AVX-512.
+PyTorch computes them by MKL, which uses only AVX2 on these processors. oneDNN, by which PyTorch computes bf16, uses AVX-512.
 """
 
 import contextlib
@@ -43,8 +43,8 @@ def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None 
     if not fits or input.dim() < 2 or not input.numel() or torch.is_autocast_enabled("cpu"):
         return F.linear(*given)
     rows = input.flatten(0, -2)
-    found = (_Linear.apply if torch.is_grad_enabled() else _product)(rows, weight, bias)
-    return found.view(*input.shape[:-1], -1)
+    product = _Linear.apply if torch.is_grad_enabled() else _product
+    return product(rows, weight, bias).view(*input.shape[:-1], -1)
 
 
 @functools.cache
