@@ -27,7 +27,7 @@ from training_step import Clock, index, model_operations, roberta
 
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
-from asutil.models import loading, products
+from asutil.models import last_layer, loading, products
 from asutil.training import cpu, trainer
 
 PEAK_LR, WARMUP, DECAY, SEED = 1e-4, 10, 0.01, 0
@@ -137,6 +137,7 @@ def measure(precision: str, model, make, given) -> dict:
         "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
         "memory given back": partial(patched, cpu, "kept_memory", contextlib.nullcontext, run),
         "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
+        "whole last layer": partial(patched, last_layer, "read_tokens_alone", contextlib.nullcontext, run),
         "products of MKL": partial(patched, products, "faster", lambda: False, run),
     }
     sides = {

@@ -177,13 +177,18 @@ def largest_micro_batch(model, sampler, size=1 << 14, most=1 << 23) -> dict:
 
 
 def model_operations(config, batch) -> float:
-    """Floating-point operations of forward and backward on the real tokens of one optimiser batch, recomputation and padding left out."""
+    """Floating-point operations of forward and backward on the real tokens of one optimiser batch, recomputation and padding left out.
+
+    Behind its attention, the last layer counts for the tokens alone that the heads read: first and masked ones.
+    """
     layers, hidden = config.num_hidden_layers, config.hidden_size
     ends = [micro["cu_seq_lens"].diff()[: len(micro["first"])].double() for micro in batch["micro"]]
     squares = sum(float(lengths.square().sum()) for lengths in ends)
-    body = layers * (4 * hidden**2 + 2 * hidden * config.intermediate_size)
+    projections, behind = 3 * hidden**2, hidden**2 + 2 * hidden * config.intermediate_size
+    body = batch["tokens"] * (layers * projections + (layers - 1) * behind)
+    body += (batch["examples"] + batch["masked"]) * behind
     head = hidden**2 + hidden * config.vocab_size
-    return 6 * batch["tokens"] * body + 12 * layers * hidden * squares + 6 * batch["masked"] * head
+    return 6 * body + 12 * layers * hidden * squares + 6 * batch["masked"] * head
 
 
 def index(source, folder):

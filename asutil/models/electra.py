@@ -43,7 +43,8 @@ class ElectraEncoder(PairEncoder):
         if "masked_positions" not in batch:
             return super().forward(batch)
         positions = batch["masked_positions"]
-        outputs = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types)
+        masked = positions if "cu_seq_lens" in batch else None
+        outputs = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types, reads=masked)
         hidden = outputs.last_hidden_state.flatten(0, 1)[positions]
         mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
         input_ids, replaced = substitute(batch["input_ids"], positions, sampled(mlm), batch["masked_targets"])

@@ -127,11 +127,25 @@ class PairEncoder(nn.Module):
             self.HEADS = (*self.HEADS, f"pair_{number}")
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
-        outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled)
+        outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled, reads=self.reads(batch))
         pair = self.pair_of(outputs, batch)
         if self.mlm is None or "masked_positions" not in batch:
             return pair, None
         return pair, mlm_logits(self.mlm, outputs, batch["masked_positions"])
+
+    def reads(self, batch: dict) -> torch.Tensor | None:
+        """The tokens of a packed micro-batch that the heads read, as flat positions (R,), each once; None for all.
+
+        First tokens are special, and special tokens are never masked (`inputs.masking`), so no position comes twice.
+        """
+        if "cu_seq_lens" not in batch:
+            return None
+        masked = [] if self.mlm is None or "masked_positions" not in batch else [batch["masked_positions"]]
+        return torch.cat([self.scored_tokens(batch), *masked])
+
+    def scored_tokens(self, batch: dict) -> torch.Tensor:
+        """The tokens of a packed micro-batch that the pair head reads, as flat positions (R,)."""
+        return batch["first"]
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
         """The pair head on the backbone's outputs; of several heads, that of each example's objective."""
@@ -231,11 +245,12 @@ def widen_types(
     return fresh
 
 
-def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, **options):
+def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, reads=None, **options):
     """The outputs of a backbone for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
 
     Args:
         compiled: the compiled form of `backbone.forward` for packed micro-batches, if any.
+        reads: (R,) the flat positions whose outputs are read, of a packed micro-batch (`last_layer.read_tokens_alone`); None: all.
         options: arguments of the backbone for padded micro-batches, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
@@ -243,7 +258,7 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
             "this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none"
         )
     if "cu_seq_lens" in batch:
-        return packing.outputs(backbone, batch, token_types, compiled)
+        return packing.outputs(backbone, batch, token_types, compiled, reads)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types
     inputs = {name: batch[name] for name in names if name in batch}
     if "position_ids" in batch:

@@ -20,7 +20,7 @@ from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..io import checkpoints, disk, hub
 from ..metrics import calibration
 from ..metrics.calibration import Calibration
-from ..models import scoring
+from ..models import last_layer, scoring
 from ..models.loading import check_length, usual_length
 from ..models.pair import PairEncoder
 
@@ -167,7 +167,7 @@ class Ranker(BaseRanker):
 
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
         members = pairs.members(np.arange(len(pairs)))
-        with scoring.evaluating(self.model) as device, scoring.first_tokens_alone(self.model):
+        with scoring.evaluating(self.model) as device, last_layer.first_tokens_alone(self.model):
             scores = torch.empty(len(pairs.labels), device=device)
             micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
             # Ordered by length, so the rows come in another order: their numbers take the place of the labels.

@@ -16,6 +16,7 @@ from accelerate.utils import convert_to_fp32
 from torch import nn
 
 from ..inputs import packing
+from ..models import last_layer
 from . import checkpoints, cpu, processes
 from .options import Options
 from .trainer import StepTrainer
@@ -61,6 +62,7 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         stack.callback(setattr, model, "compiled", None)
         if options.bf16:
             stack.enter_context(_in_bf16(model, trainer.device))
+        stack.enter_context(last_layer.read_tokens_alone(model))
         if trainer.device.type == "cpu" and not getattr(model, "compiled", None):
             stack.enter_context(cpu.fast(model, trainer.dropout, options.bf16))
         if not trainer.ended():
