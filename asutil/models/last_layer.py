@@ -25,8 +25,8 @@ def read_tokens_alone(model: nn.Module) -> Iterator[None]:
     """In here, behind its attention the last layer computes only the tokens that the heads read; for packed micro-batches.
 
     Outputs at these tokens stay the same up to rounding, and gradients, too; the other outputs are zeros. Per other token, 3 H^2 of the
-    layer's 12 H^2 multiplications remain: a model of 6 layers does 12 % less, or 10 % where it learns masked tokens, too. Backbones with
-    other layers are not changed.
+    layer's 12 H^2 multiplications remain: 6 layers do 12 % less, or 10 % where masked tokens are learnt, too. Backbones with other layers
+    are not changed.
     """
     backbones = [model.backbone] if hasattr(model, "backbone") else []
     if hasattr(model, "generator"):
