@@ -295,6 +295,13 @@ def test_the_gains_of_sp_and_psd_on_wikiqa_are_hints_and_over_dev_and_test_only_
     assert sorted(small[(small.row == "roberta_ssp") & (small.dataset == "wikiqa")].seed) == [1, 2]
 
 
+def test_shuffled_labels_bring_nearly_half_of_the_gain_of_sp_and_nearly_all_of_that_of_ssp():
+    of = lambda row: by_question(list(committed("sentence_objectives", row, "pydocs", "laptop").values()), "map").mean()
+    base = of("roberta_base")
+    share = {game: (of(f"roberta_{game}_shuffled") - base) / (of(f"roberta_{game}") - base) for game in ("sp", "ssp")}
+    assert 0.4 < share["sp"] < 0.5 and 0.8 < share["ssp"] < 1
+
+
 def test_the_pairwise_model_of_minilm_is_below_the_cosine_of_its_own_vectors_by_map():
     records = committed("joint_inference", "pairwise_roberta_base", "wikiqa", "small").values()
     assert len(records) == 3
