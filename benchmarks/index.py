@@ -8,7 +8,7 @@ in a process of its own: of the small corpus, and of 155 MB of Wikipedia where A
 
 The corpus is the first articles of local/wikipedia_large of ASUTIL_MIRROR (of local/wikipedia_small with --quick), else the embedded
 pydocs. The ratio goes by the processor's clock, so that what else runs on the machine does not count. Two workers and one build the whole
-corpus and go by the wall's: a dozen shards can't be divided evenly.
+corpus and go by the wall's: a dozen shards cannot be divided evenly.
 """
 
 import os
