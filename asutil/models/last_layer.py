@@ -33,12 +33,13 @@ def read_tokens_alone(model: nn.Module) -> Iterator[None]:
         backbones.append(model.generator.base_model)
     layers = [backbone.encoder.layer[-1] for backbone in backbones if backbone.config.model_type in BERT_LIKE]
     for layer in layers:
-        layer.forward = partial(_read_tokens, layer)
+        layer.forward = layer.in_training = partial(_read_tokens, layer)
     try:
         yield
     finally:
         for layer in layers:
             vars(layer).pop("forward", None)
+            vars(layer).pop("in_training", None)
 
 
 def _read_tokens(layer, hidden, attention_mask=None, *_, reads=None, **options):
@@ -77,6 +78,8 @@ def first_tokens_alone(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         vars(layer).pop("forward", None)
+        if "in_training" in vars(layer):  # an evaluation between two steps: a resumed run has to draw the same dropout
+            layer.forward = layer.in_training
         hook.remove()
 
 

@@ -226,3 +226,14 @@ def test_dropout_of_the_last_layer_is_that_of_the_read_tokens(monkeypatch):
         hook.remove()
         drawn.append(before[0])
     torch.testing.assert_close(drawn[1], drawn[0][micro["first"]])
+
+
+def test_an_evaluation_between_two_steps_leaves_the_layer_of_training():
+    model = packed.new_model(packed.CONFIGS["roberta"])
+    layer = model.backbone.encoder.layer[-1]
+    with last_layer.read_tokens_alone(model):
+        training = layer.forward
+        with last_layer.first_tokens_alone(model):
+            assert layer.forward is not training
+        assert layer.forward is training
+    assert not {"forward", "in_training"} & set(vars(layer))
