@@ -17,6 +17,7 @@ mkdir -p book/_build/html book/runs && touch book/_build/html/index.html && echo
 SNAKEMAKE = """#!/bin/sh
 mkdir -p runs/finetune-pydocs-0123456789ab && touch runs/finetune-pydocs-0123456789ab/record.json
 """
+BENCHMARKS = set("sampling index metrics scoring training_step cpu_step start book latency search encoding".split())
 NEEDS_MAKE = pytest.mark.skipif(shutil.which("make") is None, reason="make is not installed")
 
 
@@ -135,3 +136,14 @@ def test_a_build_that_failed_is_made_again(project):
     assert make(project) == (0, 1)
     shutil.rmtree(project / "book" / "_build")
     assert make(project) == (0, 2)
+
+
+@NEEDS_MAKE
+@pytest.mark.parametrize(("given", "rounds"), [((), []), (("ROUNDS=2",), ["--arguments=--rounds 2"])])
+def test_benchmarks_take_a_number_of_rounds(project, given, rounds):
+    python = project / ".venv" / "bin" / "python"
+    python.write_text('#!/bin/sh\nprintf "%s\\n" "$@" > asked\n')
+    python.chmod(0o755)
+    assert make(project, "bench", *given) == (0, 0)
+    script, *asked = (project / "asked").read_text().splitlines()
+    assert script == "benchmarks/record.py" and asked[: -len(BENCHMARKS)] == rounds and set(asked[-len(BENCHMARKS) :]) == BENCHMARKS
