@@ -74,6 +74,29 @@ def test_equals_a_slow_loop(tie_steps, dtype):
 
 
 @pytest.mark.parametrize("tie_steps", [None, 2])
+@pytest.mark.parametrize("rows_at_once", [1, 7, 40, 10**6])
+def test_questions_are_the_same_some_at_a_time(rows_at_once, tie_steps, monkeypatch):
+    """Rows that come question by question are sorted some questions at a time, scattered ones together."""
+    monkeypatch.setattr(rankings, "ROWS_AT_ONCE", rows_at_once)
+    for seed in range(5):
+        ids, labels, scores = random_rows(seed, tie_steps=tie_steps)
+        names = [str(n) for n in range(len(ids))]
+        scattered = pd.DataFrame({"q": pd.Categorical(ids, dict.fromkeys(ids)), "y": labels, "s": scores, "c": names})
+        together = scattered.sort_values("q", kind="stable")
+        codes = together.q.cat.codes.to_numpy()
+        slices = rankings._whole_questions(codes)
+        assert [row for part in slices for row in range(part.start, part.stop)] == list(range(len(ids)))
+        assert all(codes[part.start] != codes[part.start - 1] for part in slices[1:])
+        most = rows_at_once + 11  # the last question has at most twelve
+        assert max(part.stop - part.start for part in slices) <= most and (len(slices) == 1) == (rows_at_once > len(ids))
+        assert len(rankings._whole_questions(scattered.q.cat.codes.to_numpy())) == 1
+        for ties in rankings.TIES:
+            one, other = (metrics.ranking(t.q, t.y, t.s, ties, candidate_ids=t.c) for t in (together, scattered))
+            assert one.record() == other.record()
+            pd.testing.assert_frame_equal(one.per_question, other.per_question)
+
+
+@pytest.mark.parametrize("tie_steps", [None, 2])
 def test_equals_trec_eval(tie_steps, tmp_path):
     pytrec_eval = pytest.importorskip("pytrec_eval")
     ids, labels, scores = random_rows(7, tie_steps=tie_steps)
