@@ -291,7 +291,10 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
 
 @pytest.mark.parametrize(
     ("paper", "row", "control"),
-    [("sentence_objectives", "roberta_ssp", "roberta_ssp_shuffled"), ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled")],
+    [
+        *[("sentence_objectives", f"roberta_{game}", f"roberta_{game}_shuffled") for game in ("ssp", "sp")],
+        ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled"),
+    ],
 )
 def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):
     data = papers.read(paper, FOLDER)
