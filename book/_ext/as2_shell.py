@@ -14,7 +14,7 @@ def fitted(text: str) -> str:
 
 
 def broken(command: str) -> str:
-    """One command in several lines, none of which ends between an option and its values.
+    """One command in several lines. A line ends between an option and its value only where both together are too long for one.
 
     Example:
         >>> print(broken("$ papermill notebooks/finetune.ipynb -p model answerdotai/ModernBERT-base -p dataset wikiqa"))
@@ -31,8 +31,11 @@ def broken(command: str) -> str:
     for part in parts[1:]:
         if len(lines[-1]) + len(part) + 3 <= COLUMNS:  # a space, and room for the backslash
             lines[-1] += f" {part}"
-        else:
+        elif len(indent + part) + 2 <= COLUMNS:
             lines.append(indent + part)
+        else:
+            *option, value = WORD.findall(part)
+            lines += [indent + piece for piece in (" ".join(option), value) if piece]
     return " \\\n".join(lines)
 
 

@@ -17,6 +17,13 @@ def test_a_long_command_is_broken_before_an_option(command, directives):
     assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(command)
 
 
+def test_a_value_too_long_for_the_line_of_its_option_gets_its_own(directives):
+    command = f"papermill notebooks/rerank.ipynb -p first_run runs/short -p joint_run runs/{'y' * 62} -p seed 0"
+    lines = directives("as2_shell").fitted(command).split("\n")
+    assert lines[1:] == ["    -p joint_run \\", f"    runs/{'y' * 62} \\", "    -p seed 0"] and max(map(len, lines)) <= 77
+    assert shlex.split("\n".join(lines).replace("\\\n", "")) == shlex.split(command)
+
+
 def test_short_commands_comments_and_other_languages_stay(directives):
     shell = directives("as2_shell")
     page = nodes.section()
