@@ -7,6 +7,9 @@ AdamW. Further sides are this project without one of its parts each, and with it
 place of its own attention, dropout and memory. Before that both sides take the same steps without dropout: their
 losses must agree to 1e-3 at every step.
 
+Two sides at a time, each in a process of its own, take turns of a few steps: where the speed of a machine changes within minutes, as it
+does where others share it, it changes for both. The first step of a turn is not timed.
+
     python benchmarks/cpu_step.py
     python benchmarks/cpu_step.py --quick
 
@@ -15,6 +18,9 @@ bf16 is measured where the processor has instructions for it. The last line is o
 
 import contextlib
 import copy
+import json
+import subprocess
+import sys
 import tempfile
 import time
 from functools import partial
@@ -23,17 +29,19 @@ from unittest import mock
 import numpy as np
 import side_by_side
 import torch
-from training_step import Clock, index, model_operations, roberta
+from torch.optim.optimizer import register_optimizer_step_post_hook
+from training_step import index, model_operations, roberta
 
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
-from asutil.models import last_layer, loading, products
+from asutil.models import last_layer, loading, memory, products
 from asutil.training import cpu, trainer
 
 PEAK_LR, WARMUP, DECAY, SEED = 1e-4, 10, 0.01, 0
 # Of a micro-batch: what is padded is fastest at some 1,024 tokens; what is packed does not depend on it from there on.
 PADDED, PACKED = 1024, 4096
 CHECKED = 8  # examples of a batch whose losses are compared
+UNTIMED = 3  # steps of a side before its time counts
 
 
 def ours(model, batches, precision: str, layout: str | None = None, compile: bool | None = None) -> list[float]:
@@ -79,7 +87,7 @@ def plain(model, batches, precision: str) -> list[float]:
 @contextlib.contextmanager
 def torchs_dropout(model, *_):
     """In place of `cpu.fast`: everything but the keyed masks."""
-    with cpu.kept_memory(), products.on(torch.device("cpu")), packing.plain_attention(model):
+    with memory.kept(), products.on(torch.device("cpu")), packing.plain_attention(model):
         yield
 
 
@@ -94,11 +102,6 @@ def unfused(fused):
         return torch.optim.AdamW(groups, lr=peak_lr)
 
     return adamw
-
-
-def patched(where, name: str, other, run):
-    with mock.patch.object(where, name, other):
-        return run()
 
 
 def peak(precision: str) -> float:
@@ -122,6 +125,85 @@ def still(model):
     return model
 
 
+# ------------------------------------------------------------------ turns
+
+
+def sides(precision: str) -> dict:
+    """What takes turns: functions of a model and its batches."""
+    run = partial(ours, precision=precision)
+    return {
+        "ours": run,
+        "plain": partial(plain, precision=precision),
+        "padded": partial(run, layout="ordered"),
+        "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
+        "memory given back": partial(patched, memory, "kept", contextlib.nullcontext, run),
+        "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
+        "whole last layer": partial(patched, last_layer, "read_tokens_alone", contextlib.nullcontext, run),
+        "products of MKL": partial(patched, products, "faster", lambda: False, run),
+        "compiled": partial(run, compile=True),
+    }
+
+
+def patched(where, name: str, other, run, *arguments):
+    with mock.patch.object(where, name, other):
+        return run(*arguments)
+
+
+def work(side, model, batches) -> None:
+    """Take a step for each line of standard input, and answer with its seconds, on the wall's clock and on the processor's.
+
+    Steps from UNTIMED on; those before are taken at once.
+    """
+    began, taken = [], []
+
+    def wait(*_):
+        ended = time.perf_counter(), time.process_time()
+        taken.append(ended)
+        if len(taken) < UNTIMED:
+            return
+        print(json.dumps([end - start for start, end in zip(began, ended)]), flush=True)
+        if not sys.stdin.readline():
+            raise SystemExit
+        began[:] = time.perf_counter(), time.process_time()
+
+    register_optimizer_step_post_hook(wait)
+    side(model, batches)
+
+
+@contextlib.contextmanager
+def worker(side: str, precision: str, given):
+    """A process that works as one side; it comes as a function that has it take a step, and returns the step's seconds."""
+    command = [sys.executable, __file__, "--side", side, "--precision", precision, "--folder", given.folder]
+    command += [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in ("batch_size", "steps", "rounds")]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def answer() -> list[float]:
+        if not (line := process.stdout.readline()):
+            raise SystemExit(f"the side {side} ended with status {process.wait()}: its error stands above")
+        return json.loads(line)
+
+    def step() -> list[float]:
+        process.stdin.write("\n")
+        process.stdin.flush()
+        return answer()
+
+    with process:
+        answer()
+        yield step
+
+
+def turns(other: str, precision: str, given) -> np.ndarray:
+    """Seconds of this project and of another side, round by round. Shape: (2 sides, rounds, 2 clocks)"""
+    with worker("ours", precision, given) as ours, worker(other, precision, given) as theirs:
+        read = np.zeros((2, given.rounds, 2))
+        for number in range(given.rounds):
+            for place, step in ((0, ours), (1, theirs))[:: -1 if number % 2 else 1]:
+                step()  # memory and caches were the other side's
+                read[place, number] = np.sum([step() for _ in range(given.steps)], axis=0)
+    print(f"{precision}: ours {read[0, :, 0].sum():.1f} s, {other} {read[1, :, 0].sum():.1f} s", flush=True)
+    return read
+
+
 def measure(precision: str, model, make, given) -> dict:
     """Speeds, ratios and losses in one precision."""
     check = make(given.check_steps, CHECKED)
@@ -130,46 +212,23 @@ def measure(precision: str, model, make, given) -> dict:
     apart = float(np.abs(np.subtract(*quiet)).max())
     if precision == "fp32" and apart > 1e-3:
         raise SystemExit(f"without dropout the losses of a step differ by {apart:.2g}: at most 0.001 expected")
-    batches = make(given.steps, given.batch_size)
-    run = partial(ours, model, batches, precision)
-    without = {
-        "padded": partial(run, "ordered"),
-        "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
-        "memory given back": partial(patched, cpu, "kept_memory", contextlib.nullcontext, run),
-        "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
-        "whole last layer": partial(patched, last_layer, "read_tokens_alone", contextlib.nullcontext, run),
-        "products of MKL": partial(patched, products, "faster", lambda: False, run),
-    }
-    sides = {
-        "ours": run,
-        "plain": partial(plain, model, batches, precision),
-        **without,
-        "compiled": partial(run, compile=True),
-    }
-    first = given.steps // 4
-    clock, read = Clock(first, given.steps), {name: [] for name in sides}
-    for number in range(given.rounds):
-        for name in list(sides)[:: -1 if number % 2 else 1]:
-            read[name].append(clock.measure(sides[name]))
-        print(
-            f"{precision}, round {number + 1}:",
-            ", ".join(f"{name} {taken[-1][0]:.1f} s" for name, taken in read.items()),
-            flush=True,
-        )
-    batches.layout, batches.micro_tokens = "packed", PACKED
-    timed = [batches[step] for step in range(first, given.steps)]
+    read = {name: turns(name, precision, given) for name in list(sides(precision))[1:]}
+    batches = make(total_steps(given), given.batch_size)
+    timed = [
+        batches[UNTIMED + number * (1 + given.steps) + step]
+        for number in range(given.rounds)
+        for step in range(1, 1 + given.steps)
+    ]
     tokens = sum(batch["tokens"] for batch in timed)
-    wall, processor = ({name: np.array(values)[:, place] for name, values in read.items()} for place in (0, 1))
     operations, best = sum(model_operations(model.backbone.config, batch) for batch in timed), peak(precision)
+    against = {name: side_by_side.spread(taken[1, :, 0] / taken[0, :, 0]) for name, taken in read.items()}
+    wall, processor = (read["plain"][..., clock] for clock in (0, 1))
     return {
-        "clocks": {
-            "wall": side_by_side.ratios(wall["ours"], wall["plain"]),
-            "processor": side_by_side.ratios(processor["ours"], processor["plain"]),
-        },
-        "without_one_part": {name: side_by_side.spread(wall[name] / wall["ours"]) for name in without},
-        "with_torch_compile": side_by_side.spread(wall["compiled"] / wall["ours"]),
-        "tokens_a_second": {name: round(tokens / float(np.median(values))) for name, values in wall.items()},
-        "share_of_matrix_product": side_by_side.spread(operations / wall["ours"] / best),
+        "clocks": {"wall": against.pop("plain"), "processor": side_by_side.ratios(*processor)},
+        "with_torch_compile": against.pop("compiled"),
+        "without_one_part": against,
+        "tokens_a_second": {name: round(tokens / taken.sum()) for name, taken in zip(("ours", "plain"), wall)},
+        "share_of_matrix_product": round(float(operations / wall[0].sum() / best), 3),
         "matrix_product_gflops": round(best / 1e9),
         "losses": {
             "steps": given.check_steps,
@@ -181,24 +240,38 @@ def measure(precision: str, model, make, given) -> dict:
     }
 
 
+def total_steps(given) -> int:
+    return UNTIMED + given.rounds * (1 + given.steps)
+
+
 def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--folder", default="runs/benchmarks", help="where the index is kept")
     parser.add_argument("--batch-size", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=12, help="of a round; the first quarter is not timed")
+    parser.add_argument("--steps", type=int, default=6, help="of a round")
     parser.add_argument("--check-steps", type=int, default=50, help="whose losses are compared")
+    parser.add_argument(
+        "--side",
+        choices=sides("fp32"),
+        help="measure nothing, but work as this side; steps are asked for on standard input",
+    )
+    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32", help="of --side")
     given = parser.parse_args()
     given.rounds = given.rounds or (1 if given.quick else 3)
     if given.quick:
-        given.steps, given.check_steps = 4, 3
+        given.steps, given.check_steps = 2, 3
     corpus = index("pydocs", given.folder)
     config = roberta(corpus.tokenizer, 6, 384, 50265, heads=12, types=2)
+    torch.manual_seed(SEED)
     model = loading.from_config(config, corpus.tokenizer)
     sampler = sampling.Sampler(corpus, "ssp", max_tokens=128)
     make = lambda steps, size: inputs.PretrainingBatches(lambda epoch: sampler, steps, size)
+    if given.side:
+        work(sides(given.precision)[given.side], model, make(total_steps(given), given.batch_size))
+        return
     able = torch.backends.cpu.get_cpu_capability() != "AVX2"
-    precisions = ("fp32", *["bf16"] * able)  # both from the same weights: the timed steps train
-    measured = {precision: measure(precision, copy.deepcopy(model), make, given) for precision in precisions}
+    precisions = ("fp32", *["bf16"] * able)
+    measured = {precision: measure(precision, model, make, given) for precision in precisions}
     compared = {f"{name} {clock}": spread for name, one in measured.items() for clock, spread in one["clocks"].items()}
     settings = {name: getattr(given, name) for name in ("batch_size", "steps", "rounds")}
     settings |= {"micro_tokens": {"packed": PACKED, "padded": PADDED}}

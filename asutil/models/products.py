@@ -9,6 +9,7 @@ import platform
 from pathlib import Path
 
 import torch
+from torch import nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
@@ -18,6 +19,8 @@ class Products(TorchFunctionMode):
     """While it is entered, `torch.nn.functional.linear` is computed by oneDNN: y = x W^T + b.
 
     Values differ from PyTorch's by rounding. Other devices and precisions are not changed.
+    Args:
+        constant: no weight changes in here; one that is used often is then kept in oneDNN's own order, which changes no value.
     Example:
         >>> x, layer = torch.randn(3, 4), torch.nn.Linear(4, 2)
         >>> with Products():
@@ -26,25 +29,53 @@ class Products(TorchFunctionMode):
         True
     """
 
+    def __init__(self, constant: bool = False):
+        super().__init__()
+        self.ordered = _Ordered() if constant else None
+
     def __torch_function__(self, function, types, arguments=(), options=None):
-        called = linear if function is F.linear else function
+        called = functools.partial(linear, ordered=self.ordered) if function is F.linear else function
         return called(*arguments, **(options or {}))
 
 
-def on(device: torch.device) -> contextlib.AbstractContextManager:
+def on(device: torch.device, constant: bool = False) -> contextlib.AbstractContextManager:
     """`Products` where that is faster, else nothing."""
-    return Products() if device.type == "cpu" and faster() else contextlib.nullcontext()
+    return Products(constant) if device.type == "cpu" and faster() else contextlib.nullcontext()
 
 
-def linear(input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
+def linear(
+    input: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None, ordered: "_Ordered | None" = None
+) -> torch.Tensor:
     """`torch.nn.functional.linear`, by oneDNN for float32 on a CPU. Shapes: (..., I), (O, I), (O,) -> (..., O)"""
     given = (input, weight, bias)
     fits = all(part is None or (part.dtype == torch.float32 and part.device.type == "cpu") for part in given)
     if not fits or input.dim() < 2 or not input.numel() or torch.is_autocast_enabled("cpu"):
         return F.linear(*given)
     rows = input.flatten(0, -2)
-    product = _Linear.apply if torch.is_grad_enabled() else _product
-    return product(rows, weight, bias).view(*input.shape[:-1], -1)
+    if torch.is_grad_enabled():
+        product = _Linear.apply(rows, weight, bias)
+    else:
+        product = _product(rows, weight if ordered is None else ordered.of(weight, len(rows)), bias)
+    return product.view(*input.shape[:-1], -1)
+
+
+class _Ordered:
+    """A model's weights in the order in which oneDNN reads them, each from the use on after which that pays."""
+
+    USES = 8
+
+    def __init__(self):
+        self.known = {}  # by identity: the weight, which keeps its identity its own, its uses, and what is read
+
+    def of(self, weight: torch.Tensor, rows: int) -> torch.Tensor:
+        """The weight, or the same in oneDNN's order. A single row is computed in another way, whose values depend on the order."""
+        if rows == 1 or not isinstance(weight, nn.Parameter):
+            return weight
+        _, uses, read = self.known.get(id(weight), (weight, 0, weight))
+        if uses == self.USES:
+            read = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
+        self.known[id(weight)] = weight, uses + 1, read
+        return read
 
 
 @functools.cache

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import torch
 from torch import nn
 
-from . import products
+from . import memory, products
 
 
 @contextlib.contextmanager
@@ -30,7 +30,7 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
     half = torch.autocast(device.type, torch.bfloat16, enabled=autocast and device.type == "cuda")
     model.eval()
     try:
-        with torch.no_grad(), half, products.on(device):
+        with torch.no_grad(), half, memory.kept(), products.on(device, constant=True):
             yield device
     finally:
         model.train(training)

@@ -1,7 +1,6 @@
 """What makes training on a CPU fast: dropout from keyed random bits, plain attention, memory that is kept, and `models.products`."""
 
 import contextlib
-import ctypes
 import logging
 
 import numpy as np
@@ -10,9 +9,8 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ..inputs import packing
-from ..models import products
+from ..models import memory, products
 
-M_TRIM_THRESHOLD, M_MMAP_MAX = -1, -4  # of glibc's mallopt
 log = logging.getLogger(__name__)
 
 
@@ -23,24 +21,8 @@ def fast(model, dropout: "KeyedDropout", bf16: bool = False):
         log.warning(
             "precision bf16: this processor has no instructions for it (AVX-512 or AMX): steps take many times as long as in fp32"
         )
-    with kept_memory(), products.on(torch.device("cpu")), dropout, packing.plain_attention(model):
+    with memory.kept(), products.on(torch.device("cpu")), dropout, packing.plain_attention(model):
         yield
-
-
-@contextlib.contextmanager
-def kept_memory():
-    """Let glibc reuse the memory of large tensors in here, instead of giving it back.
-
-    The gradient of an embedding table is some 80 MB. Each time it is made, the kernel would hand out and clear its pages anew.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", lambda *_: None)  # macOS and musl have none
-    mallopt(M_MMAP_MAX, 0)
-    mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
-    try:
-        yield
-    finally:
-        mallopt(M_MMAP_MAX, 65536)  # glibc's defaults
-        mallopt(M_TRIM_THRESHOLD, 128 << 10)
 
 
 class KeyedDropout(TorchFunctionMode):

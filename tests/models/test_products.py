@@ -101,3 +101,43 @@ def test_they_are_faster_on_an_amd_processor_with_avx512(vendor, instructions, f
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: instructions)
     monkeypatch.setattr(products, "_processor", lambda: f"vendor_id : {vendor}")
     assert products.faster.__wrapped__() is faster
+
+
+def test_the_order_of_a_constant_weight_changes_no_byte_however_often_it_was_used(products_of_onednn):
+    """With one row and many, before and after the weight is ordered, and for a weight that is no parameter."""
+    torch.manual_seed(0)
+    layer = nn.Linear(384, 1536)
+    few, many = torch.randn(1, 384), torch.randn(300, 384)
+    with torch.no_grad():
+        with products.Products():
+            expected = layer(few), layer(many)
+        with products.Products(constant=True) as mode:
+            for _ in range(2 * products._Ordered.USES):
+                assert torch.equal(layer(few), expected[0]) and torch.equal(layer(many), expected[1])
+                functional.linear(many, layer.weight * 1)
+            ((weight, uses, read),) = mode.ordered.known.values()
+    assert weight is layer.weight and read.is_mkldnn and uses == 2 * products._Ordered.USES
+
+
+def test_a_weight_may_change_between_two_evaluations(monkeypatch):
+    monkeypatch.setattr(products, "faster", lambda: True)
+    layer, x = nn.Linear(7, 3), torch.randn(4, 7)
+    for factor in (1, 2):
+        with torch.no_grad():
+            layer.weight.fill_(factor)
+            layer.bias.fill_(0)
+        with scoring.evaluating(layer):
+            found = [layer(x) for _ in range(2 * products._Ordered.USES)]
+        for one in found:
+            torch.testing.assert_close(one, factor * x.sum(1, keepdim=True).expand(4, 3))
+
+
+def test_training_takes_no_constant_weights(monkeypatch):
+    """Those of a part that is run without gradients, such as a teacher, may change from step to step, too."""
+    monkeypatch.setattr(products, "faster", lambda: True)
+    layer, x = nn.Linear(7, 3), torch.randn(4, 7)
+    with products.on(torch.device("cpu")), torch.no_grad():
+        for factor in range(2 * products._Ordered.USES):
+            layer.weight.fill_(factor)
+            layer.bias.fill_(0)
+            torch.testing.assert_close(layer(x), factor * x.sum(1, keepdim=True).expand(4, 3))

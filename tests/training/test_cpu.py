@@ -1,10 +1,5 @@
 """Dropout from keyed bits by hand and against torch's, on any number of threads; the memory of large tensors is used again."""
 
-import os
-import platform
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -102,29 +97,3 @@ def test_bf16_without_instructions_for_it_is_warned_of(tokenizer, monkeypatch, c
         monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda capability=capability: capability)
         with cpu.fast(model, cpu.KeyedDropout(), bf16):
             assert ("no instructions for it" in caplog.text) == warns
-
-
-FAULTS = """
-import resource
-import numpy as np
-from asutil.training.cpu import kept_memory
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    np.ones(10_000_000)
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-outside = faults(), faults()
-with kept_memory():
-    inside = faults(), faults()
-print(outside[1], inside[1], (faults(), faults())[1])
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
-def test_memory_of_large_arrays_is_used_again():
-    """80 MB a second time: the kernel hands out no new pages, where it otherwise hands out all of them."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
-    done = subprocess.run([sys.executable, "-c", FAULTS], env=environment, capture_output=True, text=True, check=True)
-    before, inside, after = map(int, done.stdout.split())
-    assert inside < 50 < min(before, after)
