@@ -1,4 +1,4 @@
-"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, memory that is kept, and `models.products`."""
+"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, and what scoring has, too: `models.memory`, `models.products`."""
 
 import contextlib
 import logging
