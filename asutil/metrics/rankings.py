@@ -61,12 +61,14 @@ def ranking(
     require("ties", ties, TIES)
     require("empty", empty, EMPTY)
     questions, names, right, scores = _checked_rows(question_ids, labels, scores)
+    sizes = np.bincount(questions, minlength=len(names))
     if ties == "trec_eval":
-        positions, tied = _sorted(questions, right, scores.astype(np.float32), _numbered(candidate_ids, len(right)))
+        candidates = _numbered(candidate_ids, len(right))
+        positions, tied = _sorted(questions, sizes, right, scores.astype(np.float32), candidates)
     else:
-        positions, tied = _sorted(questions, right, scores)
+        positions, tied = _sorted(questions, sizes, right, scores)
 
-    right_count, precision, reciprocal = _by_question(positions, np.bincount(questions, minlength=len(names)))
+    right_count, precision, reciprocal = _by_question(positions, sizes)
     columns = {"p_at_1": (reciprocal == 1).astype(float), "average_precision": precision, "reciprocal_rank": reciprocal}
     per_question = pd.DataFrame({"question_id": names} | columns)
     per_question = _counted(per_question, right_count, empty)
@@ -153,14 +155,15 @@ def checked_scores(scores) -> np.ndarray:
     return values
 
 
-def _sorted(questions, right, scores, candidates=None) -> tuple[np.ndarray, int]:
+def _sorted(questions, sizes, right, scores, candidates=None) -> tuple[np.ndarray, int]:
     """The places of the right candidates in the questions' ranked lists, and the number of tied questions.
 
     Args:
+        sizes: how many candidates each question has.
         candidates: numbers that order candidates of one score, the highest first; None: the wrong candidate first.
     """
     parts = []
-    for rows in _whole_questions(questions):
+    for rows in _whole_questions(questions, sizes):
         positions, tied = _sort(
             questions[rows], right[rows], scores[rows], candidates if candidates is None else candidates[rows]
         )
@@ -169,11 +172,11 @@ def _sorted(questions, right, scores, candidates=None) -> tuple[np.ndarray, int]
     return np.concatenate(positions), sum(tied)
 
 
-def _whole_questions(questions: np.ndarray) -> list[slice]:
+def _whole_questions(questions: np.ndarray, sizes: np.ndarray) -> list[slice]:
     """Slices of some `ROWS_AT_ONCE` rows that cut no question apart; one slice where the rows of a question are scattered."""
     if (questions[1:] < questions[:-1]).any():
         return [slice(0, len(questions))]
-    ends = np.cumsum(np.bincount(questions))
+    ends = np.cumsum(sizes)
     cuts = np.unique(ends[np.searchsorted(ends, np.arange(ROWS_AT_ONCE, len(questions), ROWS_AT_ONCE))])
     return [slice(start, end) for start, end in pairwise([0, *cuts[cuts < len(questions)], len(questions)])]
 
