@@ -10,7 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 
-ROWS_AT_ONCE = 1 << 12  # their keys and what they are made from fit into the cache next to a core, and few rows sort faster
+ROWS_AT_ONCE = 1 << 12  # few rows sort faster, and all that is made from them fits into a cache
 TIES = ("pessimistic", "trec_eval")
 EMPTY = ("raise", "skip", "zero")
 

@@ -1,4 +1,4 @@
-"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, and what scoring has, too: `models.memory`, `models.products`."""
+"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, `models.memory` and `models.products`."""
 
 import contextlib
 import logging
