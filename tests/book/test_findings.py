@@ -311,6 +311,36 @@ def test_the_pairwise_model_of_minilm_is_below_the_cosine_of_its_own_vectors_by_
     assert np.mean([one["metrics"]["test"]["map"] - one["baselines"]["zero_shot"]["map"] for one in records]) < 0
 
 
+def test_three_seeds_of_the_pairwise_model_of_minilm_differ_by_eight_points_and_leave_the_lead_of_the_joint_one_open():
+    pairwise, joint = (
+        [one["metrics"]["test"]["map"] for one in committed("joint_inference", row, "wikiqa", "small").values()]
+        for row in ("pairwise_roberta_base", "joint_roberta_base_ie_k")
+    )
+    assert len(pairwise) == len(joint) == 3 and 0.075 < np.ptp(pairwise) < 0.085
+    assert stats.ttest_ind(joint, pairwise).pvalue > 0.05 and stats.ttest_ind(joint, pairwise, equal_var=False).pvalue > 0.05
+
+
+def test_how_many_questions_the_page_says_there_are_and_how_many_of_bm25_tie():
+    questions = {
+        ("sentence_objectives", "roberta_base", "pydocs", "laptop"): 240,
+        ("sentence_objectives", "roberta_base", "wikiqa", "small"): 237,
+        ("sentence_objectives", "roberta_base", "trecqa", "small"): 68,
+        ("asbert", "siamese_bert", "wikiqa", "small"): 243,
+        ("evidence_contrast", "longformer_base", "hotpotqa", "small"): 100,
+    }
+    for (paper, row, dataset, budget), count in questions.items():
+        assert {len(one["per_question"]) for one in committed(paper, row, dataset, budget).values()} == {count}
+    (hotpotqa,) = committed("evidence_contrast", "longformer_base", "hotpotqa", "small").values()
+    assert list(hotpotqa["metrics"]) == ["dev"]
+    words = committed("sentence_objectives", "roberta_base", "pydocs", "laptop")[0]["baselines"]["bm25"]
+    assert words["tied_questions"] > words["questions"] / 2, "most of BM25's questions have ties"
+
+
+def test_pre_training_at_budget_small_leaves_no_article_out():
+    records = [json.loads(path.read_text("utf-8")) for path in (ROOT / "results").glob("*/*/pretraining-small-seed*.json")]
+    assert len(records) >= 10 and {json.dumps(one["settings"]["exclude_titles"]) for one in records} == {"null"}
+
+
 def test_no_model_verifies_our_own_claims_better_than_chance():
     _, runs = comparisons.rows_and_runs("joint_inference")
     rows = dict(list(runs[runs.dataset == "pydocs_claims"].groupby("row")))

@@ -1,6 +1,7 @@
 """What the leaderboards say, counted again as in `traced`."""
 
 import json
+import statistics
 from pathlib import Path
 
 import yaml
@@ -71,15 +72,20 @@ def blind(root: Path):
     runs = {run["name"]: run for record in records for run in record["runs"]}
     for words in bags.values():
         head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
-        yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", f"{100 * words['p@1']:.1f}"]
+        yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", "–", f"{100 * words['p@1']:.1f}"]
     kinds = {}
     for run in runs.values():
         name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES[run['dataset']]}, {run['protocol']}"
         kinds.setdefault(name, []).append(run["readouts"])
-    for name, seeds in kinds.items():
+    lost = lambda seeds, readout: statistics.fmean(seed[readout]["own"]["map"] - seed[readout]["exchanged"]["map"] for seed in seeds)
+    order = sorted(kinds, key=lambda name: -lost(kinds[name], next(iter(kinds[name][0]))))
+    for name in sorted(order, key=lambda name: len(kinds[name][0]) > 1):
+        seeds = kinds[name]
         for number, readout in enumerate(seeds[0]):
             cells = [[seed[readout][which][metric] for seed in seeds] for metric in ("map", "p@1") for which in ("own", "exchanged")]
-            yield [*([name] if number == 0 else []), readout, str(len(seeds)), *map(spread, cells)]
+            own, exchanged, *first = map(spread, cells)
+            head = [name] if number == 0 else []
+            yield [*head, readout, str(len(seeds)), own, exchanged, f"{100 * lost(seeds, readout):.1f}", *first]
 
 
 def calibration(root: Path):

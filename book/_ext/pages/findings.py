@@ -164,19 +164,22 @@ def last_outcomes(data: dict, runs: pd.DataFrame, draws: int = 10_000):
 
 def answer(folder=None, draws: int = 10_000) -> str:
     """What came out of all tested claims, in words; "" where none was tested."""
-    words, kept, tests = [], 0, 0
+    words, kept, families = [], [], 0
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper, None, folder)
         words += [outcome.word for _, _, outcome in last_outcomes(data, runs, draws)]
-        tested = [one for budget in BUDGETS for one in findings(data, runs, budget, draws) if one.holm is not None]
-        tests += len(tested)
-        kept += sum(one.outcome.word == "shows" and one.holm < 0.05 for one in tested)
+        for budget in BUDGETS:
+            tested = [one for one in findings(data, runs, budget, draws) if one.holm is not None]
+            families += bool(tested)
+            kept += [one.outcome.word if one.holm < 0.05 else "" for one in tested]
     if not words:
         return ""
     return (
         f"We could test a claim of these papers {len(words)} times, with small models: {words.count('shows')} times it shows, "
         f"{words.count('unclear')} times it cannot be told from chance, and {words.count('opposite')} times the opposite shows. "
-        f"Some claims are tested on two metrics, which makes {tests} tests; adjusted for their number, {kept} still show."
+        f"Some claims are tested on two metrics, which makes {len(kept)} tests. After Holm's adjustment within "
+        f"each of {families} families of tests, one a paper and kind of questions, "
+        f"{kept.count('shows')} still show, and {kept.count('opposite')} still show the opposite."
     )
 
 
