@@ -11,7 +11,7 @@ Two sides at a time, each in a process of its own, take turns of a few steps: wh
 does where others share it, it changes for both. The first step of a turn is not timed.
 
     python benchmarks/cpu_step.py
-    python benchmarks/cpu_step.py --quick
+    python benchmarks/cpu_step.py --quick    # the plain loop alone
 
 bf16 is measured where the processor has instructions for it. The last line is one JSON object.
 """
@@ -212,8 +212,10 @@ def measure(precision: str, model, make, given) -> dict:
     apart = float(np.abs(np.subtract(*quiet)).max())
     if precision == "fp32" and apart > 1e-3:
         raise SystemExit(f"without dropout the losses of a step differ by {apart:.2g}: at most 0.001 expected")
-    read = {name: turns(name, precision, given) for name in list(sides(precision))[1:]}
+    others = ["plain"] if given.quick else list(sides(precision))[1:]
+    read = {name: turns(name, precision, given) for name in others}
     batches = make(total_steps(given), given.batch_size)
+    batches.layout, batches.micro_tokens = "packed", PACKED
     timed = [
         batches[UNTIMED + number * (1 + given.steps) + step]
         for number in range(given.rounds)
@@ -225,8 +227,7 @@ def measure(precision: str, model, make, given) -> dict:
     wall, processor = (read["plain"][..., clock] for clock in (0, 1))
     return {
         "clocks": {"wall": against.pop("plain"), "processor": side_by_side.ratios(*processor)},
-        "with_torch_compile": against.pop("compiled"),
-        "without_one_part": against,
+        **({"with_torch_compile": against.pop("compiled"), "without_one_part": against} if against else {}),
         "tokens_a_second": {name: round(tokens / taken.sum()) for name, taken in zip(("ours", "plain"), wall)},
         "share_of_matrix_product": round(float(operations / wall[0].sum() / best), 3),
         "matrix_product_gflops": round(best / 1e9),
@@ -248,7 +249,7 @@ def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--folder", default="runs/benchmarks", help="where the index is kept")
     parser.add_argument("--batch-size", type=int, default=40)
-    parser.add_argument("--steps", type=int, default=6, help="of a round")
+    parser.add_argument("--steps", type=int, default=4, help="of a turn that are timed")
     parser.add_argument("--check-steps", type=int, default=50, help="whose losses are compared")
     parser.add_argument(
         "--side",
