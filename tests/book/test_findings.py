@@ -260,14 +260,14 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
         (
             "sentence_objectives",
             ("wikiqa", "trecqa"),
-            {row: {"wikiqa", "trecqa"} for row in ("roberta_base", "roberta_psd", "roberta_ssp")}
-            | {row: {"wikiqa"} for row in ("roberta_all", "roberta_sp", "roberta_ssp_shuffled")},
+            {f"roberta_{name}": {"wikiqa", "trecqa"} for name in ("all", "base", "psd", "ssp")}
+            | {f"roberta_{name}": {"wikiqa"} for name in ("sp", "sp_shuffled", "ssp_head_anew", "ssp_shuffled")},
         ),
         (
             "contextual_as2",
             ("wikiqa",),
             {row: {"wikiqa"} for row in ("roberta_base", "roberta_base_context")}
-            | {f"roberta_{name}": {"wikiqa"} for name in ("dpc", "dpc_head_anew", "dpc_shuffled", "dslc", "sdc")},
+            | {f"roberta_{name}": {"wikiqa"} for name in ("all", "dpc", "dpc_head_anew", "dpc_shuffled", "dslc", "sdc")},
         ),
         (
             "joint_inference",
@@ -294,7 +294,8 @@ def test_the_gains_on_wikiqa_are_hints_and_over_dev_and_test_those_of_ssp_and_ps
     seeds = {key: sorted(lines.seed) for key, lines in small[small.dataset.isin(["wikiqa", "trecqa"])].groupby(["row", "dataset"])}
     assert seeds["roberta_psd", "trecqa"] == seeds["roberta_ssp", "trecqa"] == [0, 1]
     assert seeds["roberta_base", "wikiqa"] == seeds["roberta_ssp", "wikiqa"] == [0, 1, 2, 3, 4]
-    for row in ("roberta_sp", "roberta_psd", "roberta_all", "roberta_ssp_shuffled"):
+    assert seeds["roberta_all", "trecqa"] == [0, 1, 2] and len(seeds["roberta_ssp_head_anew", "wikiqa"]) == 1
+    for row in ("roberta_sp", "roberta_sp_shuffled", "roberta_psd", "roberta_all", "roberta_ssp_shuffled"):
         assert seeds[row, "wikiqa"] == [0, 1, 2]
 
 
