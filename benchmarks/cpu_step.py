@@ -179,7 +179,7 @@ def worker(side: str, precision: str, given):
 
     def answer() -> list[float]:
         if not (line := process.stdout.readline()):
-            raise SystemExit(f"the side {side} ended with status {process.wait()}: its error stands above")
+            raise SystemExit(f"{side}: its process ended with status {process.wait()}, its error is printed above")
         return json.loads(line)
 
     def step() -> list[float]:

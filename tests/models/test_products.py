@@ -127,9 +127,9 @@ def test_a_weight_may_change_between_two_evaluations(monkeypatch):
             layer.weight.fill_(factor)
             layer.bias.fill_(0)
         with scoring.evaluating(layer):
-            found = [layer(x) for _ in range(2 * products._Ordered.USES)]
-        for one in found:
-            torch.testing.assert_close(one, factor * x.sum(1, keepdim=True).expand(4, 3))
+            outputs = [layer(x) for _ in range(2 * products._Ordered.USES)]
+        for output in outputs:
+            torch.testing.assert_close(output, factor * x.sum(1, keepdim=True).expand(4, 3))
 
 
 def test_training_takes_no_constant_weights(monkeypatch):
