@@ -294,6 +294,7 @@ def test_records_of_the_own_task_are_those_on_wikipedia(tmp_path):
     [
         *[("sentence_objectives", f"roberta_{game}", f"roberta_{game}_shuffled") for game in ("ssp", "sp")],
         ("contextual_as2", "roberta_dpc", "roberta_dpc_shuffled"),
+        ("joint_inference", "joint_mspp_ie_k", "joint_mspp_ie_k_shuffled"),
     ],
 )
 def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control):

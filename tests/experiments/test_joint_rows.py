@@ -25,7 +25,7 @@ PRINTED = {  # batch size, peak learning rate, warm-up steps, epochs
     "trecqa": (32, 2e-6, 1_000, 40),
     "fever": (64, 1e-5, 1_000),  # epochs are not printed
 }
-RUNNABLE = [name for name, row in DATA["rows"].items() if row.get("stages")]
+RUNNABLE = DATA["budgets"]["paper"]["rows"]
 VERIFYING = [name for name in RUNNABLE if "fever_dev" in DATA["rows"][name]["published"]]
 TOP_5 = [name for name in RUNNABLE if name.endswith("_top_5")]
 
@@ -145,9 +145,11 @@ def test_every_run_comes_after_those_that_it_needs(budget):
     for place, job in enumerate(jobs):
         assert all(need in made[:place] for need in job.needs)
     entry = DATA["budgets"][budget]
-    assert [job.notebook for job in jobs].count("pretrain") == 2
+    control = "joint_mspp_ie_k_shuffled" in entry["rows"]
+    assert [job.notebook for job in jobs].count("pretrain") == 2 + control
     seeds, datasets = len(entry["seeds"]), len(entry["datasets"])
-    assert [job.notebook for job in jobs].count("finetune") == 6 * seeds * datasets  # the pairwise ones twice, joint ones four times
+    # the pairwise ones twice, joint ones four times, and the control
+    assert [job.notebook for job in jobs].count("finetune") == (6 + control) * seeds * datasets
     assert [job.notebook for job in jobs].count("rerank") == 4 * seeds * datasets
     assert [job.notebook for job in jobs].count("verify_claims") == 7 * seeds
     assert not any(job.dataset == plans.TRANSFER for job in jobs)  # what re-ranks is the run of its own row
@@ -169,9 +171,13 @@ def test_re_ranking_pairs_runs_of_one_seed_and_data_set():
 def test_a_re_ranking_row_alone_brings_what_it_needs():
     jobs = plan("small", ["joint_roberta_base_ie_k_top_5"], [2])
     assert [(job.row, job.notebook, job.dataset, job.seed) for job in jobs] == [
-        ("pairwise_roberta_base", "finetune", "wikiqa", 2),
-        ("joint_roberta_base_ie_k_top_5", "finetune", plans.TRANSFER, 2),
-        ("joint_roberta_base_ie_k_top_5", "rerank", "wikiqa", 2),
+        one
+        for dataset in ("wikiqa", "trecqa")
+        for one in [
+            ("pairwise_roberta_base", "finetune", dataset, 2),
+            ("joint_roberta_base_ie_k_top_5", "finetune", plans.TRANSFER, 2),
+            ("joint_roberta_base_ie_k_top_5", "rerank", dataset, 2),
+        ]
     ]
     both = plan("small", ["joint_roberta_base_ie_k_top_5", "joint_roberta_base_ie_k"], [2])
     assert [(job.row, job.dataset) for job in both][1] == ("joint_roberta_base_ie_k", "wikiqa")  # one run, and its own row's
