@@ -6,18 +6,23 @@ architecture and no package besides torch, and the backbone keeps its weights, i
 
 import contextlib
 import itertools
+from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 import torch
+from torch.autograd.function import Function, once_differentiable
 from torch.nn.functional import dropout as dropout_of
 from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 NAME = "asutil_packed"
-# On a GPU packed lengths are multiples of it: matrix units work on whole tiles, and there are few sizes to compile for.
 BLOCK = 128
-MULTIPLE = BLOCK if torch.cuda.is_available() else 1
+# Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and memory of one micro-batch fits
+# the next one: of thousands of sizes, glibc's malloc comes to search long lists of what is free, for a fifth of the time.
+MULTIPLE = BLOCK if torch.cuda.is_available() else 32
+STEP = 16  # lengths in attention on a CPU are multiples of it, for the same reasons
 # Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
 KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 
@@ -28,7 +33,7 @@ KNOWN = ("bert", "camembert", "electra", "modernbert", "roberta", "xlm-roberta")
 def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, members=None) -> list[dict]:
     """One optimiser batch as micro-batches of one row each, of about equal numbers of tokens, the longest examples first.
 
-    For a GPU a last segment of padding, which nothing reads, fills the row to a multiple of 128.
+    A last segment of padding, which nothing reads, fills the row to a multiple of MULTIPLE.
     Args:
         max_tokens: of a micro-batch, approximately: examples stay whole.
         masked: (places, targets) of masked tokens in the flat ids.
@@ -159,14 +164,14 @@ def attention(
 ):
     """Attention within each example of a packed row, with dropout.
 
-    Flash attention on a GPU in half precision, padded there in fp32 and where it is compiled, one length at a time on a CPU.
+    Flash attention on a GPU in half precision, padded to one length there in fp32 and where it is compiled, to a few lengths on a CPU.
 
     Shapes: query, key, value (1, heads, N, D), cu_seq_lens (B + 1,) -> (1, N, heads, D), None
     """
     query, key, value = (states[0].transpose(0, 1) for states in (query, key, value))
     reach = -1 if sliding_window is None else sliding_window - 1  # tokens seen on either side; -1 is all
-    by_length = not (query.is_cuda or torch.compiler.is_compiling())  # its shapes depend on the data
-    attend = _flash if _has_flash(query) else _by_length if by_length else _padded
+    by_block = not (query.is_cuda or torch.compiler.is_compiling())  # its shapes depend on the data
+    attend = _flash if _has_flash(query) else _by_block if by_block else _padded
     return attend(query, key, value, cu_seq_lens, longest, dropout, scaling, reach)[None], None
 
 
@@ -197,23 +202,80 @@ def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     return attended[row, :, token - cu_seq_lens[row]]
 
 
-def _by_length(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
-    """The same as plain matrix products, examples of one length at a time: nothing is padded and nothing is masked.
+def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
+    """The same as plain matrix products, each example padded to a multiple of STEP tokens, those of one such length at a time.
 
-    Shapes: (N, heads, D) -> (N, heads, D)
+    Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, length, D)
     """
-    runs = [(length, len(list(same))) for length, same in itertools.groupby(cu_seq_lens.diff().tolist())]
-    sizes = [length * count for length, count in runs]
+    blocks = _blocks(cu_seq_lens, reach)
+    parts = [_Rows.apply(states, blocks.tokens, blocks.places, None).split(blocks.sizes) for states in (query, key, value)]
     attended = []
-    for (length, count), *parts in zip(runs, *(states.split(sizes) for states in (query, key, value))):
-        rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in parts]
+    for (length, count), hidden, *rows in zip(blocks.runs, blocks.hidden, *parts):
+        rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in rows]
         weights = (rows[0] * scaling) @ rows[1].transpose(2, 3)
-        if 0 <= reach < length - 1:
-            position = torch.arange(length)
-            weights = weights.masked_fill((position[:, None] - position).abs() > reach, -torch.inf)
+        if hidden is not None:
+            weights.masked_fill_(hidden, -torch.inf)
         weights = dropout_of(weights.softmax(-1), dropout)
         attended.append((weights @ rows[2]).transpose(1, 2).flatten(0, 1))
-    return torch.cat(attended)
+    return _Rows.apply(torch.cat(attended), blocks.places, blocks.tokens, blocks.real)
+
+
+class _Blocks(NamedTuple):
+    """A packed row with each example padded to a multiple of STEP tokens, in S places.
+
+    tokens (S,): the token in each place, of padding the example's last; places (N,): where each token is; real (S, 1, 1); runs: (length, number)
+    of neighbouring examples of one padded length; sizes: their places; hidden: what a query does not see, None where it sees everything.
+    """
+
+    tokens: torch.Tensor
+    places: torch.Tensor
+    real: torch.Tensor
+    runs: list[tuple[int, int]]
+    sizes: list[int]
+    hidden: list[torch.Tensor | None]
+
+
+@lru_cache(maxsize=2)  # every layer asks for the blocks of its micro-batch
+def _blocks(cu_seq_lens, reach: int) -> _Blocks:
+    starts, lengths = cu_seq_lens[:-1].long(), cu_seq_lens.diff().long()
+    padded = -(-lengths // STEP) * STEP
+    position = torch.arange(int(padded.sum())) - (padded.cumsum(0) - padded).repeat_interleave(padded)
+    last = (lengths - 1).repeat_interleave(padded)
+    real = position <= last
+    runs = [(length, len(list(same))) for length, same in itertools.groupby(padded.tolist())]
+    sizes = [length * count for length, count in runs]
+    hidden = [_hidden(part.view(count, 1, 1, length), reach) for (length, count), part in zip(runs, real.split(sizes))]
+    tokens = starts.repeat_interleave(padded) + position.minimum(last)
+    return _Blocks(tokens, real.nonzero()[:, 0], real[:, None, None], runs, sizes, hidden)
+
+
+def _hidden(real, reach: int) -> torch.Tensor | None:
+    """Keys of padding, and those out of reach; padding sees all real ones: a row that sees nothing would be NaN. (B, 1, 1, L) -> (B, 1, 1 or L, L)"""
+    hidden = ~real
+    if 0 <= reach < real.shape[-1] - 1:
+        position = torch.arange(real.shape[-1])
+        far = (position[:, None] - position).abs() > reach
+        hidden = hidden | (far & real.transpose(2, 3))
+    return hidden if hidden.any() else None
+
+
+class _Rows(Function):
+    """values[taken]; the gradient of a value is that of its row, whose number is in `back`, and zero where it is not `real`.
+
+    Every value that counts is in one row, so there is nothing to add up, as the gradient of an index would.
+    Shapes: (N, ...), (S,), (N,), (N, ...) -> (S, ...)
+    """
+
+    @staticmethod
+    def forward(context, values, taken, back, real):
+        context.back, context.real = back, real
+        return values.index_select(0, taken)
+
+    @staticmethod
+    @once_differentiable
+    def backward(context, given):
+        rows = given.index_select(0, context.back)
+        return rows if context.real is None else rows.mul_(context.real), None, None, None
 
 
 def _no_mask(*_, **__):

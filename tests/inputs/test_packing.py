@@ -161,10 +161,10 @@ def test_no_example_sees_another(name):
         assert differs.nonzero().flatten().tolist() == [chosen]
 
 
-@pytest.mark.parametrize("kernel", ["_by_length", "_padded"])
+@pytest.mark.parametrize("kernel", ["_by_block", "_padded"])
 def test_attention_is_kept_apart_and_dropped_out(kernel, monkeypatch):
     """By a slow loop: softmax within each segment; with dropout some weights vanish, and the mean of many draws stays."""
-    monkeypatch.setattr(packing, "_by_length", getattr(packing, kernel))
+    monkeypatch.setattr(packing, "_by_block", getattr(packing, kernel))
     torch.manual_seed(0)
     query, key, value = torch.randn(3, 1, 2, 256, 8)
     ends = torch.tensor([0, 100, 130, 256], dtype=torch.int32)
@@ -183,6 +183,29 @@ def test_attention_is_kept_apart_and_dropped_out(kernel, monkeypatch):
     draws = torch.stack([attended(0.5) for _ in range(200)])
     assert not torch.equal(draws[0], draws[1])
     assert (draws.mean(0) - attended()).abs().mean() < 0.1 < (draws[0] - attended()).abs().mean()
+
+
+@pytest.mark.parametrize("reach", [None, 5])
+def test_gradients_of_attention_are_those_of_a_slow_loop(reach):
+    """Examples shorter and longer than a step, with padding in every run and without."""
+    lengths = [40, 33, packing.STEP + 1, packing.STEP, packing.STEP - 1, 2, 1]
+    ends = torch.tensor([0, *lengths], dtype=torch.int32).cumsum(0, dtype=torch.int32)
+    torch.manual_seed(0)
+    inputs = [torch.randn(1, 2, sum(lengths), 8, requires_grad=True) for _ in range(3)]
+    weight = torch.randn(sum(lengths), 2, 8)
+    options = {"cu_seq_lens": ends, "longest": 128, "sliding_window": reach}
+    ours = packing.attention(None, *inputs, None, 0.3, **options)[0][0]
+    rows = []
+    for a, b in zip(ends.tolist(), ends.tolist()[1:]):
+        query, key, value = (states[0, :, a:b] for states in inputs)
+        scores = query @ key.transpose(1, 2) * 0.3
+        if reach is not None:
+            scores = scores.masked_fill((torch.arange(b - a)[:, None] - torch.arange(b - a)).abs() >= reach, -torch.inf)
+        rows.append((scores.softmax(-1) @ value).transpose(0, 1))
+    slow = torch.cat(rows)
+    torch.testing.assert_close(ours, slow, rtol=1e-5, atol=1e-5)
+    found, expected = (torch.autograd.grad((output * weight).sum(), inputs) for output in (ours, slow))
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_dropout_is_active_in_training_alone():
