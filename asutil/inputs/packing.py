@@ -19,8 +19,8 @@ from transformers.masking_utils import AttentionMaskInterface
 
 NAME = "asutil_packed"
 BLOCK = 128
-# Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and memory of one micro-batch fits
-# the next one: of thousands of sizes, glibc's malloc comes to search long lists of what is free, for a fifth of the time.
+# Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and the memory of one micro-batch
+# fits the next one. With thousands of sizes glibc's malloc comes to search long lists of free memory, a fifth of the time of a long run.
 MULTIPLE = BLOCK if torch.cuda.is_available() else 32
 STEP = 16  # lengths in attention on a CPU are multiples of it, for the same reasons
 # Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
@@ -208,7 +208,9 @@ def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     Shapes: (N, heads, D) -> (N, heads, D), by way of (B, heads, length, D)
     """
     blocks = _blocks(cu_seq_lens, reach)
-    parts = [_Rows.apply(states, blocks.tokens, blocks.places, None).split(blocks.sizes) for states in (query, key, value)]
+    parts = [
+        _Rows.apply(states, blocks.tokens, blocks.places, None).split(blocks.sizes) for states in (query, key, value)
+    ]
     attended = []
     for (length, count), hidden, *rows in zip(blocks.runs, blocks.hidden, *parts):
         rows = [part.unflatten(0, (count, length)).transpose(1, 2) for part in rows]
@@ -223,8 +225,9 @@ def _by_block(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
 class _Blocks(NamedTuple):
     """A packed row with each example padded to a multiple of STEP tokens, in S places.
 
-    tokens (S,): the token in each place, of padding the example's last; places (N,): where each token is; real (S, 1, 1); runs: (length, number)
-    of neighbouring examples of one padded length; sizes: their places; hidden: what a query does not see, None where it sees everything.
+    tokens (S,): the token in each place, of padding the example's last; places (N,): where each token is; real (S, 1, 1);
+    runs: (length, number) of neighbouring examples of one padded length; sizes: their places; hidden: what a query does not see, None
+    where it sees everything.
     """
 
     tokens: torch.Tensor
@@ -250,7 +253,10 @@ def _blocks(cu_seq_lens, reach: int) -> _Blocks:
 
 
 def _hidden(real, reach: int) -> torch.Tensor | None:
-    """Keys of padding, and those out of reach; padding sees all real ones: a row that sees nothing would be NaN. (B, 1, 1, L) -> (B, 1, 1 or L, L)"""
+    """Keys of padding, and those out of reach; padding sees all real ones, as a row that sees nothing would be NaN.
+
+    Shapes: (B, 1, 1, L) -> (B, 1, 1 or L, L)
+    """
     hidden = ~real
     if 0 <= reach < real.shape[-1] - 1:
         position = torch.arange(real.shape[-1])
