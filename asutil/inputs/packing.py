@@ -19,8 +19,8 @@ from transformers.masking_utils import AttentionMaskInterface
 
 NAME = "asutil_packed"
 BLOCK = 128
-# Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and memory of one micro-batch fits
-# the next one. With thousands of sizes glibc's malloc comes to search long lists of free memory, a fifth of the time of a long run.
+# Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and memory of one micro-batch
+# fits the next one. With thousands of sizes glibc's malloc comes to search long lists of free memory, a fifth of the time of a long run.
 MULTIPLE = BLOCK if torch.cuda.is_available() else 32
 STEP = 16  # lengths in attention on a CPU are multiples of it, for the same reasons
 # Architectures whose attention is looked up in the registry and whose pair head reads the first token and nothing else.
