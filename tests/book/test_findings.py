@@ -53,7 +53,7 @@ def test_every_claim_with_runs_is_a_sentence_and_the_others_are_counted(results)
         ("sentence_objectives", "sp_asnq", "paper"),
         ("joint_inference", "mspp_joint_climate_fever", "small"),  # a data set of claims
         ("joint_inference", "mspp_joint_fever_dev", "paper"),  # a column for one split
-        ("joint_inference", "joint_alone_ie_k_trecqa", "gpu"),  # both rows at small, the data set not
+        ("joint_inference", "joint_alone_ie_k_asnq", "paper"),  # both rows at small, the data set not
     ],
 )
 def test_a_claim_needs_the_first_budget_that_has_its_rows_and_its_data_set(paper, claim, budget):
