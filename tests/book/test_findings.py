@@ -242,7 +242,11 @@ def test_pages_quote_figures():
         ("contextual_as2", "laptop", {"sdc_wikiqa_pair"}),
         ("contextual_as2", "small", {"context_wikiqa", "dpc_wikiqa", "dslc_wikiqa", "sdc_wikiqa"}),
         ("joint_inference", "laptop", set()),
-        ("joint_inference", "small", {"mspp_mends_ie_k_wikiqa", "mspp_pairwise_ie_k_wikiqa", "top_5_ie_k_wikiqa"}),
+        (
+            "joint_inference",
+            "small",
+            {"mspp_mends_ie_k_wikiqa", "mspp_pairwise_ie_k_wikiqa", "top_5_ie_k_wikiqa", "mspp_mends_ie_k_trecqa", "top_5_ie_k_trecqa"},
+        ),
     ],
 )
 def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, survive):
@@ -272,9 +276,9 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
         (
             "joint_inference",
             ("wikiqa", "trecqa"),
-            {f"joint_{name}": {"wikiqa"} for name in ("mspp_ie_k", "mspp_ie_k_shuffled", "roberta_base_ie_k", "roberta_base_ae_k")}
-            | {f"joint_{name}_ie_k_top_5": {"wikiqa"} for name in ("mspp", "roberta_base")}
-            | {f"pairwise_{name}": {"wikiqa"} for name in ("mspp", "roberta_base")},
+            {f"joint_{name}": {"wikiqa"} for name in ("mspp_ie_k_shuffled", "roberta_base_ae_k")}
+            | {f"joint_{name}_ie_k{place}": {"wikiqa", "trecqa"} for name in ("mspp", "roberta_base") for place in ("", "_top_5")}
+            | {"pairwise_mspp": {"wikiqa"}, "pairwise_roberta_base": {"wikiqa", "trecqa"}},
         ),
         ("evidence_contrast", ("hotpotqa", "qasper"), {"longformer_base": {"hotpotqa"}, "longformer_base_contrast": {"hotpotqa"}}),
     ],
