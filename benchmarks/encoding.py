@@ -17,6 +17,7 @@ import numpy as np
 import side_by_side
 import torch
 import transformers
+from cpu_step import peak
 from sentence_transformers import SentenceTransformer
 from transformers import BertConfig, BertModel
 
@@ -61,6 +62,15 @@ def models(name: str) -> tuple[embedder.Embedder, list[SentenceTransformer]]:
         return model, [SentenceTransformer(str(folder), model_kwargs={"dtype": kind}) for kind in kinds]
 
 
+def forward_operations(model: embedder.Embedder, texts: list[str]) -> float:
+    """Floating-point operations of the products of a forward pass on the real tokens: of its linear layers and of attention."""
+    config = model.backbone.config
+    width, inner, layers = config.hidden_size, config.intermediate_size, config.num_hidden_layers
+    ids = model.tokenizer(texts, truncation=True, max_length=MAX_TOKENS)["input_ids"]
+    lengths = np.array([len(row) for row in ids], float)
+    return layers * float(lengths.sum() * 2 * (4 * width**2 + 2 * width * inner) + (lengths**2).sum() * 4 * width)
+
+
 def main():
     parser = side_by_side.arguments(__doc__)
     parser.add_argument("--model", help="a folder, a run or a hub id, in place of random weights")
@@ -85,8 +95,13 @@ def main():
     model.encode(texts[:50]), peer.encode(texts[:50], **options)
     wall, processor = side_by_side.seconds(sides, rounds)
     apart = np.linalg.norm(found["ours"] - found["peer"], axis=1) / np.linalg.norm(found["peer"], axis=1)
+    if GPU:
+        on_this_device = {"against_bfloat16": side_by_side.ratios(wall["ours"], wall["peer_in_bfloat16"])}
+    else:
+        share = forward_operations(model, texts) / np.median(wall["ours"]) / peak("fp32")
+        on_this_device = {"share_of_matrix_product": round(share, 3)}
     measured = {
-        **({"against_bfloat16": side_by_side.ratios(wall["ours"], wall["peer_in_bfloat16"])} if GPU else {}),
+        **on_this_device,
         "by_processor_time": side_by_side.ratios(processor["ours"], processor["peer"]),
         "texts_a_second": side_by_side.spread(len(texts) / second for second in wall["ours"]),
         "peer_texts_a_second": side_by_side.spread(len(texts) / second for second in wall["peer"]),
