@@ -241,6 +241,17 @@ def test_pages_quote_figures():
         ("sentence_objectives", "small", set()),
         ("contextual_as2", "laptop", {"sdc_wikiqa_pair"}),
         ("contextual_as2", "small", {"context_wikiqa", "dpc_wikiqa", "dslc_wikiqa", "sdc_wikiqa"}),
+        (
+            "asbert",
+            "small",
+            {
+                f"{claim}_{dataset}"
+                for dataset in ("wikiqa", "trecqa")
+                for claim in ("siamese_use", "use_sentence_bert", "triplet_siamese_bert", "triplet_siamese_roberta")
+                + tuple(f"triplet_{encoder}" for encoder in ("cls_bert", "glove", "sentence_bert", "use"))
+            }
+            | {"use_glove_trecqa"},
+        ),
         ("joint_inference", "laptop", set()),
         (
             "joint_inference",
@@ -250,7 +261,7 @@ def test_pages_quote_figures():
     ],
 )
 def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, survive):
-    """The words of the pages' boxes, by MAP."""
+    """The words of the pages' boxes and of the first page, by MAP."""
     data, runs = comparisons.rows_and_runs(paper)
     found = findings.findings(data, runs, budget)
     assert {
