@@ -11,7 +11,7 @@ import pandas as pd
 from asutil import metrics, tasks
 from asutil.data import answers
 from asutil.io import disk, rundir
-from asutil.tasks import blind
+from asutil.tasks import blind, reranking
 
 from . import measured
 
@@ -19,7 +19,7 @@ from . import measured
 def record(folders: list[Path]) -> dict:
     """One entry a run with a figure a readout, one of a bag of words for each data set and protocol.
 
-    Raises: ValueError for a folder without a finished run, or a run that does not rank.
+    Raises: ValueError for a folder without a finished run, a run that does not rank, or questions that have changed since.
     """
     entries, bags = [], {}
     for folder in folders:
@@ -28,7 +28,7 @@ def record(folders: list[Path]) -> dict:
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
-        splits = _splits(run["settings"])
+        splits = _splits(run)
         ranker = tasks.rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
@@ -62,12 +62,13 @@ def _pretrained(model: str) -> str:
     return f"{_pretrained(settings['model'])} + {settings['objective'].upper()}{shuffled}"
 
 
-def _splits(settings: dict) -> dict:
-    """The questions that a run was trained and tested on."""
+def _splits(run: dict) -> dict:
+    """The questions that a run was trained and tested on. Raises: ValueError where they have changed since."""
+    settings, dataset = run["settings"], reranking.same_data(run)
     context = settings.get("architecture") == "context"
     kept = {"train_questions": settings.get("train_questions"), "limit": settings.get("question_limit")}
     given = {name: value for name, value in kept.items() if value is not None}
-    return answers.load_answers(settings["dataset"], settings["protocol"], context=context, **given)
+    return answers.load_answers(dataset, settings["protocol"], context=context, **given)
 
 
 def _figures(scores: pd.DataFrame, by: str) -> dict:

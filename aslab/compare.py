@@ -20,6 +20,7 @@ from asutil.metrics import rankings, significance, trec
 METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
 MISSING = ("refuse", "drop", "zero")
 FORMS = ("text", "markdown", "html")
+SHOWN = 5  # questions of each kind that moved, by name
 
 
 # ------------------------------------------------------------------ what is compared
@@ -107,14 +108,14 @@ def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_
     return table.assign(**{"Holm": significance.holm(table["randomisation p"])}).round(4)
 
 
-def moved(values: dict[str, pd.DataFrame], limit: int = 5) -> pd.DataFrame:
+def moved(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
     """A line for each run but the first: questions whose best candidate became right or wrong, counted, and some by a hash of their ids."""
     first, *others = values
     rows = []
     for name in others:
         before, after = (values[run]["p_at_1"] == 1 for run in (first, name))
         for fate, of in {"rescued": ~before & after, "lost": before & ~after}.items():
-            ids = choose(of.index[of], limit)
+            ids = choose(of.index[of], SHOWN)
             rows.append((name, fate, int(of.sum()), " ".join(ids)))
     return pd.DataFrame(rows, columns=["run", f"against {first}", "questions", "such as"])
 
@@ -128,13 +129,13 @@ def settings(names: list[str]) -> pd.DataFrame:
     return pd.DataFrame({name: [str(own.get(key)) for key in differ] for name, own in each.items()}, index=differ)
 
 
-def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str, draws: int = 10_000) -> str:
+def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str) -> str:
     values, message = aligned(read(names, qrels), missing)
     count = len(next(iter(values.values())))
     tables = {
         "Settings that differ": settings(names),
-        f"Points with 95 % intervals over {count} questions; * best, or not told from it": means(values, draws),
-        "Every pair": pairs(values, metric, draws).set_index("A"),
+        f"Points with 95 % intervals over {count} questions; * best, or not told from it": means(values),
+        "Every pair": pairs(values, metric).set_index("A"),
         "Questions that moved": moved(values).set_index("run"),
     }
     parts = [message] if message else []

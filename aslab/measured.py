@@ -32,15 +32,16 @@ def of_run(record: dict, *settings: str) -> dict:
 def main(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], dict]) -> None:
     """Measure what the command line asks for, and with --out write it with versions, commit and time.
 
-    A ValueError or OSError of `measure` ends the command with its message.
+    A ValueError or OSError of `measure`, or of writing, ends the command with its message.
     """
     parser.add_argument("--out", type=Path, help="also write the figures to this .json file")
     options = parser.parse_args()
     try:
         content = measure(options)
+        if options.out:
+            origin = runs.provenance()
+            origin = {name: origin[name] for name in ("versions", "commit", "created")}
+            options.out.parent.mkdir(parents=True, exist_ok=True)
+            print(disk.write_json(options.out, content | origin))
     except (ValueError, OSError) as error:
         parser.error(str(error))
-    if options.out:
-        origin = {name: runs.provenance()[name] for name in ("versions", "commit", "created")}
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        print(disk.write_json(options.out, content | origin))

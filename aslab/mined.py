@@ -48,6 +48,8 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
             raise ValueError(f"{run['name']}: expected a run of finetune on this data set, got one of {came}")
         table = rundir.read_table(folder, numbers=("label", "score"))
         tables.append(metrics.of(table).per_question.set_index("question_id")[METRICS])
+        if not tables[-1].index.equals(tables[0].index):
+            raise ValueError(f"{run['name']} was tested on other questions than {entries[0]['name']}")
         figures = {"examples": run["figures"]["examples"], "map": run["metrics"]["test"]["map"]}
         entries.append(measured.of_run(run, "dataset", "model", "question_limit") | figures)
     mean = sum(tables) / len(tables)

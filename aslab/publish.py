@@ -86,7 +86,7 @@ def _earlier(before: dict) -> dict:
 
 
 def _ranked(folder: Path, name: str = "scores.parquet") -> pd.DataFrame:
-    """A run's scores; for evidence in a long context, the similarity of each sentence and its question in the loss."""
+    """A run's scores; for evidence in a long context, the cosine of each sentence and its question by the loss's vectors."""
     table = rundir.read_table(folder, name)
     return table.assign(score=table["gold"]) if "gold" in table else table
 

@@ -45,6 +45,8 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
     for name in runs.models(run.options.models, run.options.budget, run.options.runs_dir):
         own = runs.identity("rank", run.given | {"models": name, "seed": 0})["hash"]  # the seed is of the random order
         short = runs.shown({"model": name})["model"]
+        if short in scores:
+            raise ValueError(f"models: two rankers are called {short}: give their folders different names")
         scores[short], figures[short] = rankers.scored(name, splits, run.shared / "scores" / own)
         figures[short]["pairs_before"] = pairs_before(short)
     return scores, figures

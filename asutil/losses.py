@@ -244,7 +244,8 @@ def question_evidence(
         similarity: "cosine" (equation 3, of projected vectors) or "dot" (equation 2 where questions are W_k q).
         wrong_types: whether the vectors of the other types count as negatives.
         other_evidence: "exclude", or "include" the other evidence of the question among its negatives, as the released code does.
-        reduction: "mean" over the evidence, or "log_sum": -log of the sum of its shares, as equation 1 can be read.
+        reduction: "mean" over the evidence, or "log_sum", as equation 1 can be read, with other_evidence="exclude":
+            L = -log[ sum_{n in E} e_k(n) / (sum_{n in E} e_k(n) + sum_{j not in E} e_k(j) + sum_{k' != k} sum_j e_k'(j)) ].
     Raises: ValueError where there is no evidence, the shapes do not fit, or a temperature is not above 0.
     Deviation: D-28.
 
@@ -266,6 +267,10 @@ def question_evidence(
         others = torch.arange(len(logits), device=logits.device) != kind
         wrong = torch.cat([wrong, logits[others].flatten()])
     if reduction == "log_sum":
+        if other_evidence == "include":
+            raise ValueError(
+                "other_evidence: exclude expected, got 'include': log_sum has all evidence in its denominator anyway"
+            )
         return torch.cat([right, wrong]).logsumexp(0) - right.logsumexp(0)
     if other_evidence == "include":
         return (torch.cat([right, wrong]).logsumexp(0) - right).mean()

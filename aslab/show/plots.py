@@ -206,7 +206,7 @@ def calibration_plot(scores: pd.DataFrame, fitted: calibration.Calibration):
     diagram.set(
         xlabel="mean probability of a bin", ylabel="share of its candidates that answer", xlim=(0, 1), ylim=(0, 1)
     )
-    curve = calibration.answering(scores.assign(score=probabilities["fitted on dev"]))
+    curve = calibration.answering(scores.assign(score=probabilities["fitted on dev"], order=scores["score"]))
     seaborn.lineplot(x=100 * curve.rate, y=100 * curve.precision, estimator=None, ax=answers)
     answered = curve[curve.threshold >= fitted.threshold].head(1)
     answers.plot(

@@ -80,11 +80,7 @@ class Groups:
 
     def join(self, members: np.ndarray, max_tokens: int) -> ragged.Ragged:
         """Joint examples of questions and candidates, every text cut to L = max_tokens / (k + 1). Shapes: (B, k) -> B examples"""
-        slot_tokens, rest = divmod(max_tokens, self.k + 1)
-        if rest:
-            raise ValueError(
-                f"max_tokens: a multiple of the {self.k + 1} slots of a question and {self.k} candidates, got {max_tokens}"
-            )
+        slot_tokens = pairs.slot_tokens_of(max_tokens, self.k + 1, f"a question and {self.k} candidates")
         present = np.concatenate([np.ones((len(members), 1), bool), members >= 0], 1)
         questions, candidates = self._pairs.questions(members[:, 0]), self._pairs.answers(members)
         starts, lengths = (np.concatenate([q[:, None], c], 1)[present] for q, c in zip(questions, candidates))

@@ -47,6 +47,17 @@ def join_texts(tokens, starts: np.ndarray, lengths: np.ndarray, template: Templa
     return _join(tokens, starts, lengths, template, max_tokens)
 
 
+def slot_tokens_of(max_tokens: int, slots: int, texts: str) -> int:
+    """L = max_tokens / slots, the tokens of one of the slots of an input.
+
+    Raises: ValueError naming the texts, where the slots cannot share the input equally.
+    """
+    slot_tokens, rest = divmod(max_tokens, slots)
+    if rest:
+        raise ValueError(f"max_tokens: a multiple of the {slots} slots of {texts} expected, got {max_tokens}")
+    return slot_tokens
+
+
 def as_slots(texts: Ragged, present: np.ndarray, slot_tokens: int) -> Ragged:
     """Joint examples [s_0 ... s_k]: the texts fill the slots that are present, row by row; token types are the slots' numbers.
 

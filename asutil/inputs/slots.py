@@ -41,11 +41,7 @@ class Slots:
 
     def join(self, numbers: np.ndarray, max_tokens: int) -> Ragged:
         """The inputs of some claims. Shapes: (B,) -> B examples of k + 1 slots"""
-        slot_tokens, rest = divmod(max_tokens, self.k + 1)
-        if rest:
-            raise ValueError(
-                f"max_tokens: a multiple of the {self.k + 1} slots of a claim and its evidence expected, got {max_tokens}"
-            )
+        slot_tokens = input_pairs.slot_tokens_of(max_tokens, self.k + 1, "a claim and its evidence")
         rows = self._rows[numbers]
         present = rows >= 0
         return input_pairs.as_slots(self._texts(rows[present], slot_tokens), present, slot_tokens)

@@ -41,9 +41,11 @@ class LabelledPairs:
 
         Shapes: (B,) -> B texts, B * R texts, each cut to max_tokens
         """
-        rows, tokens = self.candidates(numbers), np.append(self.pairs.tokens, 0)
+        rows = self.candidates(numbers)
         questions, answers = self.pairs.questions(rows[:, 0]), self.pairs.answers(rows.T.ravel())
-        return tuple(pairs.join_texts(tokens, *texts, self.template, max_tokens) for texts in (questions, answers))
+        return tuple(
+            pairs.join_texts(self.pairs.tokens, *texts, self.template, max_tokens) for texts in (questions, answers)
+        )
 
 
 class Triplets(LabelledPairs):

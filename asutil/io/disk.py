@@ -1,7 +1,8 @@
 """Files and folders that are whole or absent, and refused where they are not what was written.
 
 A file or folder is written under another name and renamed once it is on the disk: whenever a program stops, a reader sees the old one or
-the new one. JSON carries the hash of its own content; the hashes of other files are listed in a JSON file.
+the new one. A folder whose program was killed between two renames has its name again as soon as the next program writes there. JSON
+carries the hash of its own content; the hashes of other files are listed in a JSON file.
 """
 
 import contextlib
@@ -76,6 +77,7 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
     former = folder.with_name(f".{folder.name}.former")
     try:
         with naming(folder):
+            _put_back(former, folder)
             for leftover in (part, former):
                 shutil.rmtree(leftover, ignore_errors=True)
             part.mkdir(parents=True)
@@ -90,6 +92,12 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
     except BaseException:
         shutil.rmtree(part, ignore_errors=True)
         raise
+
+
+def _put_back(former: Path, folder: Path) -> None:
+    """Give a replaced folder its name again, if a program was killed before the new one had it."""
+    if former.is_dir() and not folder.exists():
+        former.rename(folder)
 
 
 def _to_disk(path: Path) -> None:
@@ -110,6 +118,8 @@ def _remove_leftovers(path: Path) -> None:
 
 def sweep(folder: Path) -> None:
     """Remove what killed programs left half-written; call it only when no other process writes to this folder."""
+    for former in folder.glob(".*.former"):
+        _put_back(former, folder / former.name[1 : -len(".former")])
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.former")):
         if leftover.is_dir():
             shutil.rmtree(leftover)

@@ -55,7 +55,7 @@ def fit(scores: pd.DataFrame) -> Calibration | None:
     if slope <= 0:
         return None
     fitted = Calibration(1 / slope, model.intercept_.item() - slope * values.mean(), 0.0)
-    curve = answering(scores.assign(score=fitted.probabilities(values)))
+    curve = answering(scores.assign(score=fitted.probabilities(values), order=values))
     return Calibration(fitted.temperature, fitted.bias, float(curve.threshold[curve.f1.idxmax()]))
 
 
@@ -88,13 +88,14 @@ def answering(scores: pd.DataFrame) -> pd.DataFrame:
     precision = right answers / answers,  rate = answers / questions,  recall = right answers / questions with a right
     candidate,  F1 of both: how Yang et al. (2015), the paper of WikiQA, measure answer triggering.
     Args:
-        scores: question_id, label, score, or a probability as score.
+        scores: question_id, label, score; where score is a probability, which is 1 for all high scores, order: the score behind it.
     Returns: threshold, precision, rate, recall, f1; one row for each different best score.
     """
     table = pd.DataFrame({"question": scores["question_id"], "right": checked_labels(scores["label"])})
     table["score"] = checked_scores(scores["score"])
+    table["order"] = checked_scores(scores["order"]) if "order" in scores else table["score"]
     best = (
-        table.sort_values(["score", "right"], ascending=[False, True], kind="stable")
+        table.sort_values(["order", "right"], ascending=[False, True], kind="stable")
         .groupby("question", sort=False)
         .first()
     )
@@ -109,7 +110,7 @@ def answering(scores: pd.DataFrame) -> pd.DataFrame:
 def measured(scores: pd.DataFrame, calibration: Calibration) -> dict:
     """Of one split: expected calibration error of 1 / (1 + exp(-s)) and of the fitted probability; answers at the threshold."""
     probabilities = calibration.probabilities(scores["score"])
-    curve = answering(scores.assign(score=probabilities))
+    curve = answering(scores.assign(score=probabilities, order=scores["score"]))
     answered = curve[curve.threshold >= calibration.threshold]
     precision, rate = (float(answered[name].iloc[0]) if len(answered) else None for name in ("precision", "rate"))
     return {

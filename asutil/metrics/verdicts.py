@@ -60,8 +60,14 @@ def _classes(labels, predictions, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def predictions(scores: pd.DataFrame) -> np.ndarray:
-    """The class of the highest score of each claim. Shapes: rows of `verifying.predict` -> (B,)"""
-    return scores[list(CLASSES)].to_numpy().argmax(1)
+    """The class of the highest score of each claim. Shapes: rows of `verifying.predict` -> (B,)
+
+    Raises: ValueError naming the row of a score that is no number.
+    """
+    values = scores[list(CLASSES)].to_numpy()
+    if len(wrong := np.flatnonzero(np.isnan(values).any(1))):
+        raise ValueError(f"row {wrong[0]}: a score for each verdict expected, got {values[wrong[0]].tolist()}")
+    return values.argmax(1)
 
 
 def measured(scores: pd.DataFrame) -> dict:

@@ -71,15 +71,13 @@ class InferSent:
     Deviation: D-85.
     """
 
-    def __init__(
-        self, model: str | Path, max_tokens: int = 128, cache: str | Path | None = None, device: str | None = None
-    ):
+    def __init__(self, model: str | Path, max_tokens: int = 128, cache: str | Path | None = None):
         if max_tokens < 1:
             raise ValueError(f"max_tokens: at least 1 expected, got {max_tokens}")
         file = _infersent_weights(local_path(model))
         self.max_tokens = max_tokens
         self.words = WordVectors(file.parent, cache)
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         self.lstm = _lstm(file, self.words.dimensions).to(self.device).eval()
         self.dimensions = 2 * self.lstm.hidden_size
         self.marks = MARKS[file.name]

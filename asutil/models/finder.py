@@ -106,7 +106,7 @@ class EvidenceFinder(nn.Module):
                 form=contrast["similarity"],
                 dropout=contrast["projection_dropout"],
             )
-        self._reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
+        self.reads_globally = "global_attention_mask" in inspect.signature(backbone.forward).parameters
 
     @property
     def settings(self) -> dict:
@@ -122,6 +122,15 @@ class EvidenceFinder(nn.Module):
         """Whether a decoder writes the answers."""
         return bool(getattr(self.backbone.config, "is_encoder_decoder", False))
 
+    def check_answers(self, contexts) -> None:
+        """Raises: ValueError naming the first question whose answer has more tokens than the decoder, if there is one, can write."""
+        longest = self.generates and getattr(self.backbone.config, "max_decoder_position_embeddings", None)
+        for question in contexts.questions if longest else ():
+            if (tokens := len(self.tokenizer(question.answers[0].text)["input_ids"])) > longest:
+                raise ValueError(
+                    f"question {question.id!r}: an answer of at most {longest} tokens expected, got {tokens}"
+                )
+
     @property
     def hidden_size(self) -> int:
         return self.backbone.config.hidden_size
@@ -129,7 +138,7 @@ class EvidenceFinder(nn.Module):
     def forward(self, batch: dict) -> dict:
         """The vectors questions (B, H), sentences (B, N, H); the logits evidence (B, N), kind (B, Q), span (B, T, 2) or text (B, A, V)."""
         masks = {"attention_mask": batch["attention_mask"]}
-        if self._reads_globally:
+        if self.reads_globally:
             masks["global_attention_mask"] = batch["is_global"]
         encoded = self.encoded(batch["input_ids"], **masks)
         hidden = encoded.last_hidden_state

@@ -9,6 +9,7 @@ import pandas as pd
 import torch
 from torch import nn
 
+from ..inputs import pairs
 from ..io import checkpoints
 from . import pair
 from .heads import EVIDENCE, POOLED
@@ -50,13 +51,8 @@ def shape(
     _check_choice("head", head, *EVIDENCE, *POOLED)
     _check_choice("positions", positions, "absolute", "skipping")
     _check_choice("slot_pooling", pooling, "first", "mean")
-    slot_tokens, rest = divmod(max_tokens, k + 1)
-    if rest:
-        raise ValueError(
-            f"max_tokens: a multiple of the {k + 1} slots of a question and {k} candidates expected, got {max_tokens}"
-        )
     return common | {
-        "slot_tokens": slot_tokens,
+        "slot_tokens": pairs.slot_tokens_of(max_tokens, k + 1, f"a question and {k} candidates"),
         "form": form,
         "positions": positions,
         "pooling": pooling,

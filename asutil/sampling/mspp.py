@@ -76,11 +76,7 @@ class MultiSentenceSampler(BaseSampler):
             raise ValueError(f"positives and max_sentences: at least 1, got {self.positives} and {self.max_sentences}")
         slots = 1 + self.positives + self.negatives
         length = slots * self.rule.max_tokens if self.options.max_tokens is None else self.options.max_tokens
-        if length % slots:
-            raise ValueError(
-                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates, got {length}"
-            )
-        self.slot_tokens = length // slots
+        self.slot_tokens = pairs.slot_tokens_of(length, slots, f"s_0 and {slots - 1} candidates")
         return length
 
     def _eligible(self) -> np.ndarray:

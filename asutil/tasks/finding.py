@@ -40,7 +40,8 @@ def predict(
 
     Returns: two DataFrames. Of sentences: question_id, candidate_id ("passage-sentence"), label (1 for evidence), score
         (the logit of the evidence head) and three similarities with the question: raw (cosine of the vectors as they
-        are), gold and predicted (as the loss compares them, by the question's gold type and by the predicted one).
+        are), gold and predicted (cosine of the vectors that the loss compares, by the question's gold type and by the predicted
+        one; also where the loss takes a dot product).
         Of questions: question_id, kind, predicted_kind, answer.
     """
     sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
@@ -98,7 +99,8 @@ def _answer(model, contexts, read, output: dict, kind: str) -> str:
 def _written(model, micro: dict) -> list[str]:
     """The answers that a model with a decoder writes, greedily."""
     inputs = {name: micro[name] for name in ("input_ids", "attention_mask")}
-    inputs["global_attention_mask"] = micro["is_global"]
+    if model.reads_globally:
+        inputs["global_attention_mask"] = micro["is_global"]
     positions = getattr(model.backbone.config, "max_decoder_position_embeddings", LONGEST_WRITTEN + 1)
     longest = min(LONGEST_WRITTEN, positions - 1)  # the first token is not written
     ids = model.backbone.generate(**inputs, max_new_tokens=longest, num_beams=1, do_sample=False)
@@ -260,7 +262,7 @@ def _means(model: EvidenceFinder, texts: list[np.ndarray], tokenizer, micro_toke
     return torch.stack(vectors)
 
 
-def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: int = 0) -> dict:
+def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15) -> dict:
     """Normalised vectors of some questions' markers, and of a piece of evidence and another sentence of each question.
 
     Questions and sentences are chosen by keyed hashes.
@@ -272,11 +274,11 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
     """
     vectors, kinds = [], []
     with evaluating(model, autocast=False) as device:
-        for number in _of_each_type(contexts, count, seed):
+        for number in _of_each_type(contexts, count):
             read, micro = contexts.read[number], padded(contexts, [number])
             outputs = model({key: tensor.to(device) for key, tensor in micro.items()})
-            [positive] = draws.choose(np.flatnonzero(read.evidence), 1, seed)
-            [negative] = draws.choose(np.flatnonzero(~read.evidence), 1, seed)
+            [positive] = draws.choose(np.flatnonzero(read.evidence), 1)
+            [negative] = draws.choose(np.flatnonzero(~read.evidence), 1)
             sentences = normalize(outputs["sentences"][0], dim=-1)
             three = [normalize(outputs["questions"][0], dim=-1), sentences[int(positive)], sentences[int(negative)]]
             vectors += [vector.cpu().numpy() for vector in three]
@@ -286,11 +288,11 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15, seed: in
     return {"vectors": np.stack(vectors), "roles": roles, "questions": questions, "kinds": kinds}
 
 
-def _of_each_type(contexts: Contexts, count: int, seed: int) -> list[int]:
+def _of_each_type(contexts: Contexts, count: int) -> list[int]:
     """The numbers of some questions that have both evidence and other sentences, type by type."""
     both = [n for n, read in enumerate(contexts.read) if read.evidence.any() and not read.evidence.all()]
     chosen = []
     for kind in range(len(contexts.kinds)):
         number_of = {contexts.questions[n].id: n for n in both if contexts.read[n].kind == kind}
-        chosen += [number_of[name] for name in draws.choose(number_of, count, seed)]
+        chosen += [number_of[name] for name in draws.choose(number_of, count)]
     return chosen

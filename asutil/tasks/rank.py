@@ -219,7 +219,10 @@ def best_first(scores: np.ndarray) -> list[tuple[int, float]]:
     Example:
         >>> best_first(np.array([0.5, 2.0, 0.5]))
         [(1, 2.0), (0, 0.5), (2, 0.5)]
+    Raises: ValueError naming a candidate whose score is no number.
     """
+    if len(wrong := np.flatnonzero(np.isnan(scores))):
+        raise ValueError(f"candidate {wrong[0]}: a score expected, got {scores[wrong[0]]}")
     return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")]
 
 

@@ -132,7 +132,7 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
 # ------------------------------------------------------------------ the scores of a data set
 
 
-def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path, device: str | None = None):
+def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path):
     """The scores of a ranker for some splits, and what they took; kept in a folder, which a second call reads.
 
     A stopped scoring continues after its last finished window.
@@ -144,15 +144,15 @@ def scored(name: str | Path, splits: Mapping[str, Iterable], folder: str | Path,
     """
     folder = Path(folder)
     if not (folder / "figures.json").is_file():
-        _score(name, splits, folder, device)
+        _score(name, splits, folder)
     figures = disk.read_json(folder / "figures.json")
     sha256 = figures.pop("sha256")
     tables = {split: pd.read_parquet(disk.check(folder / f"{split}.parquet", sha256[split])) for split in splits}
     return tables, figures
 
 
-def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path, device: str | None) -> None:
-    continued, ranker, sha256 = folder.exists(), load_ranker(name, device), {}
+def _score(name: str | Path, splits: Mapping[str, Iterable], folder: Path) -> None:
+    continued, ranker, sha256 = folder.exists(), load_ranker(name), {}
     folder.mkdir(parents=True, exist_ok=True)
     for split, questions in splits.items():
         began = time.perf_counter()

@@ -79,16 +79,25 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
         dataset: where the questions are, for a user's own file or folder; None: what the record names.
     Raises: ValueError where the run was made from other data.
     """
-    settings, expected = record["settings"], record["inputs"]["dataset"]
-    if dataset is None and settings["dataset"].startswith("own:"):
-        raise ValueError(f"dataset: a record keeps no path, name the file or folder of {settings['dataset']} again")
-    dataset = dataset or settings["dataset"]
-    if (came := answers.fingerprint_of_answers(dataset)) != expected:
-        reason = f"fingerprint {expected} expected, got {came}"
-        raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: {reason}")
+    settings, dataset = record["settings"], same_data(record, dataset)
     split = answers.load_answers(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
     _require_same_rows(scores, split.frame(), record["name"], dataset)
     return split
+
+
+def same_data(record: dict, dataset: str | None = None) -> str:
+    """The data set that a run was made from: what its record names, or a user's own file or folder.
+
+    Raises: ValueError where it has changed since.
+    """
+    named, expected = record["settings"]["dataset"], record["inputs"]["dataset"]
+    if dataset is None and named.startswith("own:"):
+        raise ValueError(f"dataset: a record keeps no path, name the file or folder of {named} again")
+    dataset = dataset or named
+    if (came := answers.fingerprint_of_answers(dataset)) != expected:
+        reason = f"fingerprint {expected} expected, got {came}"
+        raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: {reason}")
+    return dataset
 
 
 def _require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, other_name: str) -> None:

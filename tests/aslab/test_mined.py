@@ -57,6 +57,12 @@ def test_runs_that_do_not_belong_together(tmp_path, dataset, ids, message):
         mined.record([run(tmp_path, 1, 1)], [[folder, run(tmp_path, 2, 2, dataset, ids)]])
 
 
+def test_seeds_of_one_set_need_the_same_test_questions(tmp_path):
+    runs_of_a_set = [run(tmp_path, 1, 1), run(tmp_path, 2, 1, ids="abc")]
+    with pytest.raises(ValueError, match="finetune-made-000000000002 was tested on other questions than finetune-made-000000000001"):
+        mined.record(runs_of_a_set, [])
+
+
 def test_no_record_no_table(tmp_path, monkeypatch):
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
     assert page.mined_table() == ""

@@ -1,5 +1,7 @@
 """What `experiments/rankers.yml` lists: runs of `rank`, and what is known of models."""
 
+from types import SimpleNamespace
+
 import pandas as pd
 import pytest
 
@@ -42,6 +44,15 @@ def finished(folder, created, settings, right):
     pd.DataFrame(rows).to_parquet(path / "per_question.parquet")
     record = {"notebook": "rank", "name": path.name, "created": str(created), "settings": settings, "metrics": {}}
     disk.write_json(path / "record.json", record)
+
+
+def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):
+    opened = SimpleNamespace(options=SimpleNamespace(models="", budget="laptop", runs_dir="runs"), given={}, shared=tmp_path)
+    monkeypatch.setattr(rankers.runs, "models", lambda *given: ["/a/model", "/b/model"])
+    monkeypatch.setattr(rankers.runs, "identity", lambda notebook, given: {"hash": given["models"][1]})
+    monkeypatch.setattr("asutil.tasks.rankers.scored", lambda name, splits, folder: ({}, {}))
+    with pytest.raises(ValueError, match="models: two rankers are called own:model"):
+        rankers.scored(opened, {})
 
 
 def test_the_newest_run_of_what_is_listed_is_published(tmp_path):

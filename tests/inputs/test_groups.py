@@ -184,7 +184,7 @@ def test_slots_equal_the_tokenizers_own_padded_texts(request, which, slot_tokens
 
 def test_lengths_that_slots_cannot_share_are_refused(tokenizer):
     grouped = groups.Groups(tokenizer, asked([4]), 3)
-    with pytest.raises(ValueError, match="a multiple of the 4 slots of a question and 3 candidates, got 30"):
+    with pytest.raises(ValueError, match="a multiple of the 4 slots of a question and 3 candidates expected, got 30"):
         grouped.join(grouped.members([0]), 30)
     with pytest.raises(ValueError, match="max_tokens 2 leaves no room for 1 parts"):
         grouped.join(grouped.members([0]), 8)

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -102,6 +103,29 @@ def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path):
     with pytest.raises(OSError, match=rf"\[Errno 28\] {path} could not be written: .*No space left"):
         disk.atomically(path, fails)
     assert path.read_text() == "former" and [path] == list(tmp_path.iterdir())
+
+
+def killed():
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("swept", [True, False])
+def test_a_folder_that_a_killed_program_was_replacing_is_not_lost(tmp_path, monkeypatch, swept):
+    folder = tmp_path / "model"
+    with disk.whole_folder(folder) as part:
+        (part / "weights").write_text("old")
+    rename = Path.rename
+    monkeypatch.setattr(Path, "rename", lambda path, target: rename(path, target) if path == folder else killed())
+    with pytest.raises(KeyboardInterrupt), disk.whole_folder(folder) as part:
+        (part / "weights").write_text("new")
+    monkeypatch.undo()
+    assert not folder.exists()
+    if swept:
+        disk.sweep(tmp_path)
+        assert (folder / "weights").read_text() == "old"
+    with pytest.raises(KeyboardInterrupt), disk.whole_folder(folder):
+        killed()
+    assert (folder / "weights").read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 HOLDER = """

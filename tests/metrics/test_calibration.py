@@ -117,6 +117,13 @@ def test_the_threshold_has_the_best_f1_on_dev_and_is_used_on_test():
     assert measured["precision"] == pytest.approx(answered.label.mean())
 
 
+def test_certain_candidates_keep_their_order():
+    """Both probabilities are 1 in float64, and the right candidate has the higher score."""
+    scores = pd.DataFrame({"question_id": ["q", "q"], "label": [1, 0], "score": np.float32([400, 300])})
+    fitted = Calibration(1.0, 0.0, 0.5)
+    assert fitted.probabilities(scores.score).tolist() == [1, 1] and calibration.measured(scores, fitted)["precision"] == 1
+
+
 def test_a_threshold_that_no_question_reaches():
     measured = calibration.measured(made_up(8), Calibration(1.0, -50.0, 0.9))
     assert measured["precision"] is None and measured["answer_rate"] == 0

@@ -75,6 +75,7 @@ def test_it_is_summed_in_float32():
         ({"temperatures": torch.tensor([1.0, 0.0, 1.0])}, "a temperature above 0 for each of the 3 question types"),
         ({"similarity": "norm"}, "similarity: cosine or dot expected, got 'norm'"),
         ({"reduction": "sum"}, "reduction: mean or log_sum expected"),
+        ({"reduction": "log_sum", "other_evidence": "include"}, "other_evidence: exclude expected, got 'include'"),
         ({"other_evidence": "drop"}, "other_evidence: exclude or include expected"),
     ],
 )

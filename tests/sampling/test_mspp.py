@@ -302,7 +302,7 @@ def test_groups_with_options_are_those_of_earlier_versions(corpus):
     [
         ("mspp", {"positives": 0}, "positives and max_sentences: at least 1, got 0 and 1"),
         ("mspp", {"max_sentences": 0}, "positives and max_sentences: at least 1, got 1 and 0"),
-        ("mspp", {"max_tokens": 384, "positives": 2}, "max_tokens: a multiple of the 7 slots of s_0 and 6 candidates, got 384"),
+        ("mspp", {"max_tokens": 384, "positives": 2}, "max_tokens: a multiple of the 7 slots of s_0 and 6 candidates expected, got 384"),
         ("mspp", {"hard_negatives": 5}, "expected 0 <= hard_negatives <= negatives, got 5 and 4"),
         ("mspp", {"same_paragraph_before": True}, "same_paragraph_before is an option of ssp with hard negatives, got mspp"),
         ("mspp", {"split": "test"}, "split is train or validation, got 'test'"),

@@ -66,6 +66,8 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
         "train_questions": "all",
     }
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
+    run["inputs"] = {"dataset": "of today"}
+    monkeypatch.setattr(command.answers, "fingerprint_of_answers", lambda dataset: "of today")
     monkeypatch.setattr(command.rundir, "read_record", lambda folder: run)
     monkeypatch.setattr(command.tasks.rankers, "load_ranker", lambda folder: Knowing())
     splits = {"train": asked(30), "test": asked(20, seed=1)}
@@ -82,6 +84,9 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
     assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
     assert "score: MAP 1.0000, exchanged 0." in capsys.readouterr().out
+    run["inputs"] = {"dataset": "of yesterday"}
+    with pytest.raises(ValueError, match="mine is not what finetune-mine was made from: fingerprint of yesterday expected, got of today"):
+        command.record([tmp_path])
     run["notebook"] = "pretrain"
     with pytest.raises(ValueError, match="expected a run of finetune or embed, got one of pretrain"):
         command.record([tmp_path])

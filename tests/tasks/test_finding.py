@@ -389,6 +389,25 @@ def test_a_decoder_may_write_a_hundred_tokens(tokenizer, questions, monkeypatch)
     assert asked[-1] == 100
 
 
+def test_an_answer_that_the_decoder_cannot_write_is_named_before_training(tokenizer, questions):
+    model = new(tokenizer, "tiny_led", 300)
+    model.check_answers(read(model, questions))
+    longest = max(questions, key=lambda question: len(tokenizer(question.answers[0].text)["input_ids"]))
+    tokens = len(tokenizer(longest.answers[0].text)["input_ids"])
+    model.backbone.config.max_decoder_position_embeddings = tokens - 1
+    with pytest.raises(ValueError, match=f"question '.+': an answer of at most {tokens - 1} tokens expected, got {tokens}"):
+        model.check_answers(read(model, questions))
+    new(tokenizer, "tiny_longformer", 300).check_answers(read(model, questions))  # it writes none
+
+
+def test_a_decoder_without_global_attention_is_not_given_any(tokenizer, questions, monkeypatch):
+    model, given = new(tokenizer, "tiny_led", 300).eval(), []
+    monkeypatch.setattr(model.backbone, "generate", lambda **options: given.append(set(options)) or torch.zeros(1, 1).long())
+    for model.reads_globally in (True, False):
+        finding._written(model, long_batches.padded(read(model, questions), [0]))
+    assert given[0] - given[1] == {"global_attention_mask"}
+
+
 def test_markers_are_unit_vectors_of_evidence_and_of_another_sentence(tokenizer, questions):
     model = new(tokenizer)
     contexts = read(model, questions)

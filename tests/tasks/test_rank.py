@@ -72,6 +72,11 @@ def one_by_one(plain, tokenizer, asked, max_tokens=24):
     return pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"])
 
 
+def test_a_score_that_is_no_number_is_not_ranked():
+    with pytest.raises(ValueError, match="candidate 1: a score expected, got nan"):
+        rank.best_first(np.array([0.5, np.nan, 1.0]))
+
+
 @pytest.mark.parametrize("tokens", [40, 1 << 13])
 def test_scores_equal_the_plain_model_one_pair_at_a_time(ranker, plain, tokenizer, tokens, monkeypatch):
     monkeypatch.setattr(rank, "TOKENS_ON_CPU", tokens)

@@ -414,6 +414,12 @@ def test_measures_by_hand():
     assert verdicts.majority(dev, train)["f1_supports"] == pytest.approx(2 / 5)
 
 
+def test_a_score_that_is_no_number_is_no_verdict():
+    scores = pd.DataFrame([[0.1, 0.2, 0.3], [0.1, np.nan, 0.9]], columns=list(verdicts.CLASSES))
+    with pytest.raises(ValueError, match="row 1: a score for each verdict expected, got"):
+        verdicts.predictions(scores)
+
+
 def test_sides_are_counted():
     beyond = {"evidence beyond the first 5": {"claims": 0, "evidence": 3}}
     splits = {"train": Claims(made_up(9), beyond), "dev": made_up(5, 1), "test": made_up(7, 2, blind=True)}
