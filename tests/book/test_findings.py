@@ -256,7 +256,8 @@ def test_pages_quote_figures():
         (
             "joint_inference",
             "small",
-            {"mspp_mends_ie_k_wikiqa", "mspp_pairwise_ie_k_wikiqa", "top_5_ie_k_wikiqa", "mspp_mends_ie_k_trecqa", "top_5_ie_k_trecqa"},
+            {f"{name}_{head}_wikiqa" for name in ("mspp_mends", "mspp_pairwise", "top_5") for head in ("ie_k", "ae_k")}
+            | {"mspp_mends_ie_k_trecqa", "top_5_ie_k_trecqa"},
         ),
     ],
 )
@@ -287,7 +288,8 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
         (
             "joint_inference",
             ("wikiqa", "trecqa"),
-            {f"joint_{name}": {"wikiqa"} for name in ("mspp_ie_k_shuffled", "roberta_base_ae_k")}
+            {f"joint_{name}_ae_k{place}": {"wikiqa"} for name in ("mspp", "roberta_base") for place in ("", "_top_5")}
+            | {"joint_mspp_ie_k_shuffled": {"wikiqa"}}
             | {f"joint_{name}_ie_k{place}": {"wikiqa", "trecqa"} for name in ("mspp", "roberta_base") for place in ("", "_top_5")}
             | {"pairwise_mspp": {"wikiqa"}, "pairwise_roberta_base": {"wikiqa", "trecqa"}},
         ),
@@ -324,11 +326,11 @@ def test_shuffled_labels_bring_nearly_half_of_the_gain_of_sp_and_nearly_all_of_t
 
 
 def test_all_runs_of_joint_models_on_wikiqa_have_one_precision_and_each_game_is_one_pre_training():
-    rows = ("pairwise_roberta_base", "joint_roberta_base_ie_k", "joint_mspp_ie_k", "joint_mspp_ie_k_shuffled")
-    for row in rows:
+    games = ("joint_mspp_ie_k", "joint_mspp_ie_k_shuffled", "joint_mspp_ae_k")
+    for row in ("pairwise_roberta_base", "joint_roberta_base_ie_k", "joint_roberta_base_ae_k", *games):
         records = committed("joint_inference", row, "wikiqa", "small")
         assert sorted(records) == [0, 1, 2] and {one["settings"]["precision"] for one in records.values()} == {"bf16"}
-    for row in rows[2:]:
+    for row in games:
         (own,) = committed("joint_inference", row, "pretraining", "small").values()
         assert {one["settings"]["model"] for one in committed("joint_inference", row, "wikiqa", "small").values()} == {own["name"]}
 
