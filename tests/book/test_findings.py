@@ -303,18 +303,18 @@ def test_what_pages_say_has_not_run_has_not(paper, datasets, rows):
     assert ran == rows
 
 
-def test_the_gains_on_wikiqa_are_hints_and_over_dev_and_test_those_of_ssp_and_psd_can_be_chance():
+def test_the_gains_on_wikiqa_are_hints_but_that_of_ssp_and_over_dev_and_test_those_of_ssp_and_psd_can_be_chance():
     data, runs = comparisons.rows_and_runs("sentence_objectives")
     by_claim = {one.outcome.claim["id"]: one for one in findings.findings(data, runs) if one.outcome.claim["metric"] == "map"}
-    for name, pooled in (("ssp_wikiqa", 0), ("sp_wikiqa", 1), ("psd_wikiqa", 0), ("all_wikiqa", 1)):
+    for name, sign, pooled in (("ssp_wikiqa", 0, 0), ("sp_wikiqa", 1, 1), ("psd_wikiqa", 1, 0), ("all_wikiqa", 1, 1)):
         hint = by_claim[name]
-        assert hint.outcome.questions.sign == 1 and hint.holm > 0.05 and hint.outcome.pooled.sign == pooled
+        assert hint.outcome.questions.sign == sign and hint.holm > 0.05 and hint.outcome.pooled.sign == pooled
     small = runs[runs.budget == "small"]
     seeds = {key: sorted(lines.seed) for key, lines in small[small.dataset.isin(["wikiqa", "trecqa"])].groupby(["row", "dataset"])}
-    assert seeds["roberta_psd", "trecqa"] == seeds["roberta_ssp", "trecqa"] == [0, 1]
+    assert seeds["roberta_psd", "trecqa"] == [0, 1] and seeds["roberta_ssp", "trecqa"] == [0, 1, 2]
     assert seeds["roberta_base", "wikiqa"] == seeds["roberta_ssp", "wikiqa"] == [0, 1, 2, 3, 4]
-    assert seeds["roberta_all", "trecqa"] == [0, 1, 2] and len(seeds["roberta_ssp_head_anew", "wikiqa"]) == 1
-    for row in ("roberta_sp", "roberta_sp_shuffled", "roberta_psd", "roberta_all", "roberta_ssp_shuffled"):
+    assert seeds["roberta_all", "trecqa"] == [0, 1, 2]
+    for row in ("roberta_ssp_head_anew", "roberta_sp", "roberta_sp_shuffled", "roberta_psd", "roberta_all", "roberta_ssp_shuffled"):
         assert seeds[row, "wikiqa"] == [0, 1, 2]
 
 
@@ -340,14 +340,15 @@ def test_three_seeds_of_a_pairwise_model_after_mspp_differ_by_twelve_points():
     assert len(reached) == 3 and 0.115 < np.ptp(reached) < 0.125
 
 
-def test_exchanged_questions_cost_a_joint_model_after_mspp_twice_as_many_points_as_one_without_or_after_its_control():
+def test_exchanged_questions_cost_a_joint_model_after_mspp_more_than_twice_as_many_points_and_after_its_control_fewer():
     runs = {run["name"]: run["readouts"] for run in blind.committed()["runs"]}
     cost = {}
     for row in ("joint_roberta_base_ie_k", "joint_mspp_ie_k", "joint_mspp_ie_k_shuffled"):
-        exchanged = runs[committed("joint_inference", row, "wikiqa", "small")[0]["name"]]["score"]
-        cost[row] = exchanged["own"]["map"] - exchanged["exchanged"]["map"]
+        seeds = [runs[one["name"]]["score"] for one in committed("joint_inference", row, "wikiqa", "small").values()]
+        assert len(seeds) == 3
+        cost[row] = np.mean([one["own"]["map"] - one["exchanged"]["map"] for one in seeds])
     without, game, control = cost.values()
-    assert game > 2 * max(without, control) and abs(without - control) < 0.005
+    assert game > 2 * without and control < without
 
 
 def test_how_many_questions_the_page_says_there_are_and_how_many_of_bm25_tie():
