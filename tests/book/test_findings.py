@@ -288,10 +288,14 @@ def test_which_gains_survive_the_adjustment_for_many_tests(paper, budget, surviv
         (
             "joint_inference",
             ("wikiqa", "trecqa"),
-            {f"joint_{name}_ae_k{place}": {"wikiqa"} for name in ("mspp", "roberta_base") for place in ("", "_top_5")}
-            | {"joint_mspp_ie_k_shuffled": {"wikiqa"}}
-            | {f"joint_{name}_ie_k{place}": {"wikiqa", "trecqa"} for name in ("mspp", "roberta_base") for place in ("", "_top_5")}
-            | {"pairwise_mspp": {"wikiqa"}, "pairwise_roberta_base": {"wikiqa", "trecqa"}},
+            {"joint_mspp_ie_k_shuffled": {"wikiqa", "trecqa"}}
+            | {
+                f"joint_{name}_{head}_k{place}": {"wikiqa", "trecqa"}
+                for name in ("mspp", "roberta_base")
+                for head in ("ie", "ae")
+                for place in ("", "_top_5")
+            }
+            | {f"pairwise_{name}": {"wikiqa", "trecqa"} for name in ("mspp", "roberta_base")},
         ),
         ("evidence_contrast", ("hotpotqa", "qasper"), {"longformer_base": {"hotpotqa"}, "longformer_base_contrast": {"hotpotqa"}}),
     ],
