@@ -256,8 +256,8 @@ def question_evidence(
     """
     _check_question(questions, sentences, evidence, kind, temperatures)
     _check_choice("similarity", similarity, "cosine", "dot")
-    _check_choice("other_evidence", other_evidence, "exclude", "include")
     _check_choice("reduction", reduction, "mean", "log_sum")
+    _check_choice("other_evidence", other_evidence, "exclude", *["include"] * (reduction == "mean"))
     questions, sentences = _wide(questions), _wide(sentences)
     if similarity == "cosine":
         questions, sentences = normalize(questions, dim=-1), normalize(sentences, dim=-1)
@@ -267,10 +267,6 @@ def question_evidence(
         others = torch.arange(len(logits), device=logits.device) != kind
         wrong = torch.cat([wrong, logits[others].flatten()])
     if reduction == "log_sum":
-        if other_evidence == "include":
-            raise ValueError(
-                "other_evidence: exclude expected, got 'include': log_sum has all evidence in its denominator anyway"
-            )
         return torch.cat([right, wrong]).logsumexp(0) - right.logsumexp(0)
     if other_evidence == "include":
         return (torch.cat([right, wrong]).logsumexp(0) - right).mean()

@@ -172,10 +172,10 @@ class Entry(NamedTuple):
     own: range  # the numbers of the entry's sentences, its head first
 
 
-def entries() -> Iterator[Entry]:
+def entries(packages=NUMPYDOC) -> Iterator[Entry]:
     """Every single parameter, attribute and named return value of a public class or function whose type is documented."""
     unique = _unique_ids()
-    for docstring, path in _public(NUMPYDOC):
+    for docstring, path in _public(packages):
         sentences, documented = [], []
         for title, lines in sections(docstring.text):
             if title not in WORDING:

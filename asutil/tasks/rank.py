@@ -216,10 +216,10 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
 def best_first(scores: np.ndarray) -> list[tuple[int, float]]:
     """(candidate number, score), best first; equal scores keep the order of the candidates.
 
+    Raises: ValueError naming a candidate whose score is no number.
     Example:
         >>> best_first(np.array([0.5, 2.0, 0.5]))
         [(1, 2.0), (0, 0.5), (2, 0.5)]
-    Raises: ValueError naming a candidate whose score is no number.
     """
     if len(wrong := np.flatnonzero(np.isnan(scores))):
         raise ValueError(f"candidate {wrong[0]}: a score expected, got {scores[wrong[0]]}")

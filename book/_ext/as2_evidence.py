@@ -24,7 +24,7 @@ BEFORE = "before training"  # the baseline of a record that is its model before 
 UNTRAINED = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
 SEEN = {
     "map_raw": "raw vectors",
-    "map_projected": "projected vectors",
+    "map_projected": "as trained",
     "map_predicted_type": "predicted type",
     "map_evidence_head": "evidence head",
 }
@@ -113,7 +113,7 @@ class Near(Shown):
 
 
 def near_table(data: dict, runs, dataset: str, rows) -> str:
-    """A line a row: mAP before training, and after it by raw vectors, by projected ones, by the predicted type and by
+    """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by
     the evidence head.
     """
     body = []

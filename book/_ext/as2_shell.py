@@ -35,7 +35,10 @@ def broken(command: str) -> str:
             lines.append(indent + part)
         else:
             *option, value = WORD.findall(part)
-            lines += [indent + piece for piece in (" ".join(option), value) if piece]
+            # a name that fills a line by itself is indented less
+            lines += [
+                indent[: max(COLUMNS - 2 - len(piece), 0)] + piece for piece in (" ".join(option), value) if piece
+            ]
     return " \\\n".join(lines)
 
 

@@ -116,7 +116,7 @@ def test_nearness_before_and_after_by_hand(page):
     assert table[0] == [
         "Row",
         "Before training, dev",
-        *(f"After: {name}" for name in ("raw vectors", "projected vectors", "predicted type", "evidence head")),
+        *(f"After: {name}" for name in ("raw vectors", "as trained", "predicted type", "evidence head")),
         "Seeds",
         "Budget",
     ]

@@ -63,7 +63,7 @@ def test_every_committed_figure_can_be_downloaded(page, tmp_path):
 def missing_runs(chain: str) -> list[str]:
     """The runs that a command starts from and no command above it makes. Every command makes a run of its own."""
     made, missing = set(), []
-    commands = chain.replace(" \\\n   ", "").split("\n")[1:]
+    commands = re.sub(r" \\\n *", " ", chain).split("\n")[1:]
     for command in commands:
         words = shlex.split(command)
         assert words[0] == "papermill" and (ROOT / words[1]).is_file()

@@ -22,8 +22,9 @@ from ..made_up import cells
 
 PAPER = "asbert"
 DATA = papers.read(PAPER)
-ROWS = list(DATA["rows"])
-TRAINED = [name for name in ROWS if name.startswith(("siamese", "triplet"))]
+ROWS = DATA["tables"]["table_3"]["rows"]
+OWN = [name for name in DATA["rows"] if name not in ROWS]  # controls that the paper does not have
+TRAINED = [name for name in DATA["rows"] if name.startswith(("siamese", "triplet"))]
 
 
 def stub(notebook, given, folder=Path("runs")):
@@ -53,12 +54,14 @@ def test_some_printed_cells():
         for dataset, (dev, test, mrr) in zip(("wikiqa", "trecqa"), sides):
             expected |= {f"{dataset}_dev": {"map": dev}, dataset: {"map": test, "mrr": mrr}}
         assert DATA["rows"][row]["published"] == expected
-    for table in DATA["tables"].values():
-        assert table["rows"] == ROWS and len(ROWS) == 13
+    printed_tables = {name: table for name, table in DATA["tables"].items() if name != "selections"}
+    assert len(printed_tables) == 2 and len(ROWS) == 13
+    for table in printed_tables.values():
+        assert table["rows"] == ROWS
 
 
 def test_rows_with_the_same_figures_are_marked_and_no_others():
-    cells = {name: json.dumps(row["published"], sort_keys=True) for name, row in DATA["rows"].items()}
+    cells = {name: json.dumps(DATA["rows"][name]["published"], sort_keys=True) for name in ROWS}
     alike = {name for name, printed in cells.items() if list(cells.values()).count(printed) > 1}
     assert alike == {name for name, row in DATA["rows"].items() if "doubtful" in row} == {"infersent", "cls_bert"}
     assert not any("infersent" in (claim["row_a"], claim["row_b"]) for claim in DATA["claims"])
@@ -116,6 +119,16 @@ def test_every_row_has_the_printed_settings(row, dataset):
         for change in changes:
             assert not plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | change}]), change
     assert not plans.at_paper_settings(DATA, row, dataset, [])
+
+
+def test_rows_of_our_own_select_triplets_and_print_nothing():
+    every = runs.settings("embed", plan("laptop", ["triplet_roberta"], [0])[0].parameters)
+    for row in OWN:
+        (job,) = plan("laptop", [row], [0])
+        selection = row.removeprefix("triplet_roberta_")
+        assert runs.settings("embed", job.parameters) == every | {"selection": selection}
+        assert not any(DATA["rows"][row]["published"].values())
+    assert OWN == ["triplet_roberta_semi_hard", "triplet_roberta_hard"]
 
 
 def test_encoders_follow_the_names_of_rows():

@@ -45,7 +45,7 @@ MEASURED = {
     "scoring": ["Scoring candidates", "CrossEncoder.predict of sentence-transformers"],
     "metrics": ["Ranking metrics", "torchmetrics and trec_eval"],
     "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],
-    "search": ["Exact search among a million vectors", "sentence-transformers and faiss"],
+    "search": ["Exact search among a million vectors", "sentence-transformers"],
     "encoding": ["Texts to vectors", "SentenceTransformer.encode"],
 }
 
