@@ -43,6 +43,7 @@ def concatenate(folders: list[Path], out: Path) -> dict[str, int]:
 def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
     """The memory-mapped arrays of a folder. Those of up to `VERIFIED_BYTES` are checked by their sha256.
 
+    What was checked was read, so it is in memory: these are given as plain arrays, which `read_ranges` reads in any order.
     Raises: ValueError naming a damaged file, or an index of an earlier format.
     """
     if "document_hashes" not in sums:
@@ -53,12 +54,13 @@ def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
     arrays = {}
     for name in ARRAYS:
         path = folder / f"{name}.npy"
-        if path.is_file() and path.stat().st_size <= VERIFIED_BYTES and hub.sha256(path) != sums[name]:
+        small = path.is_file() and path.stat().st_size <= VERIFIED_BYTES
+        if small and hub.sha256(path) != sums[name]:
             raise ValueError(
                 f"{path} is damaged: expected sha256 {str(sums[name])[:16]} as in corpus.json, got {hub.sha256(path)[:16]}"
             )
         try:
-            arrays[name] = _mapped(path)
+            arrays[name] = np.asarray(_mapped(path)) if small else _mapped(path)
         except Exception as error:  # numpy passes on whatever a damaged header ends in
             raise ValueError(
                 f"{path} is damaged, cut short or a pickle, which is refused: build the index again ({error})"

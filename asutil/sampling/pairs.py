@@ -6,7 +6,7 @@ import numpy as np
 
 from ..corpus import tokenizing
 from ..draws import below, keyed, permuted
-from .base import BEFORE, FOREIGN, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler
+from .base import BEFORE, FOREIGN, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler, group_runs
 from .objectives import one
 from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
@@ -114,9 +114,7 @@ class PairSampler(BaseSampler):
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
         indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        # A group's examples mostly come together: its positive is made once for each run of them.
-        begins = np.flatnonzero(np.diff(groups, prepend=-1))
-        runs = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(groups)))
+        begins, runs = group_runs(groups)
         pairs = self._positives(self.anchors[permuted(groups[begins], self.groups, self.key)]).take(runs)
         kinds = np.full(len(indices), POSITIVE, np.int8)
         rows = np.flatnonzero(slots)

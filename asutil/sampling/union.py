@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from ..draws import permuted
-from .base import BaseSampler
+from .base import BaseSampler, group_runs
 from .objectives import UNIONS
 from .pairs import PairSampler
 from .spans import Spans
@@ -29,7 +29,9 @@ class UnionSampler(BaseSampler):
         """The examples with these numbers as sentence ranges. Raises: IndexError for a number outside the epoch."""
         indices = self._numbers(indices)
         groups, slots = np.divmod(indices, 1 + self.negatives)
-        owners, numbers = np.divmod(permuted(groups, self.groups, self.key), self.groups // len(self.members))
+        begins, runs = group_runs(groups)
+        places = permuted(groups[begins], self.groups, self.key)[runs]
+        owners, numbers = np.divmod(places, self.groups // len(self.members))
         rows, parts = [], []
         for owner, member in enumerate(self.members):
             own = np.flatnonzero(owners == owner)

@@ -254,6 +254,18 @@ def test_damaged_index_is_refused(documents, tokenizer, tmp_path):
         c.Corpus.open(folder)
 
 
+def test_only_what_is_too_large_to_be_checked_is_read_in_the_order_of_the_disk(documents, tokenizer, tmp_path, monkeypatch):
+    folder = c.build(documents, tokenizer, tmp_path / "index").folder
+    in_memory = c.Corpus.open(folder)
+    monkeypatch.setattr(arrays, "VERIFIED_BYTES", (folder / "tokens.npy").stat().st_size - 1)
+    on_disk = c.Corpus.open(folder)
+    assert isinstance(on_disk.tokens, np.memmap) and not isinstance(in_memory.tokens, np.memmap)
+    assert isinstance(in_memory.tokens.base, np.memmap), "it is not copied"
+    starts, lengths = np.array([50, 3, 20, 4]), np.array([30, 20, 0, 5])
+    read = [arrays.read_ranges(corpus.tokens, starts, lengths).tolist() for corpus in (in_memory, on_disk)]
+    assert read[0] == read[1] == [in_memory.tokens[n] for s, size in zip(starts, lengths) for n in range(s, s + size)]
+
+
 def test_disk_full_leaves_nothing_that_opens(documents, tokenizer, tmp_path, monkeypatch):
     def full(path, array):
         raise OSError(28, "No space left on device", str(path))
