@@ -1,6 +1,6 @@
 """Tests whether finished runs read the question: their MAP and P@1, and both again after the texts of the questions are exchanged.
 
-python -m aslab.blind RUN [RUN ...] [--out FILE]
+python -m aslab.blind RUN [RUN ...] [--dataset FILE] [--out FILE]
 """
 
 import argparse
@@ -16,9 +16,11 @@ from asutil.tasks import blind, reranking
 from . import measured
 
 
-def record(folders: list[Path]) -> dict:
+def record(folders: list[Path], own: str | None = None) -> dict:
     """One entry a run with a figure a readout, one of a bag of words for each data set and protocol.
 
+    Args:
+        own: the file or folder of the questions of runs on questions of their user's, whose records keep no path.
     Raises: ValueError for a folder without a finished run, a run that does not rank, or questions that have changed since.
     """
     entries, bags = [], {}
@@ -28,7 +30,7 @@ def record(folders: list[Path]) -> dict:
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
-        splits = _splits(run)
+        splits = _splits(run, own)
         ranker = tasks.rankers.load_ranker(folder)
         scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
@@ -62,9 +64,10 @@ def _pretrained(model: str) -> str:
     return f"{_pretrained(settings['model'])} + {settings['objective'].upper()}{shuffled}"
 
 
-def _splits(run: dict) -> dict:
+def _splits(run: dict, own: str | None) -> dict:
     """The questions that a run was trained and tested on. Raises: ValueError where they have changed since."""
-    settings, dataset = run["settings"], reranking.same_data(run)
+    settings = run["settings"]
+    dataset = reranking.same_data(run, own if settings["dataset"].startswith("own:") else None)
     context = settings.get("architecture") == "context"
     kept = {"train_questions": settings.get("train_questions"), "limit": settings.get("question_limit")}
     given = {name: value for name, value in kept.items() if value is not None}
@@ -85,7 +88,10 @@ def main() -> None:
         metavar="run",
         help="folder of a finished run of notebooks/finetune.ipynb or embed.ipynb",
     )
-    measured.main(parser, lambda options: record(options.runs))
+    parser.add_argument(
+        "--dataset", help="file or folder of the questions, for runs on questions of your own (records keep no path)"
+    )
+    measured.main(parser, lambda options: record(options.runs, options.dataset))
 
 
 if __name__ == "__main__":

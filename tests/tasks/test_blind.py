@@ -84,6 +84,16 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
     assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
     assert "score: MAP 1.0000, exchanged 0." in capsys.readouterr().out
+    # Of questions of the user's own, the record keeps no path.
+    settings["dataset"], settings["protocol"] = "own:my_questions.tsv", "own"
+    with pytest.raises(ValueError, match="name the file or folder of own:my_questions.tsv again"):
+        command.record([tmp_path])
+    monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--dataset", "here/my_questions.tsv"])
+    command.main()
+    assert asked_for[-1][:2] == ("here/my_questions.tsv", "own")
+    settings["dataset"], settings["protocol"] = "mine", "clean"
+    command.main()
+    assert asked_for[-1][0] == "mine"  # a published data set is found by its name
     run["inputs"] = {"dataset": "of yesterday"}
     with pytest.raises(ValueError, match="mine is not what finetune-mine was made from: fingerprint of yesterday expected, got of today"):
         command.record([tmp_path])
