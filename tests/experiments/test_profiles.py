@@ -126,6 +126,25 @@ def test_slurm_is_planned_without_slurm_and_asks_for_twice_the_expected_hours(pr
     assert re.search(r"pretrain +2 +24\n", said) and re.search(r"finetune +2 +2\n", said) and re.search(r"in all +4 +26$", said, re.M)
 
 
+SBATCH = '#!/bin/sh\necho "$@" >> {said}\necho no cluster here >&2\nexit 1\n'
+
+
+@needs_snakemake
+def test_a_call_with_slurm_submits_each_job_with_what_it_asks_for(project):
+    """The commands of Slurm are stand-ins; sbatch refuses every job."""
+    pytest.importorskip("snakemake_executor_plugin_slurm", reason="the Slurm executor is not installed (extra: cluster)")
+    said = project / "submitted"
+    for name in ("sbatch", "sacct", "sinfo", "squeue", "scancel", "scontrol", "sacctmgr", "sshare"):
+        stand_in = project / "bin" / name
+        stand_in.write_text(SBATCH.format(said=said) if name == "sbatch" else "#!/bin/sh\n")
+        stand_in.chmod(0o755)
+    quick = ("--slurm-init-seconds-before-status-checks", "1", "--seconds-between-status-checks", "1")
+    code, shown = call(project, "slurm", *quick, "--default-resources", "slurm_account=me", "slurm_partition=gpu")
+    assert code != 0 and "no cluster here" in shown
+    submitted = said.read_text().splitlines()
+    assert submitted and all("--cpus-per-task=8" in line and "-A me" in line for line in submitted), submitted
+
+
 @pytest.mark.parametrize("name", ["machine", "gpus", "slurm"])
 def test_a_profile_goes_on_and_repeats_nothing_blindly(name):
     profile = yaml.safe_load((ROOT / "experiments" / "profiles" / name / "config.yaml").read_text("utf-8"))
