@@ -95,15 +95,15 @@ def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
     return table
 
 
-def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_000) -> pd.DataFrame:
+def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """A line for each two runs: difference in points with its interval, p of a bootstrap and of a randomisation test, that p by Holm."""
     rows = []
     for first, second in itertools.combinations(values, 2):
         ours, other = (values[name][METRICS[metric]] for name in (first, second))
-        test = significance.paired_bootstrap(ours, other, draws=draws)
+        test = significance.paired_bootstrap(ours, other, draws, seed)
         low, high = (100 * edge for edge in test.interval)
         apart = f"{100 * test.difference:+.1f} [{low:+.1f}, {high:+.1f}]"
-        rows.append((first, second, apart, test.p_value, significance.randomisation(ours, other, draws)))
+        rows.append((first, second, apart, test.p_value, significance.randomisation(ours, other, draws, seed)))
     table = pd.DataFrame(rows, columns=["A", "B", f"{metric}, A - B", "bootstrap p", "randomisation p"])
     return table.assign(**{"Holm": significance.holm(table["randomisation p"])}).round(4)
 

@@ -12,19 +12,17 @@ from .questions import Split
 from .splits import require_one_of
 
 
-def baseline_scores(split: Split, baseline: str, seed: int = 0) -> pd.DataFrame:
-    """Scores of an untrained ranker: question_id, candidate_id, label, score.
+def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
+    """Scores of an untrained ranker: question_id, candidate_id, label, score. Of a random order see `metrics.at_random`.
 
     Args:
-        baseline: `random`, `document_order` (the first sentence first) or `bm25` (k1 1.5, b .75, document frequencies over all
+        baseline: `document_order` (the first sentence first) or `bm25` (k1 1.5, b .75, document frequencies over all
             candidates of the split, lower-cased words).
     Raises: ValueError for document order where row order is not document order.
     """
-    require_one_of("baseline", baseline, ("random", "document_order", "bm25"))
+    require_one_of("baseline", baseline, ("document_order", "bm25"))
     frame = split.frame()
-    if baseline == "random":
-        scores = np.random.default_rng(seed).random(len(frame))
-    elif baseline == "bm25":
+    if baseline == "bm25":
         questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
         candidates = split.table["answer"].take(pa.array(split.rows())).to_pylist()
         scores = bm25(questions, candidates, split.stops - split.starts)

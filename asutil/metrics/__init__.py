@@ -8,7 +8,7 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "rankings": ("Ranking", "auc", "classification", "of", "ranking"),
+        "rankings": ("Ranking", "at_random", "auc", "classification", "of", "ranking"),
         "significance": ("Comparison", "holm", "paired_bootstrap", "student_t", "student_t_from_summary"),
         "trec": ("write_trec",),
         "verdicts": ("confusion", "verification"),

@@ -12,8 +12,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from . import rankings
-
 PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone: a curly quotation mark stays
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 # HotpotQA: these answers are right as a whole or not at all, so "no" shares nothing with "no one".
@@ -272,18 +270,3 @@ def _means(table: pd.DataFrame, columns) -> dict:
 
 
 # ------------------------------------------------------------------ evidence by scores, one row per sentence
-
-
-def evidence_map(question_ids, labels, scores) -> rankings.Ranking:
-    """Question-evidence mAP: a question's sentences ranked by score, such as their cosine similarity to it.
-
-    Paper: evidence_contrast, section 4.2 and table 1.
-    Returns: the Ranking of `metrics.ranking` over questions that have evidence; the `empty_questions` without any are
-        left out.
-
-    Example:
-        >>> found = evidence_map(["q", "q", "q", "r"], [1, 0, 1, 0], [0.9, 0.5, 0.1, 0.3])
-        >>> round(found.map, 4), found.questions, found.empty_questions
-        (0.8333, 1, 1)
-    """
-    return rankings.ranking(question_ids, labels, scores, empty="skip")

@@ -99,6 +99,43 @@ def of(scores: pd.DataFrame, **options) -> Ranking:
     return ranking(scores["question_id"], scores["label"], scores["score"], **options)
 
 
+def at_random(rows: pd.DataFrame, empty: str = "raise") -> Ranking:
+    """The expectation of `ranking` for a random order of the candidates of each question: question_id, label.
+
+    Of N candidates, R of them right:  E[P@1] = R / N,  E[RR] = sum_r C(N - r, R - 1) / C(N, R) / r,
+    E[AP] = (H_N + (R - 1) / (N - 1) (N - H_N)) / N,  H_N = 1 + 1/2 + ... + 1/N
+    Args:
+        empty: as for `ranking`.
+
+    Example:
+        >>> at_random(pd.DataFrame({"question_id": ["a"] * 3, "label": [0, 1, 0]})).map  # (1 + 1/2 + 1/3) / 3
+        0.611111111111111
+    """
+    require("empty", empty, EMPTY)
+    questions, names, right, _ = _checked_rows(rows["question_id"], rows["label"], np.zeros(len(rows)))
+    sizes, counts = np.bincount(questions), np.bincount(questions, right).astype(int)
+    figures = {shape: _expected(*shape) for shape in set(zip(sizes.tolist(), counts.tolist()))}
+    of_question = np.array([figures[shape] for shape in zip(sizes.tolist(), counts.tolist())])
+    columns = ("p_at_1", "average_precision", "reciprocal_rank")
+    per_question = pd.DataFrame({"question_id": names} | dict(zip(columns, of_question.T)))
+    per_question = _counted(per_question, counts, empty)
+    means = [float(per_question[column].mean()) for column in columns]
+    return Ranking(*means, len(per_question), 0, int((counts == 0).sum()), per_question)
+
+
+def _expected(size: int, right: int) -> tuple[float, float, float]:
+    """P@1, average precision and reciprocal rank that a random order of `size` candidates has on average."""
+    if not right:
+        return 0.0, 0.0, 0.0
+    harmonic = sum(1 / rank for rank in range(1, size + 1))
+    precision = (harmonic + (right - 1) / max(size - 1, 1) * (size - harmonic)) / size
+    reciprocal, first = 0.0, right / size  # the chance that the first right one stands at this rank
+    for rank in range(1, size - right + 2):
+        reciprocal += first / rank
+        first *= (size - rank - right + 1) / max(size - rank, 1)
+    return right / size, precision, reciprocal
+
+
 def require(name: str, value: str, options: tuple[str, ...]) -> None:
     """Refuse an unknown value of an option. Raises: ValueError."""
     if value not in options:

@@ -1,5 +1,7 @@
 """Finding evidence in a long context: a model's evidence, its similarity to the question, and its answer."""
 
+from collections import Counter
+
 import numpy as np
 import pandas as pd
 import torch
@@ -11,7 +13,7 @@ from ..data.long_questions import KINDS
 from ..inputs.long import Contexts
 from ..inputs.long_batches import by_length, padded, parts_by_length, stacked
 from ..inputs.template import Template
-from ..metrics import answers
+from ..metrics import answers, rankings
 from ..models.finder import EvidenceFinder
 from ..models.scoring import evaluating
 
@@ -173,7 +175,7 @@ def average_precisions(sentences: pd.DataFrame, column: str, contexts: Contexts)
     Paper: evidence_contrast, section 4.2 and table 1.
     Deviation: D-91.
     """
-    ranked = answers.evidence_map(sentences.question_id, sentences.label, sentences[column]).per_question
+    ranked = rankings.ranking(sentences.question_id, sentences.label, sentences[column], empty="zero").per_question
     precisions = ranked.set_index("question_id").average_precision
     return _of_all_evidence(precisions, sentences, contexts)
 
@@ -189,32 +191,20 @@ def _of_all_evidence(precisions: pd.Series, sentences: pd.DataFrame, contexts: C
 # ------------------------------------------------------------------ untrained baselines
 
 
-def random_precision(count: int, right: int) -> float:
-    """The expected average precision of a random order of `count` sentences, of which `right` are evidence.
-
-    E[AP] = 1/N (H_N + (R - 1) / (N - 1) (N - H_N)),  H_N = 1 + 1/2 + ... + 1/N
-
-    Example:
-        >>> random_precision(2, 1), random_precision(3, 3)  # (1 + 1/2) / 2; all are right
-        (0.75, 1.0)
-    """
-    harmonic = sum(1 / rank for rank in range(1, count + 1))
-    return (harmonic + (right - 1) / max(count - 1, 1) * (count - harmonic)) / count
-
-
-def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) -> dict[str, dict]:
+def chance(model: EvidenceFinder, contexts: Contexts, train: Contexts, micro_tokens: int = 4096) -> dict[str, dict]:
     """Baselines without training on the same contexts, truncated as the model reads them.
 
     map of a random order (its expectation), of the order of the document, and of the cosine of question and sentence,
-    each read alone by the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences as evidence.
+    each read alone by the backbone as it is now, the mean of its tokens; evidence_f1 of all sentences as evidence;
+    answer_f1 of the most frequent answer of `train` to every question.
     Deviation: D-98.
     """
     sentences = pd.concat(map(sentence_rows, contexts.questions, contexts.read), ignore_index=True)
     sentences["in_order"] = -np.arange(len(sentences), dtype=float)
     sentences["cosine"] = _cosines(model, contexts, micro_tokens)
-    counted = sentences.groupby("question_id").label.agg(["size", "sum"])
-    expected = {name: random_precision(count, right) for name, count, right in counted.itertuples() if right}
-    random = pd.Series(expected, dtype=float)
+    random = rankings.at_random(sentences, empty="zero").per_question.set_index("question_id")["average_precision"]
+    same = most_frequent_answer(train)
+    always, _ = _official({question.id: (same, set()) for question in contexts.questions}, contexts)
     pairs = zip(contexts.questions, contexts.read)
     all_sentences, _ = _official({q.id: ("", set(map(tuple, read.units.tolist()))) for q, read in pairs}, contexts)
     return {
@@ -222,7 +212,14 @@ def chance(model: EvidenceFinder, contexts: Contexts, micro_tokens: int = 4096) 
         "document_order": {"map": float(average_precisions(sentences, "in_order", contexts).mean())},
         "zero_shot": {"map": float(average_precisions(sentences, "cosine", contexts).mean())},
         "all_sentences": {"evidence_f1": all_sentences["evidence_f1"]},
+        "most_frequent_answer": {"answer_f1": always["answer_f1"]},
     }
+
+
+def most_frequent_answer(train: Contexts) -> str:
+    """The most frequent answer of training questions; of several, the first in the alphabet."""
+    counts = Counter(question.answers[0].text for question in train.questions)
+    return min(counts, key=lambda text: (-counts[text], text))
 
 
 def sentence_rows(question, read) -> pd.DataFrame:

@@ -21,7 +21,13 @@ from asutil.io import hub, rundir
 from asutil.metrics import changes
 
 BEFORE = "before training"  # the baseline of a record that is its model before its own training
-UNTRAINED = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
+UNTRAINED = {
+    "random": "map",
+    "document_order": "map",
+    "zero_shot": "map",
+    "all_sentences": "evidence_f1",
+    "most_frequent_answer": "answer_f1",
+}
 SEEN = {
     "map_raw": "raw vectors",
     "map_projected": "as trained",

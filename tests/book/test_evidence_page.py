@@ -94,6 +94,7 @@ def a_record(seed, near, **more):
     record = {"notebook": "find_evidence", "metrics": {"dev": {name: near + 0.01 * n for n, name in enumerate(names)}}}
     record["baselines"] = {"before training": {"map_projected": near / 2}, "random": {"map": near / 4}, "document_order": {"map": near / 5}}
     record["baselines"] |= {"zero_shot": {"map": near / 8}, "all_sentences": {"evidence_f1": near / 10}}
+    record["baselines"] |= {"most_frequent_answer": {"answer_f1": near / 20}}
     lost = {"distractors": 3_000, "evidence": 10 + seed, "others": 20}
     record["figures"] = {"read": {"train": 1_200, "dev": 99}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 7)}}
     return record | {"settings": {"max_tokens": 4_096}, **more}
@@ -172,9 +173,11 @@ def test_lines_of_chance_by_hand(page):
     found = pd.concat([lines_of("led_base", [0.8, 0.6]), lines_of("led_base", [0.4], "pydocs_evidence", "laptop")])
     table = made_up.cells(page.chance_table(DATA, found, "led_base", ["hotpotqa", "qasper", "pydocs_evidence"]))
     names = ["Random order, MAP", "Document order, MAP", "Zero-shot cosine, MAP", "All sentences, Evidence F1"]
+    names += ["Most frequent answer, Answer F1"]
     assert table[0] == ["Data set", *names, "Budget"]
-    assert table[1][1:] == ["20.0", "16.0", "10.0", "8.0", "small"] and table[3][1:] == ["10.0", "8.0", "5.0", "4.0", "laptop"]
-    assert table[2] == ["QASPER", "not run", *"––––"] and {len(line) for line in table} == {6}
+    assert table[1][1:] == ["20.0", "16.0", "10.0", "8.0", "4.0", "small"]
+    assert table[3][1:] == ["10.0", "8.0", "5.0", "4.0", "2.0", "laptop"]
+    assert table[2] == ["QASPER", "not run", *"–––––"] and {len(line) for line in table} == {7}
 
 
 # ------------------------------------------------------------------ which sentences

@@ -237,7 +237,7 @@ def test_pages_quote_figures():
 @pytest.mark.parametrize(
     ("paper", "budget", "survive"),
     [
-        ("sentence_objectives", "laptop", {"sp_wikiqa"}),
+        ("sentence_objectives", "laptop", {"sp_wikiqa", "sp_not_the_data"}),
         ("sentence_objectives", "small", set()),
         ("contextual_as2", "laptop", {"sdc_wikiqa_pair"}),
         ("contextual_as2", "small", {"context_wikiqa", "dpc_wikiqa", "dslc_wikiqa", "sdc_wikiqa"}),
@@ -252,7 +252,7 @@ def test_pages_quote_figures():
             | {f"triplet_{encoder}_{dataset}" for dataset in ("wikiqa", "trecqa") for encoder in ("cls_bert", "glove", "sentence_bert")}
             | {"use_glove_trecqa"},
         ),
-        ("joint_inference", "laptop", set()),
+        ("joint_inference", "laptop", {"joint_alone_ae_k_wikiqa", "mspp_pairwise_ae_k_wikiqa"}),
         (
             "joint_inference",
             "small",
@@ -399,7 +399,8 @@ def test_what_the_page_says_of_asberts_networks_and_of_evidence_at_chance():
             seeds = {row: report.values(ours[ours.row == row], "map") for row in ("siamese_bert", "triplet_bert")}
             by_head = [line.record["readouts"]["probability"]["test"]["map"] for line in ours[ours.row == "siamese_bert"].itertuples()]
             assert np.ptp(seeds["siamese_bert"]) > 0.25 and np.ptp(seeds["triplet_bert"]) < 0.005
-            assert min(seeds["siamese_bert"]) < np.mean([line.record["baselines"]["random"]["map"] for line in ours.itertuples()])
+            (chance,) = {line.record["baselines"]["random"]["map"] for line in ours.itertuples()}
+            assert abs(min(seeds["siamese_bert"]) - chance) < 0.01, "within a point"
             gap = np.mean(seeds["triplet_bert"]) - np.mean(seeds["siamese_bert"])
             assert 0.4 < (np.mean(seeds["triplet_bert"]) - np.mean(by_head)) / gap < 0.6, "about half"
         best = max(reached.keys() - trained, key=reached.get)

@@ -85,16 +85,17 @@ def test_at_the_papers_own_budget_chance_is_a_result(tmp_path):
 
 
 def test_the_chance_of_evidence_and_of_claims_is_their_own(tmp_path):
-    """Of evidence the expected mAP of a random order and the F1 of all sentences; of claims the most frequent label."""
+    """Of evidence the expected mAP of a random order, the F1 of all sentences and of one answer; of claims the most frequent label."""
     one = next(made(tmp_path).itertuples())
     known = {
         "before training": {"map_raw": 0.9},
         "random": {"map": 0.6},
         "all_sentences": {"evidence_f1": 0.3},
+        "most_frequent_answer": {"answer_f1": 0.2},
         "document_order": None,
     }
     one.record.update(notebook="find_evidence", baselines=known)
-    assert [testable.chance(one, name) for name in ("map_raw", "map_projected", "evidence_f1", "answer_f1")] == [0.6, 0.6, 0.3, None]
+    assert [testable.chance(one, name) for name in ("map_raw", "map_projected", "evidence_f1", "answer_f1")] == [0.6, 0.6, 0.3, 0.2]
     one.record.update(notebook="verify_claims", baselines={"majority": {"label_accuracy": 0.35}})
     assert testable.chance(one, "label_accuracy") == 0.35
     assert testable.chance(one._replace(dataset="wikiqa_dev"), "label_accuracy") is None  # the baselines are of the test questions

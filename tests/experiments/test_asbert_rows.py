@@ -366,8 +366,15 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     assert test.difference == pytest.approx(gain.mean())
     scipys = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1))
     assert test.interval == pytest.approx(scipys.confidence_interval, abs=0.02)
-    assert comparisons.over_seeds(lines[lines.dataset == "wikiqa"], "triplet_bert", "use", "map") is None  # one side has no spread
-    assert comparisons.over_seeds(lines[lines.dataset == "wikiqa"], "triplet_bert", "siamese_bert", "map") is not None
+    assert comparisons.over_seeds(pair, "triplet_bert", "use", "map") is None  # one side has no spread
+    (trained,) = comparisons.pairs(lines, "triplet_bert", "siamese_bert", "wikiqa")
+    assert comparisons.over_seeds(trained, "triplet_bert", "siamese_bert", "map") is not None
+    fewer = lines[~((lines.row == "siamese_bert") & (lines.seed == 2))]
+    (common,) = comparisons.pairs(fewer, "triplet_bert", "siamese_bert", "wikiqa")
+    ours, theirs = ([metrics.of(ranked(level, seed, "test")).map for seed in (0, 1)] for level in (0.7, 0.6))
+    assert comparisons.over_seeds(common, "triplet_bert", "siamese_bert", "map").p_value == pytest.approx(
+        stats.ttest_ind(ours, theirs).pvalue
+    )
     (both,) = comparisons.pairs(lines, "use", "mean_bert", "trecqa")
     assert both.seeds == [0]
     table = {row[1]: row for row in cells(differences.claims_table(PAPER, lines, draws=500))}

@@ -383,25 +383,6 @@ def test_qasper_equals_a_slow_loop_and_its_laws(golds, predictions):
         assert 0 <= fewer.means[name] <= found.means[name] + 1e-12 <= 1 + 1e-11
 
 
-# ------------------------------------------------------------------ evidence by scores
-
-ROWS = (
-    ["q"] * 4 + ["r"] * 2 + ["s"] * 2 + ["t"] * 2,
-    [1, 1, 0, 0, 1, 0, 0, 0, 0, 0],
-    [0.9, 0.3, 0.8, 0.1, 0.2, 0.1, 0.5, 0.4, 0.1, 0.2],
-)
-
-
-def test_evidence_map_by_hand():
-    # q: right at ranks 1 and 3, (1 + 2/3) / 2; r: right first; s and t have no evidence and are left out
-    found = answers.evidence_map(*ROWS)
-    assert (found.map, found.questions, found.empty_questions) == (pytest.approx((5 / 6 + 1) / 2), 2, 2)
-    assert list(found.per_question.question_id) == ["q", "r"]
-    assert answers.evidence_map(["q", "q"], [1, 0], [0.5, 0.5]).map == 0.5  # a tie goes to the wrong sentence
-    with pytest.raises(ValueError, match="none of the 1 questions"):
-        answers.evidence_map(["q"], [0], [0.5])
-
-
 # ------------------------------------------------------------------ what comes in wrong, and what goes on
 
 

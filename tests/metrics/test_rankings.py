@@ -1,5 +1,6 @@
 """Ranking metrics against trec_eval, torchmetrics, a slow loop and laws."""
 
+import itertools
 import subprocess
 import sys
 import time
@@ -392,3 +393,34 @@ def test_questions_are_numbered_as_pandas_does_it(kind, runs):
     ids = pd.Series(ids, dtype={"categories": "category", "objects": object, "whole numbers": "Int64"}.get(kind))
     found, expected = rankings._numbered_questions(ids), pd.factorize(ids)
     assert found[0].tolist() == expected[0].tolist() and list(found[1]) == list(expected[1])
+
+
+# ------------------------------------------------------------------ a random order
+
+
+@pytest.mark.parametrize("labels", [[1], [0, 1], [1, 0, 0, 0], [1, 1, 0, 0, 0], [1] * 4, [1, 0, 1, 0, 1, 0, 0]])
+def test_a_random_order_is_the_mean_over_all_orders(labels):
+    """By a slow loop over every order of the candidates."""
+    orders = [rankings.ranking(["q"] * len(labels), order, range(len(labels), 0, -1)) for order in set(itertools.permutations(labels))]
+    found = rankings.at_random(pd.DataFrame({"question_id": "q", "label": labels}))
+    for figure in ("p_at_1", "map", "mrr"):
+        assert getattr(found, figure) == pytest.approx(np.mean([getattr(one, figure) for one in orders]), rel=1e-12)
+    assert (found.questions, found.tied_questions, found.empty_questions) == (1, 0, 0)
+
+
+def test_a_random_order_of_several_questions_is_near_the_mean_of_many_draws():
+    draw = np.random.default_rng(0)
+    sizes = draw.integers(1, 9, 200)
+    rows = pd.DataFrame({"question_id": np.repeat(np.arange(200), sizes)})
+    rows["label"] = draw.integers(0, 2, len(rows))
+    rows = rows[rows.groupby("question_id").label.transform("sum") > 0]
+    draws = [rankings.of(rows.assign(score=draw.random(len(rows)))).record() for _ in range(300)]
+    for name, value in rankings.at_random(rows).record().items():
+        assert value == pytest.approx(np.mean([one[name] for one in draws]), abs=0.006), name
+
+
+def test_a_random_order_counts_questions_without_a_right_candidate_as_it_is_told():
+    rows = pd.DataFrame({"question_id": ["a", "a", "b"], "label": [1, 0, 0]})
+    assert [rankings.at_random(rows, empty).map for empty in ("skip", "zero")] == [0.75, 0.375]
+    with pytest.raises(ValueError, match="1 of 2 questions have no right candidate, first 'b'"):
+        rankings.at_random(rows)

@@ -18,6 +18,7 @@ from asutil.data.long_questions import Answer, LongQuestion, Passage
 from asutil.inputs import long_batches
 from asutil.inputs.long import Contexts, add_markers
 from asutil.io import checkpoints
+from asutil.metrics import rankings
 from asutil.models import finder
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
@@ -266,20 +267,11 @@ def test_no_figure_profits_from_evidence_that_was_cut_away(tokenizer):
 # ------------------------------------------------------------------ lines of chance
 
 
-@pytest.mark.parametrize(("count", "right"), [(1, 1), (4, 1), (5, 2), (6, 6), (7, 3)])
-def test_a_random_order_is_the_mean_over_all_orders(count, right):
-    """By a slow loop over every arrangement of evidence among the sentences."""
-    found = []
-    for places in itertools.combinations(range(1, count + 1), right):
-        found.append(sum((n + 1) / rank for n, rank in enumerate(places)) / right)
-    assert finding.random_precision(count, right) == pytest.approx(sum(found) / len(found), rel=1e-12)
-
-
 def test_lines_of_chance_equal_a_slow_loop_on_the_contexts_as_they_are_cut(tokenizer, questions):
     model = new(tokenizer, max_tokens=90)
     contexts = Contexts(model.tokenizer, questions, KINDS, 90, distractors=2)
     assert contexts.dropped["evidence"] > 0 and contexts.dropped["others"] > 0 and contexts.dropped["distractors"] > 0
-    found, order, random, cosine, every = finding.chance(model.train(), contexts, 300), [], [], [], []
+    found, order, random, cosine, every = finding.chance(model.train(), contexts, contexts, 300), [], [], [], []
     assert model.training
     alone = lambda ids: [model.tokenizer.cls_token_id, *ids, model.tokenizer.sep_token_id]
 
@@ -300,7 +292,7 @@ def test_lines_of_chance_equal_a_slow_loop_on_the_contexts_as_they_are_cut(token
             random.append(
                 np.mean([precision(one, total) for one in arranged])
                 if arranged
-                else finding.random_precision(len(labels), sum(labels)) * sum(labels) / total
+                else rankings.at_random(pd.DataFrame({"question_id": "q", "label": labels})).map * sum(labels) / total
             )
             asked = vector(question.text)
             texts = [question.passages[p].sentences[s] for p, s in read.units.tolist()]
@@ -317,8 +309,9 @@ def test_lines_of_chance_equal_a_slow_loop_on_the_contexts_as_they_are_cut(token
 @pytest.mark.parametrize("name", ["tiny_longformer", "tiny_led"])
 def test_long_models_have_lines_of_chance(tokenizer, questions, name):
     model = new(tokenizer, name, 300)
-    found = finding.chance(model, read(model, questions))
-    assert list(found) == ["random", "document_order", "zero_shot", "all_sentences"]
+    contexts = read(model, questions)
+    found = finding.chance(model, contexts, contexts)
+    assert list(found) == ["random", "document_order", "zero_shot", "all_sentences", "most_frequent_answer"]
     assert all(0 < value < 1 for of in found.values() for value in of.values())
 
 

@@ -25,7 +25,12 @@ NAMES = {
     **{"trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1"},
     **{"iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER"},
     **{"qasper": "QASPER", "hotpotqa": "HotpotQA", "random": "random order", "document_order": "document order", "bm25": "BM25"},
-    **{"majority": "most frequent label", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences"},
+    **{
+        "majority": "most frequent label",
+        "most_frequent_answer": "most frequent answer",
+        "zero_shot": "zero-shot cosine",
+        "all_sentences": "all sentences",
+    },
     **{"pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
 }
 BY_QUESTION = {
@@ -246,7 +251,7 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
     ours, other, count = paper.pair(row, baseline, dataset, budget) if baseline else ([], [], 0)
     if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
         return text
-    seeds = over_seeds(values(records, metric), values(paper.of(baseline, dataset, budget), metric))
+    seeds = over_seeds(values(ours, metric), values(other, metric))
     return text + mark(seeds, over_questions(ours, other, metric))
 
 

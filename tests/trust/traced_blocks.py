@@ -222,11 +222,17 @@ def evidence_left_out(root: Path, name: str, row: str, *datasets: str):
 
 def evidence_chance(root: Path, name: str, row: str, *datasets: str):
     paper = Paper(root, name)
-    metrics = {"random": "map", "document_order": "map", "zero_shot": "map", "all_sentences": "evidence_f1"}
+    metrics = {
+        "random": "map",
+        "document_order": "map",
+        "zero_shot": "map",
+        "all_sentences": "evidence_f1",
+        "most_frequent_answer": "answer_f1",
+    }
     for dataset in datasets:
         records = paper.of(row, dataset, EVERY)[:1]
         if not records:
-            yield [NAMES[dataset], "not run", *[NONE] * 4]
+            yield [NAMES[dataset], "not run", *[NONE] * 5]
         for record in records:
             cells = [f"{100 * record['baselines'][order][metric]:.1f}" for order, metric in metrics.items()]
             yield [NAMES[dataset], *cells, record["budget"]]

@@ -232,10 +232,10 @@ def with_interval(test, seeds=None, questions=None) -> str:
 def two_tests(root: Path, name: str):
     paper, shown = Paper(root, name), False
     for claim in paper.claims():
-        _, (ours, _, seeds), asked, reason = claimed(paper, claim)
+        _, (ours, theirs, seeds), asked, reason = claimed(paper, claim)
         if seeds:
             budget, metric, shown = ours[0]["budget"], claim["metric"], True
-            t = over_seeds(*(values(paper.of(claim[row], claim["dataset"], (budget,)), metric) for row in ("row_a", "row_b")))
+            t = over_seeds(values(ours, metric), values(theirs, metric))
             over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
             seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
             cells = [over, with_interval(asked, questions=asked), str(seeds), budget]

@@ -71,10 +71,9 @@ def own_gains(root: Path, name: str) -> dict[str, list]:
     """The same of our differences, each with the interval over seeds and the one over questions."""
     paper, tests = Paper(root, name), []
     for claim in paper.claims():
-        _, (ours, _, seeds), asked, reason = claimed(paper, claim)
+        _, (ours, theirs, seeds), asked, reason = claimed(paper, claim)
         if seeds and not reason:
-            sides = [paper.of(claim[row], claim["dataset"], (ours[0]["budget"],)) for row in ("row_a", "row_b")]
-            tests += filter(None, (over_seeds(*(values(side, claim["metric"]) for side in sides)), asked))
+            tests += filter(None, (over_seeds(*(values(side, claim["metric"]) for side in (ours, theirs))), asked))
     return plotted(tests) | {"dashed": []}
 
 

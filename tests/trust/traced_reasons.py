@@ -2,7 +2,7 @@
 
 from . import traced
 
-CHANCE = ("random", "majority", "all_sentences")
+CHANCE = ("random", "majority", "all_sentences", "most_frequent_answer")
 
 
 def of_row(paper, row: str, records: list[dict], metric: str, may_be_at_chance: bool = False) -> str:

@@ -155,9 +155,9 @@ def printed_difference(data: dict, claim: dict) -> Comparison | None:
     return significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
 
 
-def over_seeds(lines: pd.DataFrame, row: str, other: str, metric: str) -> Comparison | None:
-    """Student's t of one row's seeds against another's; None where either has fewer than two."""
-    each = [values(lines[lines.row == name], metric) for name in (row, other)]
+def over_seeds(pair: Pair, row: str, other: str, metric: str) -> Comparison | None:
+    """Student's t of the seeds that both rows have, one row against the other; None where there are fewer than two."""
+    each = [values(pair.of(name), metric) for name in (row, other)]
     return significance.student_t(*each) if min(map(len, each)) > 1 else None
 
 
@@ -193,7 +193,9 @@ def _bootstrap(ours: tuple, theirs: tuple, draws: int) -> Comparison:
 
 
 def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000) -> list[str]:
-    """The row with the highest mean of a metric, and all rows whose difference to it has an interval over questions with zero.
+    """The row with the highest mean of a metric, and all rows that are not told from it.
+
+    These have a difference to it whose interval over questions has zero, or no seed of it.
 
     Args:
         lines: records of some rows on one data set, from one source at one budget; rows that are not testable are left out.
@@ -213,7 +215,7 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000)
     for row in each:
         pair = next(pairs(lines, best, row, dataset, (budget,)), None)
         tested = pair and over_questions(pair, best, row, metric, draws)
-        if row == best or (tested and tested.sign <= 0):
+        if row == best or pair is None or (tested and tested.sign <= 0):
             tied.append(row)
     return tied
 
@@ -260,7 +262,7 @@ def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFra
     for claim in papers.claims(data):
         tested = outcome(data, runs, claim, draws)
         if where := tested.where:
-            seeds = over_seeds(where.lines, claim["row_a"], claim["row_b"], claim["metric"])
+            seeds = over_seeds(where, claim["row_a"], claim["row_b"], claim["metric"])
             row = (where.shown_budget, len(where.seeds), seeds, tested.questions, tested.reason)
             rows.append((rows_of_claim(data, claim), *row))
     columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "reason"]

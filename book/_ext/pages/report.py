@@ -223,7 +223,7 @@ def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, a
     pair = next((pair for pair in pairs if (pair.source, pair.budget) == (own.source, own.budget)), None)
     if pair is None or testable.of_pair(data, pair.of(own.row), pair.of(baseline), metric):
         return markup.number(text)
-    seeds = comparisons.over_seeds(pair.lines, own.row, baseline, metric)
+    seeds = comparisons.over_seeds(pair, own.row, baseline, metric)
     questions = comparisons.over_questions(pair, own.row, baseline, metric)
     return markup.marked(text, data["rows"][baseline]["name"], seeds, questions)
 

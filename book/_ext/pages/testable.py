@@ -13,7 +13,7 @@ from aslab.show.markup import NAMES
 from asutil.metrics import significance
 
 VERDICT = "not testable here"
-CHANCE = ("random", "majority", "all_sentences")  # baselines that do not read the question
+CHANCE = ("random", "majority", "all_sentences", "most_frequent_answer")  # baselines that do not read the question
 COLLAPSED = 0.999  # cosine between the slot vectors of a joint model above which the slots count as one vector
 LEVEL = 1.96  # standard errors above one half from which on an AUC is more than chance
 
