@@ -25,6 +25,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
     """
     entries, bags = [], {}
     for folder in folders:
+        folder = rundir.find(str(folder)) or folder
         run = rundir.read_record(folder)
         if run["notebook"] not in ("finetune", "embed"):
             raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
@@ -55,13 +56,17 @@ def committed() -> dict[str, list[dict]]:
 
 
 def _pretrained(model: str) -> str:
-    """A model as it is called in a table; a pre-training of ours by its backbone and objective: `owner/name + DPC`."""
+    """A model as it is called in a table; a run of ours by its backbone and what it learnt: `owner/name + DPC`.
+
+    A run that is not on this machine keeps its own name.
+    """
     folder = rundir.find(model)
-    if folder is None:
+    if folder is None or not (folder / "record.json").is_file():
         return model
     settings = rundir.read_record(folder)["settings"]
+    learnt = settings["objective"].upper() if "objective" in settings else settings["dataset"]
     shuffled = ", shuffled labels" * (settings.get("labels") == "shuffled")
-    return f"{_pretrained(settings['model'])} + {settings['objective'].upper()}{shuffled}"
+    return f"{_pretrained(settings['model'])} + {learnt}{shuffled}"
 
 
 def _splits(run: dict, own: str | None) -> dict:
@@ -86,7 +91,7 @@ def main() -> None:
         nargs="+",
         type=Path,
         metavar="run",
-        help="folder of a finished run of notebooks/finetune.ipynb or embed.ipynb",
+        help="name or folder of a finished run of notebooks/finetune.ipynb or embed.ipynb",
     )
     parser.add_argument(
         "--dataset", help="file or folder of the questions, for runs on questions of your own (records keep no path)"

@@ -19,6 +19,7 @@ def record(folders: list[Path]) -> dict:
     """
     entries = []
     for folder in folders:
+        folder = rundir.find(str(folder)) or folder
         run = rundir.read_record(folder)
         if run["notebook"] != "finetune":
             raise ValueError(
@@ -40,7 +41,7 @@ def record(folders: list[Path]) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.calibration", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "runs", nargs="+", type=Path, metavar="run", help="folder of a finished run of notebooks/finetune.ipynb"
+        "runs", nargs="+", type=Path, metavar="run", help="name or folder of a finished run of notebooks/finetune.ipynb"
     )
     measured.main(parser, lambda options: record(options.runs))
 

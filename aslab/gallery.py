@@ -114,7 +114,10 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     known = (records.records(paper, results) for paper in papers.papers())
     line = next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)
     if line is None:
-        raise ValueError(f"{name}: no record of this run is in {results}; `python -m aslab.publish` writes it")
+        raise ValueError(
+            f"{name}: no record of this run is in {results}; `python -m aslab.publish` writes those of papers' rows, "
+            "with --laptop those of budget laptop"
+        )
     notebook = cleaned(_read(folder / "notebook.ipynb"))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
     about |= {"seed": line.seed, "name": folder.name, "hash": line.record["hash"]}

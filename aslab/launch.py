@@ -87,11 +87,15 @@ def prepare(options: dict) -> None:
     """
     from asutil.io import rundir
 
-    from . import runs
+    from . import parameters, runs
 
+    notebook = Path(options["notebook_path"]).stem
+    text = [pair for pair in options["parameters"] if parameters.stays_text(notebook, *pair)]
+    options["parameters"] = tuple(pair for pair in options["parameters"] if pair not in text)
+    options["parameters_raw"] = (*text, *options["parameters_raw"])
     given = given_parameters(options)
     try:
-        folder = runs.folder_for(Path(options["notebook_path"]).stem, given)
+        folder = runs.folder_for(notebook, given)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     if not options["output_path"]:

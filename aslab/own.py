@@ -182,7 +182,8 @@ def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
 def own_task(name: str) -> list[str]:
     """A sentence on whether the pre-training that a run starts from learnt its own task; none where it starts from no pre-training."""
     start = rundir.find(rundir.read_record(rundir.find(name))["settings"]["model"])
-    figures = rundir.read_record(start)["metrics"].get("validation", {}) if start else {}
+    known = start is not None and (start / "record.json").is_file()  # it may have stayed on another machine
+    figures = rundir.read_record(start)["metrics"].get("validation", {}) if known else {}
     if "auc" not in figures:
         return []
     compared = f"0.50 is chance, and counting shared words reaches {figures['auc_tfidf']:.2f}"

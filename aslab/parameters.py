@@ -40,6 +40,12 @@ def parameters(notebook: str) -> dict[str, Parameter]:
     return _parameters_of(*_version(notebook))
 
 
+def stays_text(notebook: str, name: str, text: str) -> bool:
+    """Whether a word of the command line is the value itself: papermill makes a number of `0.6`, where a parameter is text, too."""
+    known = parameters(notebook).get(name)
+    return known is not None and known.type == "str" and text != "None"
+
+
 def _version(notebook: str) -> tuple[Path, int]:
     """The path of a notebook, and when it was changed: what is read from it is kept until then."""
     path = root() / "notebooks" / f"{notebook}.ipynb"

@@ -14,7 +14,7 @@ from pathlib import Path
 from asutil.io import disk, rundir
 from asutil.training import processes
 
-from . import runs
+from . import parameters, runs
 
 PARAMETERS, TRAIN = "parameters", "train"  # tags of cells
 
@@ -59,7 +59,8 @@ def main() -> None:
         from papermill.cli import _resolve_type
 
         notebook = path.stem
-        given = {name: _resolve_type(text) for name, text in options.parameters}
+        kept = {name: text for name, text in options.parameters if parameters.stays_text(notebook, name, text)}
+        given = {name: kept.get(name, _resolve_type(text)) for name, text in options.parameters}
         runs.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")

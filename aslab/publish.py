@@ -129,6 +129,7 @@ def main() -> None:
     unknown = [paper for paper in options.papers if paper not in slugs]
     if unknown:
         parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], slugs)} ({', '.join(slugs)})")
+    every = []
     for paper in options.papers or slugs:
         if paper == rankers.SLUG:
             written = [] if options.laptop else rankers.publish(runs_dir=options.runs_dir)
@@ -136,6 +137,10 @@ def main() -> None:
             written = publish(paper, runs_dir=options.runs_dir, laptop=options.laptop)
         for path in written:
             print(path.relative_to(rundir.root()))
+        every += written
+    if not every:
+        kept = "above budget laptop (--laptop writes those of it)" if not options.laptop else "of budget laptop"
+        print(f"nothing to write: no finished run in {options.runs_dir} has the settings of a paper's row {kept}")
 
 
 if __name__ == "__main__":

@@ -114,7 +114,10 @@ def load_answers(
 
 
 def fingerprint_of_answers(name) -> str:
-    """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
+    """What identifies a data set: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted).
+
+    The name of a file counts, too: the ids of questions without one, and so the division into splits, follow from it.
+    """
     if name == "pydocs":
         return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
     if name in HUB:
@@ -122,8 +125,13 @@ def fingerprint_of_answers(name) -> str:
         folder = hub.mirror(hub_id)
         return hub.sha256(folder) if folder else hub_id
     path = _path(name)
-    paths = [path] if path.is_file() else [_file_of_split(path, split) for split in SPLITS]
-    return hashlib.sha256("\n".join(map(hub.sha256, paths)).encode()).hexdigest()
+    hashes = [path.stem, hub.sha256(path)] if path.is_file() else [hub.sha256(_file_of_split(path, s)) for s in SPLITS]
+    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
+
+
+def of_one_source(name, fingerprint: str, other: str) -> bool:
+    """Whether two fingerprints are of one published data set, read from a mirror and from the hub."""
+    return name in HUB and HUB[name][0] in (fingerprint, other)
 
 
 # ---------------------------------------------------------------------------------------------------------- the sources

@@ -111,15 +111,23 @@ def refuse_pickle(path, name) -> None:
     """Refuse a folder without safetensors; the error shows how to convert a pickle in it."""
     folder = Path(path)
     if folder.is_dir() and not any(folder.glob("model*.safetensors")):
-        pickled = any(file.suffix in hub.PICKLES for file in folder.iterdir())
-        raise ValueError(_pickled(name) if pickled else f"{name}: {folder} holds no model.safetensors")
+        pickles = sorted(file for file in folder.iterdir() if file.suffix in hub.PICKLES)
+        raise ValueError(_pickled(name, pickles[0]) if pickles else f"{name}: {folder} holds no model.safetensors")
 
 
-def _pickled(name) -> str:
+def _pickled(name, path: Path | None = None) -> str:
+    """The refusal of a pickle, with the command that converts it where it lies, or that fetches it first.
+
+    Tied weights share memory, which safetensors refuse: each is copied.
+    """
+    fetch = "" if path else f"hf download {name} --local-dir converted, then "
+    path = path or Path("converted/pytorch_model.bin")
     return (
         f"{name} has no safetensors weights. A pickled checkpoint can run any code when it is opened, so it is refused. If you trust "
-        f'its author, convert it once: python -c "from transformers import AutoModelForMaskedLM as M; '
-        f"M.from_pretrained('{name}', use_safetensors=False).save_pretrained('converted')\""
+        f'its author, convert it once: {fetch}python -c "import torch; from safetensors.torch import save_file; '
+        f"weights = torch.load('{path}', map_location='cpu', weights_only=True); "
+        "save_file({name: value.clone().contiguous() for name, value in weights.items()}, "
+        f"'{path.with_name('model.safetensors')}', metadata={{'format': 'pt'}})\""
     )
 
 

@@ -55,8 +55,8 @@ def table(hub_id: str, split: str):
     """One split of a hub data set, whole, as a pyarrow.Table.
 
     Args:
-        split: the stem of its file, `<split>.parquet` in the mirror. On the hub the files are named too
-            (`<split>-00000-of-00001.parquet`), because a guess would take `dev_clean` for a part of `dev`.
+        split: the stem of its file, `<split>.parquet` in the mirror, or `<split>-00000-of-00001.parquet` and so on at any depth, as
+            on the hub. Files are named there, too, because a guess would take `dev_clean` for a part of `dev`.
     Raises: FileNotFoundError that names the variable to set when neither the mirror nor the hub has it.
     """
     folder = mirror(hub_id)
@@ -65,9 +65,12 @@ def table(hub_id: str, split: str):
     from . import files
 
     path = folder / f"{split}.parquet"
-    if not path.is_file():
+    paths = [path] if path.is_file() else sorted(folder.rglob(f"{split}-*-of-*.parquet"))
+    if not paths:
         raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {files.listing(folder)}")
-    return files.table(path)
+    import pyarrow as pa
+
+    return pa.concat_tables(map(files.table, paths))
 
 
 def stream(hub_id: str, split: str, config: str | None = None):

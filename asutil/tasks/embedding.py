@@ -90,6 +90,11 @@ def _require_same(folder: Path, encoder, blocks: Iterator, bar) -> None:
         raise FileExistsError(f"{came}: take another folder, or delete this one")
 
 
+def encoded(encoder, texts: list[str], role: str) -> np.ndarray:
+    """The vectors of texts as queries or as documents, where an encoder (`elsewhere.SentenceTransformerEncoder`) tells them apart."""
+    return encoder.encode(texts, role=role) if getattr(encoder, "asymmetric", False) else encoder.encode(texts)
+
+
 def _write_blocks(part: Path, folder: Path, encoder, blocks: Iterator, bar) -> None:
     """Write all blocks to `part`, but for those that it already has, and finish it."""
     finished, done = _finished_blocks(part, encoder.dimensions), []
@@ -102,7 +107,7 @@ def _write_blocks(part: Path, folder: Path, encoder, blocks: Iterator, bar) -> N
                 finished = []
             shape = (len(rows), encoder.dimensions)
             texts = [text for _, text in rows]
-            vectors = sound_vectors(encoder.encode(texts), shape, "text", first=mark["texts"] - len(rows))
+            vectors = sound_vectors(encoded(encoder, texts, "document"), shape, "text", first=mark["texts"] - len(rows))
             done.append(mark | {"text_bytes": _append(part, rows, vectors, done)})
             _write_info(part, encoder, done)
         bar.update(len(rows))

@@ -83,7 +83,7 @@ class Neighbours:
 
     def ranked(self, asked: list[Asked], depth: int) -> Ranked:
         """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        encoded = self._encoder.encode([question.text for question in asked])
+        encoded = vectors.encoded(self._encoder, [question.text for question in asked], "query")
         most = depth + max(len(question.own) for question in asked)
         for question, vector, scores, numbers in zip(asked, encoded, *self._vectors.search(encoded, most, self._by)):
             others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]

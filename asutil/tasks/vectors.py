@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..corpus import sources
 from ..io import files
-from .embedding import embed
+from .embedding import embed, encoded
 from .vector_search import BY, INFO, TEXTS, VECTORS, Vectors
 
 __all__ = ["BY", "INFO", "TEXTS", "VECTORS", "Vectors", "embed", "main", "read"]
@@ -69,9 +69,10 @@ def _lines(path: Path) -> Iterator[tuple[str, dict]]:
 
 def load_encoder(kind: str, name: str):
     """The encoder that the command line names; torch is imported here, not with the module."""
-    from ..models import elsewhere, embedder
+    from ..models import elsewhere
+    from . import rankers
 
-    return embedder.load(name) if kind == "transformer" else elsewhere.load(kind, name)
+    return rankers.load_encoder(name) if kind == "transformer" else elsewhere.load(kind, name)
 
 
 def _search(arguments) -> None:
@@ -92,7 +93,7 @@ def _search(arguments) -> None:
         together = 1 if sys.stdin.isatty() else TOGETHER
     alone = len(arguments.question or ()) == 1
     while some := list(itertools.islice(questions, together)):
-        for question, scores, numbers in zip(some, *vectors.search(encoder.encode(some), arguments.k, by)):
+        for question, scores, numbers in zip(some, *vectors.search(encoded(encoder, some, "query"), arguments.k, by)):
             if not alone:
                 print(f"\n{printable(question)}")
             rows = zip(scores, numbers, vectors.texts(numbers, "id"), vectors.texts(numbers))
@@ -122,8 +123,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asutil.tasks.vectors", description=__doc__.splitlines()[0])
     commands = parser.add_subparsers(dest="command", required=True)
     model = argparse.ArgumentParser(add_help=False)
-    model.add_argument("--model", required=True, help="a run of notebooks/embed.ipynb, or a folder of a saved model")
-    encoder = "what the model is (default: transformer, a model trained here or a backbone)"
+    model.add_argument("--model", required=True, help="a run of notebooks/embed.ipynb, a folder or a hub id")
+    encoder = (
+        "what the model is (default: transformer, a model trained here, one of sentence-transformers, or a backbone)"
+    )
     model.add_argument("--encoder", default=ENCODERS[0], choices=ENCODERS, help=encoder)
 
     does = "embed the texts of a file; the same command continues after a stop"

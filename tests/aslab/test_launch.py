@@ -152,6 +152,18 @@ def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_pat
     assert "steps = 4" in (tmp_path / "mine.ipynb").read_text()
 
 
+def test_a_parameter_of_text_stays_text():
+    """papermill makes a number of 0.6 and of a folder that is called 2024."""
+    given = (("temperatures", "0.6"), ("seed", "1"), ("model", "None"), ("loss_weight", "0.4"))
+    options = dict.fromkeys(["parameters_base64", "parameters_file", "parameters_yaml"], ())
+    options |= {"notebook_path": str(rundir.root() / "notebooks" / "find_evidence.ipynb"), "output_path": "mine.ipynb", "engine": None}
+    options |= {"parameters": given, "parameters_raw": (), "log_output": False}
+    launch.prepare(options)
+    assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
+    known = launch.given_parameters(options)
+    assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
+
+
 def test_help_explains_every_parameter(project):
     done = papermill(project, "notebooks/demo.ipynb", "--help-notebook")
     assert done.returncode == 0, done.stderr

@@ -1,6 +1,7 @@
 """From own documents to a ranker: the runs and their commands, refusals before anything runs, the comparison by hand, what is exported."""
 
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 import yaml
 
 from aslab import export, own, runs
-from asutil.io import disk
+from asutil.io import disk, rundir
 
 HEAD = "question\tanswer\tlabel\n"
 PARAGRAPH = "The lighthouse on the northern rock was rebuilt after the great storm. Its lamp burns oil from the harbour."
@@ -192,6 +193,8 @@ def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
     (sentence,) = own.own_task(run)
     assert "AUC 0.53, where 0.50 is chance, and counting shared words reaches 0.74" in sentence
     assert sentence in own.report({"plain": systems["plain"], "pre-trained": [run]})
+    shutil.rmtree(rundir.find(model))
+    assert own.own_task(run) == []  # the run was moved here alone
 
 
 def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path, monkeypatch, capsys):

@@ -28,6 +28,14 @@ def test_the_mirror_is_looked_in_first(folder):
     assert hub.table("owner/name", "dev_clean")["text"].to_pylist() == ["dev_clean"]
 
 
+def test_the_mirror_may_have_the_hubs_own_files(folder):
+    shards = folder / "owner" / "as_downloaded" / "data"
+    shards.mkdir(parents=True)
+    for number, name in enumerate(("dev", "dev", "dev_clean")):
+        pd.DataFrame({"text": [f"{name} {number}"]}).to_parquet(shards / f"{name}-{number:05}-of-00002.parquet")
+    assert hub.table("owner/as_downloaded", "dev")["text"].to_pylist() == ["dev 0", "dev 1"]
+
+
 @pytest.mark.parametrize("name", ["../name", "/etc", "owner/../..", "owner", "a/b/c", "owner/..", ""])
 def test_nothing_leaves_the_mirror(folder, name):
     assert hub.mirror(name) is None

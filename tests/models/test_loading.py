@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections import Counter
 from types import SimpleNamespace
 
@@ -325,8 +326,12 @@ def test_a_pickled_checkpoint_is_refused(saved):
     _, folder = saved
     torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
     (folder / "model.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"no safetensors weights.*run any code.*save_pretrained"):
+    with pytest.raises(ValueError, match=r"no safetensors weights.*run any code.*convert it once") as refused:
         loading.load(folder)
+    (command,) = re.findall(r'python -c "(.*)"$', str(refused.value))
+    exec(command, {})  # as the message says
+    assert sorted(load_file(folder / "model.safetensors")) == sorted(torch.load(folder / "pytorch_model.bin", weights_only=True))
+    loading.load(folder)
 
 
 def test_a_damaged_head_is_refused(saved):

@@ -102,14 +102,21 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
         command.record([tmp_path])
 
 
-def test_a_pre_training_is_called_by_its_backbone_and_objective(monkeypatch):
+def test_a_pre_training_is_called_by_its_backbone_and_objective(tmp_path, monkeypatch):
     from aslab import blind as command
 
     known = {
         "ssp": {"model": "owner/mini", "objective": "ssp", "labels": "shuffled"},
         "dpc": {"model": "ssp", "objective": "dpc", "labels": None},
+        "tuned": {"model": "dpc", "dataset": "wikiqa"},
+        "elsewhere": {"model": "gone", "objective": "sp", "labels": None},
     }
-    monkeypatch.setattr(command.rundir, "find", lambda name: name if name in known else None)
-    monkeypatch.setattr(command.rundir, "read_record", lambda folder: {"settings": known[folder]})
+    for name in known:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "record.json").touch()
+    monkeypatch.setattr(command.rundir, "find", lambda name: tmp_path / name if name in (*known, "gone") else None)
+    monkeypatch.setattr(command.rundir, "read_record", lambda folder: {"settings": known[folder.name]})
     assert command._pretrained("owner/mini") == "owner/mini"
     assert command._pretrained("dpc") == "owner/mini + SSP, shuffled labels + DPC"
+    assert command._pretrained("tuned") == "owner/mini + SSP, shuffled labels + DPC + wikiqa"  # a fine-tuning from a fine-tuning
+    assert command._pretrained("elsewhere") == "gone + SP"  # a run that stayed on another machine

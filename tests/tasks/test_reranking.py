@@ -442,3 +442,22 @@ def test_every_parameter_is_explained_and_used():
     )
     for parameter in runs.parameters("rerank").values():
         assert len(parameter.help) >= 8 and (parameter.name == "runs_dir" or f"s.{parameter.name}" in code), parameter.name
+
+
+def test_a_renamed_file_is_other_data_and_a_mirror_and_the_hub_have_the_same(tmp_path, monkeypatch):
+    """Ids without a column of their own, and so the division, follow from a file's name."""
+    rows = "".join(f"q{n}\tan answer\t1\nq{n}\tanother\t0\n" for n in range(12))
+    for name in ("mine.tsv", "renamed.tsv"):
+        (tmp_path / name).write_text(f"question\tanswer\tlabel\n{rows}")
+    first, second = (str(tmp_path / name) for name in ("mine.tsv", "renamed.tsv"))
+    assert [question.id for question in answers.load_answers(first)["test"]] != [q.id for q in answers.load_answers(second)["test"]]
+    inputs = {"dataset": answers.fingerprint_of_answers(first)}
+    record = {"name": "finetune-mine", "settings": {"dataset": "own:mine.tsv"}, "inputs": inputs}
+    assert reranking.same_data(record, first) == first
+    with pytest.raises(ValueError, match="expected, got [0-9a-f]{64} \\(of a file, its name counts, too\\)"):
+        reranking.same_data(record, second)
+    of_the_hub = {"name": "finetune-wikiqa", "settings": {"dataset": "wikiqa"}, "inputs": {"dataset": "microsoft/wiki_qa"}}
+    monkeypatch.setattr(answers, "fingerprint_of_answers", lambda name: "a hash of the mirror")
+    assert reranking.same_data(of_the_hub) == "wikiqa"
+    with pytest.raises(ValueError, match="fingerprint another hash expected, got a hash of the mirror"):
+        reranking.same_data(of_the_hub | {"inputs": {"dataset": "another hash"}})
