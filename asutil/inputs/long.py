@@ -137,6 +137,11 @@ class Contexts:
         ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in markers_of(tokenizer).items()}
         self._marker = ids if form == "marked" else {}
         self.dropped = Counter(dict.fromkeys(DROPPED, 0))
+        self._evidence = {
+            question.id: set() for question in self.questions
+        }  # of all annotators, who may come one by one
+        for question in self.questions:
+            self._evidence[question.id].update(*(answer.evidence for answer in question.answers))
         self.read = [self._read(question) for question in self.questions]
         if not any(len(read.sentences) for read in self.read):
             raise ValueError(
@@ -176,7 +181,7 @@ class Contexts:
         """The units that are read if there is room: those of the groups with evidence, and of some others."""
         # A group is a whole passage, or a single paragraph.
         group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}
-        gold = {group_of[unit] for answer in question.answers for unit in answer.evidence}
+        gold = {group_of[unit] for unit in self._evidence[question.id]}
         others = sorted(set(group_of.values()) - gold, key=lambda group: _keyed_hash(question.id, group))
         chosen = gold | set(others[: self.distractors])
         return {unit for unit in units if group_of[unit] in chosen}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil.data import long_questions
-from asutil.data.long_questions import Answer, LongQuestion, Passage
+from asutil.data.long_questions import Answer, LongQuestion, Passage, an_answer_each
 from asutil.inputs import long as long_inputs
 from asutil.inputs.long import Contexts, add_markers
 
@@ -130,6 +130,9 @@ def test_distractors_of_qasper_are_paragraphs_beside_the_evidence_of_every_annot
     contexts = Contexts(tokenizer, [question], QASPER, 500, "separated", distractors=2)
     units = set(map(tuple, contexts.read[0].units.tolist()))
     assert {(0, 3), (0, 7)} < units and len(units) == 4 and contexts.dropped["distractors"] == 5
+    one_by_one = Contexts(tokenizer, an_answer_each([question]), QASPER, 500, "separated", distractors=2)  # as in training
+    assert [set(map(tuple, read.units.tolist())) for read in one_by_one.read] == [units, units]
+    assert [int(read.evidence.sum()) for read in one_by_one.read] == [1, 1]
 
 
 def test_what_stays_does_not_depend_on_the_other_questions(marked):

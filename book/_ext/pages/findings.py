@@ -252,7 +252,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     paper = part["paper"] or paper
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     rows = [name for name in (part["row"], part["other"]) if name]
-    value, sign, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
+    value, sign, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
     files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
     if part["direction"]:
         if sign != SIGNS[part["direction"]]:
@@ -270,25 +270,23 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     )
 
 
-def _value(data: dict, runs: pd.DataFrame, rows: list[str], part: dict) -> tuple[float, int | None, list[int]]:
-    """Points, the sign of the interval over questions where two rows are compared, and the seeds."""
+def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | None, list[str], list[int]]:
+    """Points, the sign of the interval over questions where two rows are compared, and the rows and seeds they are from."""
     lines = runs[(runs.dataset == part["dataset"]) & (runs.budget == part["budget"])]
     if len(rows) == 1:
         own = lines[lines.row == rows[0]]
         values = records.values(own, part["metric"])
-        if rows[0] not in data["rows"]:
-            values = [
-                line.record["baselines"][rows[0]][part["metric"]]
-                for line in lines.itertuples()
-                if (line.record.get("baselines") or {}).get(rows[0])
-            ][:1]
+        if rows[0] not in data["rows"]:  # an untrained baseline, which every record of these questions has
+            known = [line for line in lines.itertuples() if (line.record.get("baselines") or {}).get(rows[0])]
+            values = [line.record["baselines"][rows[0]][part["metric"]] for line in known[:1]]
+            own = lines[lines.index.isin([line.Index for line in known[:1]])]
         if not values:
             raise ValueError(f"no record of {rows[0]} on {part['dataset']} at {part['budget']} has {part['metric']}")
-        return 100 * sum(values) / len(values), None, sorted(own.seed)
+        return 100 * sum(values) / len(values), None, sorted(set(own.row)), sorted(own.seed)
     pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
     tested = pair and comparisons.over_questions(pair, *rows, part["metric"])
     if not tested:
         raise ValueError(
             f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
         )
-    return 100 * tested.difference, tested.sign, pair.seeds
+    return 100 * tested.difference, tested.sign, rows, pair.seeds
