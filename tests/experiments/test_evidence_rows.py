@@ -64,7 +64,7 @@ def test_every_printed_figure_is_lost():
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
         said = [word for word, _ in verdicts.of_cells(DATA, row, dataset_of(row), ["answer_f1"], records.records(PAPER, "none", "none"))]
-        assert said == ["not run"]
+        assert said == ["not testable here" if "small" in ROWS[row].get("not_testable", {}) else "not run"]
 
 
 def test_claims_follow_from_the_rows():

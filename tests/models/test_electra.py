@@ -335,7 +335,7 @@ def test_half_precision_is_an_option(corpus, tokenizer, tmp_path):
 
 
 def test_it_learns(corpus, tokenizer, tmp_path):
-    _, result = train(tokenizer, tmp_path, batches_of(corpus, "ordered", 36), log_every=6, save_every=36)
+    _, result = train(tokenizer, tmp_path, batches_of(corpus, "ordered", 24), log_every=4, save_every=24)
     first, last = result["log"][0], result["log"][-1]
     assert last["mlm_loss"] < 0.9 * first["mlm_loss"]
     assert last["detection_loss"] < 0.9 * first["detection_loss"]
