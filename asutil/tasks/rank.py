@@ -32,6 +32,7 @@ class BaseRanker(ABC):
     """What every ranker does with its scores: the candidates of one question in order, and the one that answers it."""
 
     calibration: Calibration | None = None
+    name = ""  # what it was loaded from
 
     @abstractmethod
     def score(self, questions: Iterable, progress: bool = True) -> pd.DataFrame:
@@ -59,7 +60,7 @@ class BaseRanker(ABC):
         asked = as_question(question, candidates, contexts)
         if not candidates:
             return []
-        ranked = best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy())
+        ranked = best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy(), self.name)
         if fitted is None:
             return ranked
         numbers, scores = zip(*ranked)
@@ -213,16 +214,17 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     return Question("", question, tuple(Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)))
 
 
-def best_first(scores: np.ndarray) -> list[tuple[int, float]]:
+def best_first(scores: np.ndarray, name: str = "") -> list[tuple[int, float]]:
     """(candidate number, score), best first; equal scores keep the order of the candidates.
 
-    Raises: ValueError naming a candidate whose score is no number.
+    Raises: ValueError naming the ranker and a candidate whose score is no number.
     Example:
         >>> best_first(np.array([0.5, 2.0, 0.5]))
         [(1, 2.0), (0, 0.5), (2, 0.5)]
     """
     if len(wrong := np.flatnonzero(np.isnan(scores))):
-        raise ValueError(f"candidate {wrong[0]}: a score expected, got {scores[wrong[0]]}")
+        where = f"{name}, candidate {wrong[0]}" if name else f"candidate {wrong[0]}"
+        raise ValueError(f"{where}: a score expected, got {scores[wrong[0]]}: its weights may be damaged")
     return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")]
 
 

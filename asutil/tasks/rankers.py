@@ -53,6 +53,12 @@ def load_ranker(name: str | Path, device: str | None = None):
     Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head
         would be random), for models of other kinds, and for pickled or damaged weights.
     """
+    ranker = _loaded(name, device)
+    ranker.name = str(name)
+    return ranker
+
+
+def _loaded(name, device) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")

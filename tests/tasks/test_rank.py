@@ -75,6 +75,8 @@ def one_by_one(plain, tokenizer, asked, max_tokens=24):
 def test_a_score_that_is_no_number_is_not_ranked():
     with pytest.raises(ValueError, match="candidate 1: a score expected, got nan"):
         rank.best_first(np.array([0.5, np.nan, 1.0]))
+    with pytest.raises(ValueError, match="runs/mine, candidate 0: a score expected, got nan: its weights may be damaged"):
+        rank.best_first(np.array([np.nan]), "runs/mine")
 
 
 @pytest.mark.parametrize("tokens", [40, 1 << 13])
