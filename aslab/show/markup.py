@@ -137,4 +137,6 @@ def probability(p_value: float) -> str:
 
 def points(pair) -> str:
     """A Comparison of values from 0 to 1: `+4.6 [+1.6, +7.6]` in points."""
-    return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * x for x in (pair.difference, *pair.interval))) if pair else "–"
+    return (
+        "{:+z.1f} [{:+z.1f}, {:+z.1f}]".format(*(100 * x for x in (pair.difference, *pair.interval))) if pair else "–"
+    )

@@ -10,6 +10,7 @@ from pages import comparisons, differences, intervals
 from scipy import stats
 
 from aslab import papers, records
+from aslab.show import markup
 from asutil.data import answers
 from asutil.metrics import significance
 
@@ -214,3 +215,7 @@ def test_a_plot_with_both_intervals():
     axis = intervals.intervals_plot(frame).axes[0]
     assert len({tuple(offset) for offset in axis.collections[1].get_offsets()}) == 2  # one above the other
     assert len({tuple(colour) for colour in axis.collections[0].get_colors()}) == 2
+
+
+def test_no_difference_has_no_minus():
+    assert markup.points(significance.Comparison(1.0, -1e-17, (-0.01, 0.01))) == "+0.0 [-1.0, +1.0]"

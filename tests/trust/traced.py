@@ -195,7 +195,7 @@ def p_value(test) -> str:
 
 
 def points(test) -> str:
-    return "{:+.1f} [{:+.1f}, {:+.1f}]".format(*(100 * value for value in test[:3])) if test else NONE
+    return "{:+z.1f} [{:+z.1f}, {:+z.1f}]".format(*(100 * value for value in test[:3])) if test else NONE
 
 
 # ------------------------------------------------------------------ tables
