@@ -137,9 +137,8 @@ class Contexts:
         ids = {name: tokenizer.convert_tokens_to_ids(token) for name, token in markers_of(tokenizer).items()}
         self._marker = ids if form == "marked" else {}
         self.dropped = Counter(dict.fromkeys(DROPPED, 0))
-        self._evidence = {
-            question.id: set() for question in self.questions
-        }  # of all annotators, who may come one by one
+        # Of all annotators of a question, who come one by one in training.
+        self._evidence = {question.id: set() for question in self.questions}
         for question in self.questions:
             self._evidence[question.id].update(*(answer.evidence for answer in question.answers))
         self.read = [self._read(question) for question in self.questions]

@@ -129,7 +129,7 @@ def _expected(size: int, right: int) -> tuple[float, float, float]:
         return 0.0, 0.0, 0.0
     harmonic = sum(1 / rank for rank in range(1, size + 1))
     precision = (harmonic + (right - 1) / max(size - 1, 1) * (size - harmonic)) / size
-    reciprocal, first = 0.0, right / size  # the chance that the first right one stands at this rank
+    reciprocal, first = 0.0, right / size  # the probability that the first right one stands at this rank
     for rank in range(1, size - right + 2):
         reciprocal += first / rank
         first *= (size - rank - right + 1) / max(size - rank, 1)

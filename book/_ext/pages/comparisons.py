@@ -195,7 +195,7 @@ def _bootstrap(ours: tuple, theirs: tuple, draws: int) -> Comparison:
 def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000) -> list[str]:
     """The row with the highest mean of a metric, and all rows that are not told from it.
 
-    These have a difference to it whose interval over questions has zero, or no seed of it.
+    These have a difference to it whose interval over questions has zero, or share no seed with it.
 
     Args:
         lines: records of some rows on one data set, from one source at one budget; rows that are not testable are left out.
