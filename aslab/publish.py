@@ -79,8 +79,11 @@ def _rounded(values: pd.DataFrame) -> list[list]:
 
 
 def _earlier(before: dict) -> dict:
-    """The published part of an earlier run's record: its settings, and the cosines between its slots if any."""
-    part = {name: before[name] for name in ("notebook", "name", "budget", "seed", "settings", "inputs")}
+    """The published part of an earlier run's record: its settings, the hash of its weights, and the cosines between
+    its slots if any.
+    """
+    known = ("notebook", "name", "budget", "seed", "settings", "inputs", "weights_sha256")
+    part = {name: before[name] for name in known if name in before}
     cosines = before.get("figures", {}).get("slot_cosines")
     return part | ({"figures": {"slot_cosines": cosines}} if cosines else {})
 

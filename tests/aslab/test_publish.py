@@ -1,3 +1,4 @@
+import hashlib
 import json
 import subprocess
 import sys
@@ -24,7 +25,7 @@ def project(tmp_path, monkeypatch):
 def finish(job, value):
     """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
     who = runs.identity(job.notebook, job.parameters, must_exist=False)
-    job.folder.mkdir(parents=True)
+    (job.folder / "model").mkdir(parents=True)
     record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "budget": job.budget, "seed": job.seed}
     record |= {
         "figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {},
@@ -41,6 +42,7 @@ def finish(job, value):
             "score": np.array(scores, np.float32),
         }
     )
+    (job.folder / "model/model.safetensors").write_bytes(job.folder.name.encode())
     table.to_parquet(job.folder / "scores.parquet")
     table[table.question_id != "b"].to_parquet(job.folder / "scores_dev.parquet")
     disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
@@ -75,6 +77,8 @@ def test_a_record_has_numbers_by_question_and_no_text(project, published):
     }
     assert record["per_question_dev"] == [record["per_question"][0], record["per_question"][2]]  # dev chose nothing at this budget
     assert record["earlier"][0]["settings"]["objective"] == "psd" and record["earlier"][0]["figures"] == {"slot_cosines": SLOTS}
+    weights = hashlib.sha256(record["earlier"][0]["name"].encode()).hexdigest()  # of what `finish` writes as weights
+    assert record["earlier"][0]["weights_sha256"] == {"model.safetensors": weights}
     assert str(project) not in json.dumps(record)
 
 

@@ -357,6 +357,18 @@ def test_all_runs_of_joint_models_on_wikiqa_have_one_precision_and_each_game_is_
         assert {one["settings"]["model"] for one in committed("joint_inference", row, "wikiqa", "small").values()} == {own["name"]}
 
 
+def test_runs_that_name_one_pre_training_start_from_the_same_weights():
+    """A pre-training that is made again is another model: what starts from it is then made again, too."""
+    weights = {}
+    for path in sorted((ROOT / "results").glob("*/*/*-seed*.json")):
+        own = json.loads(path.read_text("utf-8"))
+        for run in (own, *own.get("earlier", ())):
+            if run.get("notebook") == "pretrain" and "weights_sha256" in run:  # older records have no hash of earlier weights
+                first, of = weights.setdefault(run["name"], (run["weights_sha256"], path))
+                assert run["weights_sha256"] == first, f"{path} and {of} name one pre-training, {run['name']}, and have other weights"
+    assert len(weights) > 20
+
+
 def test_three_seeds_of_a_pairwise_model_after_mspp_differ_by_twelve_points():
     reached = [one["metrics"]["test"]["map"] for one in committed("joint_inference", "pairwise_mspp", "wikiqa", "small").values()]
     assert len(reached) == 3 and 0.115 < np.ptp(reached) < 0.125
