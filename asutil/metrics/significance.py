@@ -32,19 +32,27 @@ def student_t(ours, baseline) -> Comparison:
     """Student's t test of two independent samples (one value per seed), two-sided, equal variance, as in the papers.
 
     t = (m1 - m2) / sqrt(s^2 (1/n1 + 1/n2)),  s^2 = ((n1-1) s1^2 + (n2-1) s2^2) / (n1 + n2 - 2)
+    A system without seeds, such as an untrained encoder, is a number m: t = (m1 - m) / sqrt(s1^2 / n1), n1 - 1 degrees of freedom.
     Paper: sentence_objectives, table 1.
+    Args:
+        ours, baseline: one value per seed; one of them may be a number.
     Returns: a Comparison. Without any variance p is 1 for equal means and 0 for others.
-    Raises: ValueError for fewer than two values in a sample, or a value that is not finite.
+    Raises: ValueError for fewer than two values in a sample, two numbers, or a value that is not finite.
     Example:
         >>> student_t([0.81, 0.83, 0.82], [0.78, 0.80, 0.79])
         Comparison(p_value=0.0213..., difference=0.0299..., interval=(0.0073..., 0.0526...))
+        >>> student_t([0.81, 0.83, 0.82], 0.80).p_value
+        0.0741...
     """
-    summaries = []
-    for name, values in {"ours": _finite(ours, "ours"), "baseline": _finite(baseline, "baseline")}.items():
+    sides = {"ours": ours, "baseline": baseline}
+    samples = {name: _finite(values, name) for name, values in sides.items() if np.ndim(values)}
+    for name, values in samples.items():
         if len(values) < 2:
             raise ValueError(f"a t test needs two seeds or more of each system, got {len(values)} of {name}")
-        summaries += [values.mean(), values.std(ddof=1), len(values)]
-    return student_t_from_summary(*summaries)
+    if not samples:
+        raise ValueError(f"a t test needs seeds of one system at least, got the numbers {ours} and {baseline}")
+    mean, other = (float(samples[name].mean()) if name in samples else _number(sides[name], name) for name in sides)
+    return _t_test(mean - other, [(values.std(ddof=1), len(values)) for values in samples.values()])
 
 
 def student_t_from_summary(
@@ -59,10 +67,14 @@ def student_t_from_summary(
     if min(n, baseline_n) < 2 or min(std, baseline_std) < 0:
         came = f"n {n} and {baseline_n}, std {std} and {baseline_std}"
         raise ValueError(f"two runs or more of each system and no negative std: got {came}")
-    difference = float(mean - baseline_mean)
-    freedom = n + baseline_n - 2
-    variance = ((n - 1) * std**2 + (baseline_n - 1) * baseline_std**2) / freedom
-    error = float(np.sqrt(variance * (1 / n + 1 / baseline_n)))
+    return _t_test(float(mean - baseline_mean), [(std, n), (baseline_std, baseline_n)])
+
+
+def _t_test(difference: float, samples: list[tuple[float, int]]) -> Comparison:
+    """Of a difference of means, and the standard deviation and size of each sample."""
+    freedom = sum(n - 1 for _, n in samples)
+    variance = sum((n - 1) * std**2 for std, n in samples) / freedom
+    error = float(np.sqrt(variance * sum(1 / n for _, n in samples)))
     if error == 0:
         return Comparison(1.0 if difference == 0 else 0.0, difference, (difference, difference))
     p_value = float(2 * special.stdtr(freedom, -abs(difference) / error))
@@ -203,6 +215,10 @@ def smallest_gain(questions: int, lost: int = 0) -> int:
         if float(p_losses @ p_no_more_gains) < 0.025:
             return gained - lost
     raise ValueError(f"{questions} questions with {lost} lost cannot show a gain")
+
+
+def _number(value, name: str) -> float:
+    return float(_finite([value], name)[0])
 
 
 def _finite(values, name: str) -> np.ndarray:

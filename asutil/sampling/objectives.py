@@ -237,6 +237,7 @@ class dpc(Contextual):
     """Dynamic Paragraph-level Context: c is the paragraph of b without a and b, never empty.
 
     Paper: contextual_as2, section 4.
+    Deviation: D-149.
     """
 
     @staticmethod
@@ -251,6 +252,7 @@ class dslc(Contextual):
     """Dynamic Sentence-level Local Context: c is the sentence before b and the one after it, one at least; a is neither.
 
     Paper: contextual_as2, section 4.
+    Deviation: D-149.
     """
 
     apart = 1

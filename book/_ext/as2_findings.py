@@ -27,6 +27,16 @@ class Findings(Shown):
         return findings.findings_html(paper) or note("No claim of this paper has been tested yet.")
 
 
+class BelievedClaims(Shown):
+    """All five papers: the claimed differences that are findings or hints."""
+
+    required_arguments = 0
+
+    def show(self):
+        table = findings.believed_table()
+        return boxed(table) if table else note("No claim is a finding or a hint yet.")
+
+
 class Scorecard(Shown):
     """All five papers: how many claims came out how."""
 
@@ -162,6 +172,7 @@ class Figure(SphinxRole):
 
 DIRECTIVES = {
     "answer": Answer,
+    "believed-claims": BelievedClaims,
     "blind": Blind,
     "calibration": Believed,
     "findings": Findings,

@@ -28,9 +28,10 @@ PAPER = "evidence_contrast"
 DATA = papers.read(PAPER)
 ROWS = DATA["rows"]
 CONTROLS = ["longformer_base_dot_light", "longformer_base_bilinear_light"]  # of our own
-RUNNABLE = [name for name, row in ROWS.items() if row.get("stages") and name not in CONTROLS]
+FORMS = ["longformer_base_log_sum", "longformer_base_other_evidence"]  # other readings of the loss
+RUNNABLE = [name for name, row in ROWS.items() if row.get("stages") and name not in (*CONTROLS, *FORMS)]
 ALONE = ["longformer_base", "longformer_large", "cdlm_base", "led_base"]  # without the loss
-ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longformer_base_contrast"]
+ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longformer_base_contrast" and name not in FORMS]
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
@@ -59,7 +60,7 @@ def test_every_printed_figure_is_lost():
     assert set(cells) == {None} and len(cells) == 23
     for row, content in ROWS.items():
         assert list(content["published"]) == [dataset_of(row)]
-    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast", *CONTROLS]
+    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast", *CONTROLS, *FORMS]
     assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
@@ -100,8 +101,9 @@ def test_what_a_budget_runs(budget):
     wanted = [(row, column(row), seed) for row in runs_now for seed in entry["seeds"]]
     assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
     assert len(entry["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[budget]
-    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < {*RUNNABLE, *CONTROLS}
-    assert set(entry["rows"]) & set(CONTROLS) == (set(CONTROLS) if budget in ("laptop", "gpu") else set())
+    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < {*RUNNABLE, *CONTROLS, *FORMS}
+    for ours in (CONTROLS, FORMS):
+        assert set(entry["rows"]) & set(ours) == (set(ours) if budget in ("laptop", "gpu") else set())
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
@@ -124,6 +126,7 @@ def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
         found[row] = names - (set() if row in ALONE else searched)
     changed = {"dot": {"projection", "similarity"}, "cosine": {"projection", "similarity"}, "bilinear": {"similarity"}}
     changed |= {f"{form}_light": {*changed[form], "loss_weight"} for form in ("dot", "bilinear")}
+    changed |= {"log_sum": {"reduction"}, "other_evidence": {"other_evidence"}}
     changed |= {"shared": {"projection"}, "right_type": {"wrong_type_negatives"}, "no_dropout": {"projection_dropout"}}
     for row, names in found.items():
         kind = row.removeprefix(ROWS[row]["backbone"]).strip("_")
@@ -136,6 +139,8 @@ def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
         assert row not in CONTROLS or made[row]["loss_weight"] == made[f"{ROWS[row]['backbone']}_contrast"]["loss_weight"] / 10
         assert made[row]["wrong_type_negatives"] == (kind != "right_type")
         assert made[row]["projection_dropout"] == (0.0 if kind == "no_dropout" else 0.1)
+        form = {"log_sum": ("log_sum", "exclude"), "other_evidence": ("mean", "include")}.get(kind, ("mean", "exclude"))
+        assert (made[row]["reduction"], made[row]["other_evidence"]) == form
 
 
 # ------------------------------------------------------------------ the search
@@ -221,9 +226,12 @@ def test_settings_of_the_paper(row):
     assert not at(temperatures="0.2,1.0")
     for weight in GRID:
         assert at(loss_weight=weight) != alone
+    assert at(reduction="log_sum")  # equation 1 can be read so
+    first = 1 if dataset == "hotpotqa" else 5  # printed without its exponent
+    assert all(at(peak_lr=float(f"{first}e-{power}")) for power in (4, 5, 6)) and not at(peak_lr=float(f"{6 - first}e-5"))
     refused = [{"epochs": 7}, {"question_limit": 100}, {"patience": 3}, {"batch_size": 16}, {"peak_lr": 3e-5}, {"max_tokens": 512}]
     refused += [{"temperatures": "0.2,0.5,0.6"}, {"temperatures": "0.3"}, {"loss_weight": 0.3}, {"model": "tiny_longformer"}]
-    refused += [{"reduction": "log_sum"}, {"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
+    refused += [{"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
     refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
     refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
     refused += [{"dataset": "pydocs_evidence"}, {"budget": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]

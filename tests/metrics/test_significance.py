@@ -29,6 +29,17 @@ def test_student_t_equals_scipy(n, m):
         assert got.p_value != pytest.approx(stats.ttest_ind(ours, baseline, equal_var=False).pvalue, rel=1e-3)
 
 
+@pytest.mark.parametrize("n", [2, 3, 5])
+def test_seeds_against_a_number_equal_scipy(n):
+    ours = np.random.default_rng(n).normal(0.82, 0.02, n)
+    theirs = stats.ttest_1samp(ours, 0.8)
+    interval = theirs.confidence_interval(0.95)
+    for got, sign in ((student_t(list(ours), 0.8), 1), (student_t(0.8, list(ours)), -1)):
+        assert got.p_value == pytest.approx(theirs.pvalue, rel=1e-12)
+        assert got.difference == pytest.approx(sign * (ours.mean() - 0.8))
+        assert sorted(sign * (x + sign * 0.8) for x in got.interval) == pytest.approx([interval.low, interval.high])
+
+
 def test_student_t_from_printed_numbers():
     theirs = stats.ttest_ind_from_stats(82.9, 0.7, 5, 78.3, 2.8, 5)
     assert student_t_from_summary(82.9, 0.7, 5, 78.3, 2.8, 5).p_value == pytest.approx(theirs.pvalue, rel=1e-12)
@@ -46,6 +57,8 @@ def test_student_t_without_variance():
         ([1, 2], [], "got 0 of baseline"),
         ([1, float("nan")], [1, 2], r"ours: a flat list of finite numbers is expected, got \[1.0, nan\]"),
         ([1, 2], [[1, 2]], "baseline: a flat list"),
+        (0.5, 0.4, "seeds of one system at least, got the numbers 0.5 and 0.4"),
+        ([1, 2], float("inf"), r"baseline: a flat list of finite numbers is expected, got \[inf\]"),
         ([1, 2], [[1, 2, 3]] * 3, r"baseline: a flat list .* got \(3, 3\)"),  # what is long is not printed
     ],
 )

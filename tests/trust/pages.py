@@ -48,6 +48,7 @@ TRACED = {
     "backbone-loss": traced_backbone.loss,
     "backends": traced_benchmarks.backends,
     "benchmarks": traced_benchmarks.benchmarks,
+    "believed-claims": traced_claims.believed,
     "blind": traced_leaderboard.blind,
     "budgets": traced.budgets,
     "calibration": traced_leaderboard.calibration,

@@ -154,15 +154,22 @@ def bootstrap(deltas: tuple[float, ...], draws: int = 10_000):
     return apart.mean(), *np.percentile(means, [2.5, 97.5]), (1 + extreme) / (1 + draws)
 
 
-def over_seeds(ours: list[float], other: list[float]):
-    """The same four numbers of Student's t; None for fewer than two seeds a side."""
-    if min(len(ours), len(other)) < 2:
+def over_seeds(ours: list[dict], other: list[dict], metric: str):
+    """The same four numbers of Student's t; an untrained encoder is a number. None where a trained row has one seed, or none is trained."""
+    trained = [values(records, metric) for records in (ours, other) if not untrained(records)]
+    if not trained or min(map(len, trained)) < 2:
         return None
-    if statistics.pstdev(ours) == statistics.pstdev(other) == 0:
-        apart = statistics.fmean(ours) - statistics.fmean(other)
+    first, second = values(ours, metric), values(other, metric)
+    apart = statistics.fmean(first) - statistics.fmean(second)
+    if all(statistics.pstdev(each) == 0 for each in trained):
         return apart, apart, apart, float(apart == 0)
-    test = stats.ttest_ind(ours, other)
-    return statistics.fmean(ours) - statistics.fmean(other), *test.confidence_interval(0.95), test.pvalue
+    if len(trained) == 2:
+        test = stats.ttest_ind(first, second)
+        return apart, *test.confidence_interval(0.95), test.pvalue
+    level = 1 if untrained(other) else -1  # of the row that is trained against the one that is not
+    test = stats.ttest_1samp(trained[0], statistics.fmean(second if level > 0 else first))
+    half = (test.confidence_interval(0.95).high - test.confidence_interval(0.95).low) / 2
+    return apart, apart - half, apart + half, test.pvalue
 
 
 def as_printed(paper: Paper, row: str, dataset: str, metric: str):
@@ -251,7 +258,7 @@ def our_cell(paper: Paper, row: str, dataset: str, metric: str, records: list[di
     ours, other, count = paper.pair(row, baseline, dataset, budget) if baseline else ([], [], 0)
     if not count or traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other):
         return text
-    seeds = over_seeds(values(ours, metric), values(other, metric))
+    seeds = over_seeds(ours, other, metric)
     return text + mark(seeds, over_questions(ours, other, metric))
 
 

@@ -19,6 +19,7 @@ from .traced import (
     p_value,
     points,
     sign,
+    untrained,
     values,
 )
 
@@ -141,15 +142,51 @@ def scorecard(root: Path):
 def outcomes(paper: Paper, every: list[tuple], holm: dict[int, float], groups: dict, laptop: bool) -> str:
     words = {place: direction(every[place][0], every[place][1][2]) for place in holm}
     count = Counter(words.values())
-    kept = sum(word == "shows" and holm[place] < 0.05 for place, word in words.items())
-    said = f"{count['shows']} show, {count['unclear']} unclear, {count['opposite']} opposite; {kept} still show after Holm's adjustment "
+    kept = Counter(word for place, word in words.items() if how_far(every[place], holm[place]) == "finding")
+    each = []
+    for word, said in (("shows", "show"), ("unclear", "unclear"), ("opposite", "opposite")):
+        believed = f" ({kept[word]} finding{'s' if kept[word] > 1 else ''})" if kept[word] else ""
+        each.append(f"{count[word]} {said}{believed}")
     without = [claim for (claim, found, _), *_ in groups.values() if not found[1][2] and not found[3]]
     waiting = f"{len(without)} of {len(groups)} claims have no runs yet"
     if not laptop:
         budgets = Counter(needed(paper, claim) for claim in without)
         waiting += ": " + ", ".join(f"{budgets[budget]} need budget {budget}" for budget in EVERY if budget in budgets)
-    parts = [f"{said}for {len(holm)} tests"] * bool(holm) + [waiting] * bool(without)
-    return ". ".join(parts)
+    parts = [f"{len(holm)} tests: {', '.join(each)}"] * bool(holm) + [waiting] * bool(without)
+    return ". ".join(parts) or "Nothing could be tested"
+
+
+def how_far(one: tuple, holm: float) -> str:
+    """Whether a difference that was tested is a finding, a hint, or can be chance."""
+    claim, (_, (ours, other, _), test, _) = one
+    if not sign(test):
+        return "can be chance"
+    seeds = over_seeds(ours, other, claim["metric"])
+    repeats = sign(seeds) == sign(test) if seeds else untrained(ours) and untrained(other)
+    return "finding" if holm < 0.05 and repeats else "hint"
+
+
+def believed(root: Path):
+    """The differences that are a finding or a hint somewhere: by the last metric of a claim, a line for each two rows."""
+    places = ("wikiqa", "trecqa", "hotpotqa", "ours")
+    for name in PAPERS:
+        paper, lines = Paper(root, name), {}
+        last = {claim["id"]: claim["metric"] for claim in paper.claims()}
+        for laptop in (False, True):
+            every = asked(paper, laptop)
+            for place, holm in sorted(tested(every).items()):
+                claim, (_, _, test, _) = every[place]
+                if claim["metric"] == last[claim["id"]]:
+                    word = how_far(every[place], holm)
+                    against = ", against the paper" * (direction(claim, test) == "opposite")
+                    cell = f"{100 * test[0]:+.1f} {word}{against}".replace("-0.0", "+0.0")
+                    rows = claim["row_a"], claim["row_b"], claim["sign"]
+                    lines.setdefault(rows, {})["ours" if laptop else claim["dataset"]] = cell
+        kept = {rows: cells for rows, cells in lines.items() if any("chance" not in cell for cell in cells.values())}
+        if kept:
+            yield [paper.data["title"]]
+        for (row, other, _), cells in kept.items():
+            yield [f"{paper.title(row)} − {paper.title(other)}", *(cells.get(place, NONE) for place in places)]
 
 
 def models(ours: list[dict], other: list[dict]) -> dict[str, None]:
@@ -167,11 +204,14 @@ def models(ours: list[dict], other: list[dict]) -> dict[str, None]:
 def result(claim: dict, found: tuple, holm: float | None) -> str:
     """A claim's words on one metric."""
     _, _, test, reason = found
-    word = direction(claim, test, reason)
     if holm is None:
-        return f"{NAMES[claim['metric']]} {word}" + f" ({reason})" * bool(reason)
-    adjusted = p_value((0, 0, 0, holm)).replace("p", "Holm", 1)
-    return f"{NAMES[claim['metric']]} {points(test)} {word} ({p_value(test)}, {adjusted})"
+        return f"{NAMES[claim['metric']]} {direction(claim, test, reason)}" + f" ({reason})" * bool(reason)
+    p_values = [p_value(test), p_value((0, 0, 0, holm)).replace("p", "Holm", 1)]
+    if seeds := over_seeds(*found[1][:2], claim["metric"]):
+        p_values.append(f"over seeds {p_value(seeds)}")
+    word = how_far((claim, found), holm)
+    said = word if word == "can be chance" else f"a {word}"
+    return f"{NAMES[claim['metric']]} {points(test)} {direction(claim, test)} ({said}: {', '.join(p_values)})"
 
 
 def quoted(root: Path, expression: str, shown: str) -> str:
@@ -190,8 +230,20 @@ def quoted(root: Path, expression: str, shown: str) -> str:
     ours, theirs, _ = paper.pair(row, other, dataset, (budget,))
     test = over_questions(ours, theirs, metric)
     if said:
-        return shown if sign(test) == {"better": 1, "worse": -1, "unclear": 0}[said[0]] else ""
+        right = sign(test) == {"better": 1, "worse": -1, "unclear": 0}[said[0]]
+        told = {word for word in ("finding", "hint") if word in shown.split()}
+        return shown if right and (not told or told == {said_of_claim(paper, {row, other}, metric, dataset, budget)}) else ""
     return f"{100 * test[0]:+.{decimals(shown)}f}"
+
+
+def said_of_claim(paper: Paper, rows: set[str], metric: str, dataset: str, budget: str) -> str:
+    """How far the difference of a claim's two rows can be believed; "" where no claim is about them."""
+    every = asked(paper, budget == "laptop")
+    for place, holm in tested(every).items():
+        claim = every[place][0]
+        if ({claim["row_a"], claim["row_b"]}, claim["metric"], claim["dataset"]) == (rows, metric, dataset):
+            return how_far(every[place], holm)
+    return ""
 
 
 def decimals(shown: str) -> int:
@@ -235,8 +287,8 @@ def two_tests(root: Path, name: str):
         _, (ours, theirs, seeds), asked, reason = claimed(paper, claim)
         if seeds:
             budget, metric, shown = ours[0]["budget"], claim["metric"], True
-            t = over_seeds(values(ours, metric), values(theirs, metric))
-            over = with_interval(t, seeds=t) if t else "no spread: no test" if seeds > 1 else "one seed: no test"
+            t = over_seeds(ours, theirs, metric)
+            over = with_interval(t, seeds=t) if t else "one seed: no test"
             seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
             cells = [over, with_interval(asked, questions=asked), str(seeds), budget]
             yield [compared(paper, claim), *cells, f"{UNTESTABLE} {reason}" if reason else seen]

@@ -9,8 +9,8 @@ import numpy as np
 import yaml
 from scipy import stats
 
-from .traced import NAMES, PAPERS, Paper, over_seeds, values
-from .traced_claims import asked, claimed, direction, printed_tests, tested
+from .traced import NAMES, PAPERS, Paper, over_seeds
+from .traced_claims import asked, claimed, direction, how_far, printed_tests, tested
 
 
 def limits(root: Path, name: str):
@@ -73,7 +73,7 @@ def own_gains(root: Path, name: str) -> dict[str, list]:
     for claim in paper.claims():
         _, (ours, theirs, seeds), asked, reason = claimed(paper, claim)
         if seeds and not reason:
-            tests += filter(None, (over_seeds(*(values(side, claim["metric"]) for side in (ours, theirs))), asked))
+            tests += filter(None, (over_seeds(ours, theirs, claim["metric"]), asked))
     return plotted(tests) | {"dashed": []}
 
 
@@ -106,13 +106,13 @@ def answer(root: Path):
             for place, adjusted in tested(every).items():
                 claim, (_, _, test, _) = every[place]
                 tests += 1
-                kept[direction(claim, test)] += adjusted < 0.05
+                kept[direction(claim, test)] += how_far(every[place], adjusted) == "finding"
     yield (
         f"We could test a claim of these papers {words.total()} times, with small models: {words['shows']} times it shows, "
         f"{words['unclear']} times it cannot be told from chance, and {words['opposite']} times the opposite shows. "
-        f"Some claims are tested on two metrics, which makes {tests} tests. After Holm's adjustment within "
-        f"each of {families} families of tests, one a paper and kind of questions, "
-        f"{kept['shows']} still show, and {kept['opposite']} still show the opposite."
+        f"Some claims are tested on two metrics, which makes {tests} tests. {kept['shows']} of them are findings as the papers say "
+        f"and {kept['opposite']} findings of the opposite: over questions after Holm's adjustment within each of {families} families "
+        "of tests, one a paper and kind of questions, and over seeds."
     )
 
 

@@ -156,9 +156,16 @@ def printed_difference(data: dict, claim: dict) -> Comparison | None:
 
 
 def over_seeds(pair: Pair, row: str, other: str, metric: str) -> Comparison | None:
-    """Student's t of the seeds that both rows have, one row against the other; None where there are fewer than two."""
+    """Student's t of the seeds that both rows have, one row against the other; an untrained encoder is a number.
+
+    None where a trained row has fewer than two seeds, or no row is trained.
+    """
     each = [values(pair.of(name), metric) for name in (row, other)]
-    return significance.student_t(*each) if min(map(len, each)) > 1 else None
+    untrained = [no_spread(pair.of(name)) for name in (row, other)]
+    sizes = [len(seeds) for seeds, alone in zip(each, untrained) if not alone]
+    if not all(each) or min(sizes, default=0) < 2:
+        return None
+    return significance.student_t(*(seeds[0] if alone else seeds for seeds, alone in zip(each, untrained)))
 
 
 def over_questions(

@@ -130,10 +130,7 @@ def _two_tests(test) -> str:
     pairs = {"seeds": test.over_seeds, "questions": test.over_questions}
     seen = [name for name, pair in pairs.items() if pair and pair.sign]
     word = markup.said(testable.VERDICT, test.reason) if test.reason else " and ".join(seen) or "neither"
-    if test.over_seeds:
-        seeds = _tested(test.over_seeds, "row B")
-    else:
-        seeds = "no spread: no test" if test.seeds > 1 else "one seed: no test"
+    seeds = _tested(test.over_seeds, "row B") if test.over_seeds else "one seed: no test"
     questions = _tested(None, "row B", test.over_questions)
     return markup.line([_head(test.name), seeds, questions, test.seeds, test.budget, word])
 

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from aslab import papers, records
-from aslab.records import COMMITTED
+from aslab.records import COMMITTED, no_spread
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.io import rundir
 from asutil.metrics import significance
+from asutil.metrics.significance import Comparison
 from pages import comparisons, testable
 from pages.comparisons import Outcome, Pair
 
@@ -26,10 +27,35 @@ BUDGETS = {
 
 
 class Finding(NamedTuple):
-    """A claim on one metric at one budget; `holm` is its p over all tests of the paper at that budget, None where nothing was tested."""
+    """A claim on one metric at one budget.
+
+    `holm` is its p over all tests of the paper at that budget, `seeds` Student's t over seeds; None where nothing was
+    tested, or where there are too few seeds.
+    """
 
     outcome: Outcome
     holm: float | None
+    seeds: Comparison | None
+
+    @property
+    def word(self) -> str:
+        """How far a difference can be believed: "finding" where other questions and other seeds would show it, too,
+        "hint" where its interval leaves out zero, else "can be chance"; "" where nothing was tested.
+
+        Over questions the p of a finding is below .05 after Holm's adjustment; over seeds it has the same sign in the
+        interval of the t test. Encoders that were not trained have no seeds.
+        """
+        if self.holm is None:
+            return ""
+        sign, where = self.outcome.questions.sign, self.outcome.where
+        if not sign:
+            return CHANCE
+        untrained = all(no_spread(where.of(self.outcome.claim[row])) for row in ("row_a", "row_b"))
+        repeats = self.seeds.sign == sign if self.seeds else untrained
+        return FINDING if self.holm < 0.05 and repeats else HINT
+
+
+FINDING, HINT, CHANCE = "finding", "hint", "can be chance"
 
 
 # ------------------------------------------------------------------ claims
@@ -61,7 +87,15 @@ def _findings(data: dict, runs: pd.DataFrame, budget: str, draws: int) -> list[F
     outcomes = [_outcome(data, runs, claim, laptop, draws) for claim in asked]
     tested = [outcome for outcome in outcomes if is_tested(outcome)]
     adjusted = iter(significance.holm([outcome.questions.p_value for outcome in tested]))
-    return [Finding(outcome, next(adjusted) if is_tested(outcome) else None) for outcome in outcomes]
+    return [
+        Finding(outcome, next(adjusted), _over_seeds(outcome)) if is_tested(outcome) else Finding(outcome, None, None)
+        for outcome in outcomes
+    ]
+
+
+def _over_seeds(outcome: Outcome) -> Comparison | None:
+    claim = outcome.claim
+    return comparisons.over_seeds(outcome.where, claim["row_a"], claim["row_b"], claim["metric"])
 
 
 def _outcome(data: dict, runs: pd.DataFrame, claim: dict, laptop: bool, draws: int) -> Outcome:
@@ -104,10 +138,14 @@ def _result(finding: Finding) -> str:
     metric = NAMES[outcome.claim["metric"]]
     if finding.holm is None:
         return f"{metric} {markup.word(outcome.word)}" + f" ({escape(outcome.reason)})" * bool(outcome.reason)
-    p_values = (
-        f"{markup.probability(outcome.questions.p_value)}, {markup.probability(finding.holm).replace('p', 'Holm', 1)}"
-    )
-    return f"{metric} {markup.points(outcome.questions)} {markup.word(outcome.word)} ({escape(p_values)})"
+    p_values = [
+        markup.probability(outcome.questions.p_value),
+        markup.probability(finding.holm).replace("p", "Holm", 1),
+        *([f"over seeds {markup.probability(finding.seeds.p_value)}"] if finding.seeds else []),
+    ]
+    word = finding.word if finding.word == CHANCE else f"a {finding.word}"
+    said = escape(f"{word}: {', '.join(p_values)}")
+    return f"{metric} {markup.points(outcome.questions)} {markup.word(outcome.word)} ({said})"
 
 
 def _models(where: Pair, claim: dict) -> str:
@@ -117,14 +155,21 @@ def _models(where: Pair, claim: dict) -> str:
 
 
 def counted(every: list[Finding]) -> str:
-    """How many tests came out how: `4 show, 10 unclear, 0 opposite; 3 still show after Holm's adjustment for 14 tests`; "" for none."""
+    """How many tests came out how: `14 tests: 4 show (3 findings), 10 unclear, 0 opposite`; "" for none."""
     tested = [finding for finding in every if finding.holm is not None]
     if not tested:
         return ""
-    words = [finding.outcome.word for finding in tested]
-    kept = sum(finding.outcome.word == "shows" and finding.holm < 0.05 for finding in tested)
-    counts = f"{words.count('shows')} show, {words.count('unclear')} unclear, {words.count('opposite')} opposite"
-    return f"{counts}; {kept} still show after Holm's adjustment for {len(tested)} tests"
+    words = Counter(finding.outcome.word for finding in tested)
+    kept = Counter(finding.outcome.word for finding in tested if finding.word == FINDING)
+    shown = {"shows": "show", "unclear": "unclear", "opposite": "opposite"}
+    each = [
+        f"{words[word]} {said}" + f" ({_findings_of(kept[word])})" * bool(kept[word]) for word, said in shown.items()
+    ]
+    return f"{len(tested)} tests: {', '.join(each)}"
+
+
+def _findings_of(count: int) -> str:
+    return f"{count} finding{'s' * (count > 1)}"
 
 
 def without_runs(data: dict, every: list[Finding], budget: str = "small") -> str:
@@ -147,8 +192,8 @@ def findings_html(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_
     for budget, kind in BUDGETS.items():
         every = findings(data, runs, budget, draws)
         if every:
-            summary = ". ".join(filter(None, (counted(every), without_runs(data, every, budget))))
-            summary = escape(summary[:1].upper() + summary[1:])
+            known = (counted(every), without_runs(data, every, budget))
+            summary = escape(". ".join(filter(None, known)) or "Nothing could be tested")
             parts.append(f"<p><strong>{kind}.</strong> {summary}.</p>{sentences(data, every)}")
     return "".join(parts)
 
@@ -157,7 +202,7 @@ def last_outcomes(data: dict, runs: pd.DataFrame, draws: int = 10_000):
     """(claim, kind of budget, outcome) of each claim that was tested, by the last of its metrics."""
     metric = {claim["id"]: claim["metric"] for claim in papers.claims(data)}
     for budget in BUDGETS:
-        for outcome, holm in findings(data, runs, budget, draws):
+        for outcome, holm, _ in findings(data, runs, budget, draws):
             if holm is not None and outcome.claim["metric"] == metric[outcome.claim["id"]]:
                 yield outcome.claim, budget, outcome
 
@@ -171,16 +216,56 @@ def answer(folder=None, draws: int = 10_000) -> str:
         for budget in BUDGETS:
             tested = [one for one in findings(data, runs, budget, draws) if one.holm is not None]
             families += bool(tested)
-            kept += [one.outcome.word if one.holm < 0.05 else "" for one in tested]
+            kept += [one.outcome.word if one.word == FINDING else "" for one in tested]
     if not words:
         return ""
     return (
         f"We could test a claim of these papers {len(words)} times, with small models: {words.count('shows')} times it shows, "
         f"{words.count('unclear')} times it cannot be told from chance, and {words.count('opposite')} times the opposite shows. "
-        f"Some claims are tested on two metrics, which makes {len(kept)} tests. After Holm's adjustment within "
-        f"each of {families} families of tests, one a paper and kind of questions, "
-        f"{kept.count('shows')} still show, and {kept.count('opposite')} still show the opposite."
+        f"Some claims are tested on two metrics, which makes {len(kept)} tests. {kept.count('shows')} of them are findings "
+        f"as the papers say and {kept.count('opposite')} findings of the opposite: over questions after Holm's adjustment "
+        f"within each of {families} families of tests, one a paper and kind of questions, and over seeds."
     )
+
+
+def believed_table(folder=None, draws: int = 10_000) -> str:
+    """Every difference of a claim that is a finding or a hint on some questions, paper by paper; "" where there is none.
+
+    A claim on several metrics appears with the last of them.
+    """
+    datasets, body = dict.fromkeys(("wikiqa", "trecqa", "hotpotqa", "ours")), []
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper, None, folder)
+        last, lines = {claim["id"]: claim["metric"] for claim in papers.claims(data)}, {}
+        for budget in BUDGETS:
+            for one in findings(data, runs, budget, draws):
+                claim = one.outcome.claim
+                if one.word and claim["metric"] == last[claim["id"]]:
+                    place = "ours" if budget == "laptop" else claim["dataset"]
+                    lines.setdefault((claim["row_a"], claim["row_b"], claim["sign"]), {})[place] = one
+        kept = {rows: of for rows, of in lines.items() if {FINDING, HINT} & {one.word for one in of.values()}}
+        if kept:
+            body.append(
+                markup.line([markup.cell(data["title"], "th", scope="colgroup", colspan=str(1 + len(datasets)))])
+            )
+        for (row, other, _), of in kept.items():
+            names = " − ".join(data["rows"][name]["name"] for name in (row, other))
+            body.append(markup.line([names, *(_believed(of.get(place)) for place in datasets)]))
+    if not body:
+        return ""
+    title = (
+        "Differences that a paper claims and that are a finding or a hint on some questions, in points of MAP, of mAP for evidence, of "
+        "accuracy for claims."
+    )
+    heads = ["Row A − row B", *(NAMES.get(name, "our own questions") for name in datasets)]
+    return markup.table(title, heads, body)
+
+
+def _believed(one: Finding | None) -> Html:
+    if one is None:
+        return markup.number("–")
+    against = ", against the paper" * (one.outcome.word == "opposite")
+    return markup.number(Html(f"{100 * one.outcome.questions.difference:+z.1f}<small>{one.word}{against}</small>"))
 
 
 OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
@@ -240,6 +325,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
 
     A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
     Words need a direction: `no gain is shown: map of a - b on pydocs at laptop is unclear`, by the interval over questions.
+    Words that name a finding or a hint must be about a claim, and what `Finding.word` says of it.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
     Raises: ValueError that says what the records give instead.
     """
@@ -260,6 +346,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             raise ValueError(
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
+        if named := re.search(rf"\b({FINDING}|{HINT})\b", part["shown"]):
+            _require_word(named[1], findings(data, runs, "laptop" if part["budget"] == "laptop" else "small"), part)
     else:
         digits = len(part["shown"].partition(".")[2])
         expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
@@ -267,6 +355,22 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
     return Quote(
         part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")]), files
+    )
+
+
+def _require_word(word: str, every: list[Finding], part: dict) -> None:
+    """Refuse to call a difference a finding or a hint where no claim is about it, or where it is the other."""
+    place = {part["row"], part["other"]}, part["metric"], part["dataset"]
+    for one in every:
+        claim = one.outcome.claim
+        if ({claim["row_a"], claim["row_b"]}, claim["metric"], claim["dataset"]) == place and one.word:
+            if one.word != word:
+                raise ValueError(
+                    f"{part['shown']!r} is said of {claim['id']}, by {claim['metric']}: the tests say {one.word!r}"
+                )
+            return
+    raise ValueError(
+        f"{part['shown']!r} is said of {part['row']} - {part['other']} on {part['dataset']}: no tested claim is about it"
     )
 
 

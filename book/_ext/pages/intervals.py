@@ -59,7 +59,7 @@ def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.Data
     claims = {claim["id"]: claim for claim in papers.claims(data)}
     pairs = {}
     for budget, whose in OURS.items():
-        for outcome, holm in findings.findings(data, runs, budget, draws):
+        for outcome, holm, _ in findings.findings(data, runs, budget, draws):
             claim = claims[outcome.claim["id"]]
             if holm is not None and outcome.claim["metric"] == claim["metric"]:
                 name = rows_of_claim(data, claim)
