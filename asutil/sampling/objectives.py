@@ -69,6 +69,11 @@ class Objective:
     negatives = None  # of a group, where the rule leaves no choice
     home = "own"  # where the context is: "own" paragraph of b, or the document's "first"
 
+    @staticmethod
+    def anchors(corpus, paragraphs):
+        """Which of these paragraphs may be anchors if they have enough sentences. Shapes: (P,) -> (P,) bool"""
+        return np.ones(len(paragraphs), bool)
+
 
 class ssp(Objective):
     """Spans in the Same Paragraph: are A (1-3 sentences) and B (1-5) spans of one paragraph?

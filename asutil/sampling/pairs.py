@@ -67,6 +67,7 @@ class PairSampler(BaseSampler):
         """The anchors of the epoch: paragraphs with enough sentences for which there are negatives."""
         own = self._own(other_need, self.corpus.document_of[paragraphs])[1]
         eligible = (self.sizes[paragraphs] >= anchor_need) & (own >= self.rule.paragraphs)
+        eligible &= self.rule.anchors(self.corpus, paragraphs)
         if not self.rule.swap:
             eligible &= self.begin[other_need - 1, -1] > own  # an easy negative must exist
         anchors = paragraphs[eligible]
@@ -132,7 +133,19 @@ class PairSampler(BaseSampler):
     def _positives(self, p) -> Pairs:
         a, b = self.lengths(p)
         first, second, q = self.rule.positive(self, p, *self.extent(p), a, b, keyed(self.key, PLACES, p))
+        if q is not p:
+            self._require_own_document(p, q)
         return Pairs(p, a, b, first, self._with_context(q, first, second), q)
+
+    def _require_own_document(self, p, q):
+        documents = self.corpus.document_of[p]
+        outside = (q < self.corpus.documents[documents]) | (q >= self.corpus.documents[documents + 1])
+        if outside.any():
+            at = int(np.flatnonzero(outside)[0])
+            raise ValueError(
+                f"the rule of {self.objective} gives paragraph {p[at]} a positive, {q[at]}, that is in another document: "
+                "its `anchors` says which paragraphs have one"
+            )
 
     def _with_context(self, q, first, second):
         if self.parts == 2:
@@ -170,7 +183,7 @@ class PairSampler(BaseSampler):
     # -------------------------------------------------------------- negatives
 
     def _negatives(self, pairs: Pairs, slots) -> tuple[Negatives, np.ndarray]:
-        """Other parts, drawn again while one of their sentences equals one of the anchor's or the positive's second part.
+        """Other parts, drawn again while they are the positive's, or one of their sentences equals one of the anchor's or of that part.
 
         Returns: the negatives, and the rows for which no paragraph gives one; there are none for eligible anchors.
         """
@@ -184,6 +197,7 @@ class PairSampler(BaseSampler):
             negatives.put(left, drawn)
             second, context = drawn.others[:, 0], drawn.others[:, 1:]
             repeats = self._clashes(anchors.first, anchors.others[:, 0], drawn.others)
+            repeats |= (drawn.q == anchors.q) & (anchors.q != anchors.p)
             left = left[repeats | self._clashes(second, second, context)]
             attempt += 1
         return negatives, left

@@ -123,7 +123,8 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
     if head in model.fresh:
-        raise ValueError(f"{name} has no {head} head: {fine_tune}")
+        as_encoder = f"notebooks/embed.ipynb -p architecture untrained -p model {name}"
+        raise ValueError(f"{name} has no {head} head: {fine_tune}; or let it embed each text by itself ({as_encoder})")
     record = rundir.read_record(run) if (run / "record.json").is_file() else {}
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")

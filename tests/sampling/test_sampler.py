@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from asutil import corpus as c
 from asutil import metrics, sampling
 from asutil.io import hub
-from asutil.sampling import Sampler, objectives
+from asutil.sampling import Sampler, base, objectives
+from asutil.sampling import sampler as sampler_module
 from asutil.sampling.pairs import PairSampler
 from tests.trust.laws import Text, check_group, groups
 
@@ -243,7 +244,7 @@ def test_laws_for_any_seed(corpus, seed, objective):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("spp",), r"objective is one of ssp, sp, psd, nsp, sop, all, sdc, dpc, dslc, context_all, mspp, got 'spp'"),
+        (("spp",), rf"objective is one of {', '.join(sampling.OBJECTIVES)}, got 'spp'"),
         (("ssp", 0, 0, "test"), r"split is train or validation, got 'test'"),
         (("ssp", 0, 0, "train", 0, 4, None, True), r"same_paragraph_before is an option of ssp with hard negatives"),
         (("sp", 0, 0, "train", 2, 4, None, True), r"same_paragraph_before is an option of ssp"),
@@ -267,6 +268,64 @@ def test_a_head_for_each_objective_is_for_unions():
     assert counts == [1, 3, 1]
     with pytest.raises(ValueError, match="heads: per_objective is for all and context_all, got ssp"):
         sampling.head_count("ssp", "per_objective")
+
+
+class npp(objectives.Objective):
+    """A rule that the project does not have: does the sentence B open the paragraph after that of A?"""
+
+    paragraphs = 2
+
+    @staticmethod
+    def anchors(corpus, paragraphs):
+        last = corpus.documents[corpus.document_of[paragraphs] + 1] - 1
+        return paragraphs < last
+
+    @staticmethod
+    def lengths(key):
+        return np.ones(np.shape(key), np.int64), np.ones(np.shape(key), np.int64)
+
+    @staticmethod
+    def needs(a, b):
+        return a, b
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        begin = sampler.corpus.paragraphs[p + 1]
+        return objectives.one(start, start + 1), objectives.one(begin, begin + 1), p + 1
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return objectives.one(start, start + 1)
+
+
+@pytest.fixture
+def new_rule(monkeypatch):
+    monkeypatch.setitem(objectives.RULES, "npp", npp)
+    for module in (objectives, base, sampler_module):
+        monkeypatch.setattr(module, "OBJECTIVES", (*objectives.OBJECTIVES[:11], "npp"))
+    monkeypatch.setitem(sampler_module.SAMPLERS, "npp", PairSampler)
+    return monkeypatch
+
+
+def test_a_new_rule_with_a_positive_elsewhere_keeps_the_laws(corpus, new_rule):
+    text = Text(corpus)
+    anchors, kinds = set(), []
+    for positive, *negatives in groups(Sampler(corpus, "npp"), range(len(Sampler(corpus, "npp")) // 5)):
+        p, q = positive.paragraph
+        assert text.of[p] == text.of[q] and q == p + 1 and positive.parts[1] == text.paragraphs[q][0]
+        assert all(one.paragraph[1] not in (p, q) and one.parts[1] not in positive.parts for one in negatives)
+        anchors.add(p)
+        kinds += [one.kind for one in negatives]
+    assert {"hard", "easy"} == set(kinds) and len(anchors) > 20
+
+
+def test_a_rule_whose_positive_leaves_the_document_is_refused(corpus, new_rule):
+    new_rule.setattr(npp, "anchors", objectives.Objective.anchors)
+    sampler = Sampler(corpus, "npp")
+    with pytest.raises(
+        ValueError, match=r"the rule of npp gives paragraph \d+ a positive, \d+, that is in another document: its `anchors`"
+    ):
+        sampler.spans(np.arange(len(sampler)))
 
 
 def test_bad_numbers(corpus):

@@ -310,6 +310,13 @@ def test_early_stopping_survives_kills(kills, tmp_path):
         assert without_time(again["log"]) == without_time(result["log"])
 
 
+@pytest.mark.parametrize(("warmup_steps", "warns"), [(2, False), (3, True), (30, True)])
+def test_a_warm_up_that_never_ends_is_warned_of(tmp_path, caplog, warmup_steps, warns):
+    run(tmp_path, batches=Batches(steps=3), warmup_steps=warmup_steps)
+    told = f"warm-up takes {warmup_steps} steps and the training has 3: the learning rate never reaches its peak, 0.003; set warmup_steps"
+    assert (told in caplog.text) == warns
+
+
 @pytest.mark.parametrize("damage", ["no marker", "a byte", "a file less", "a torn marker"])
 def test_a_checkpoint_that_is_not_whole_is_never_taken(whole, tmp_path, damage, caplog):
     shutil.copytree(whole[0], tmp_path, dirs_exist_ok=True)
