@@ -127,14 +127,15 @@ class Measured(Shown):
 
     required_arguments = 0
 
-    def show(self):
-        html = self.table()
+    def show(self, *arguments):
+        html = self.table(*arguments)
         return boxed(html) if html else note(f"{self.title}: not run. python -m aslab.{self.kind} measures it.")
 
 
 class Blind(Measured):
-    """Which rankers read the question."""
+    """Which rankers read the question: all that were tested, or those under one protocol."""
 
+    optional_arguments = 1
     kind = "blind"
     title = "Rankers without the question"
     table = staticmethod(blind.blind_table)

@@ -9,7 +9,8 @@ from as2_shell import broken
 from pages import comparisons
 
 from aslab import papers, plan
-from aslab.records import COMMITTED
+from aslab.papers import NOTEBOOKS
+from aslab.records import COMMITTED, no_spread
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 
@@ -46,8 +47,8 @@ def budgets_table(data: dict, runs) -> str:
         "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
         "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
         "Questions": lambda name: _listed(_datasets(data["budgets"][name])),
-        "Seeds": lambda name: str(len(data["budgets"][name]["seeds"])),
-        "Rows that have run": lambda name: _run(data, committed, name),
+        "Seeds of a row": lambda name: _seeds(data, committed, name),
+        "Rows with runs, of those planned": lambda name: _run(data, committed, name),
     }
     body = []
     for title, told in lines.items():
@@ -64,6 +65,14 @@ def _listed(names) -> Html:
 
 def _datasets(budget: dict) -> list[str]:
     return [NAMES.get(name, name) for name in (*budget["datasets"], *budget.get("claims", ()))]
+
+
+def _seeds(data: dict, committed, budget: str) -> str:
+    """How many the trained rows have on a data set, least and most: `2 to 5`; without runs those that are planned."""
+    lines = committed[(committed.budget == budget) & (committed.dataset != NOTEBOOKS["pretrain"])]
+    groups = [own for _, own in lines.groupby(["row", "dataset"]) if not no_spread(own)]
+    counts = {len(own) for own in groups} or {len(data["budgets"][budget]["seeds"])}
+    return f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
 
 
 def _run(data: dict, committed, budget: str) -> str:

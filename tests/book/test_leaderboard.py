@@ -74,6 +74,7 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
     for name, some in {"blind": runs[:1], "blind-later": runs}.items():  # a run and a bag of words twice
         disk.write_json(tmp_path / "results" / f"{name}.json", {"runs": some, "bag_of_words": [words], "commit": "0"})
     bag, network = cells(blind.blind_table())[1:]
+    assert blind.blind_table("asbert") == blind.blind_table() and blind.blind_table("clean") == ""
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "40.0", "30.0 ± 7.1", "10.0 ± 0.0"]
 

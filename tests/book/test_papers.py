@@ -46,8 +46,11 @@ def test_what_differs_by_hand(page, tmp_path):
     table = {row[0]: row[1:] for row in cells(page.budgets_table(data, lines))}
     rows = data["budgets"]["small"]["rows"]
     assert len(next(iter(table.values()))) == 2  # the paper, and the one budget of which a row has run
-    assert table["Rows that have run"] == [f"0 of {len(data['budgets']['paper']['rows'])}", f"2 of {len(rows)}"]
-    assert table["Seeds"][1] == str(len(data["budgets"]["small"]["seeds"]))
+    assert table["Rows with runs, of those planned"] == [f"0 of {len(data['budgets']['paper']['rows'])}", f"2 of {len(rows)}"]
+    assert table["Seeds of a row"] == ["5", "1"], "planned by the paper, and made by us"
+    commit(tmp_path, record("roberta_base", "wikiqa", "small", 1, 0.5))
+    again = {row[0]: row[1:] for row in cells(page.budgets_table(data, found(tmp_path)))}
+    assert again["Seeds of a row"] == ["5", "1 to 2"]
     lines["source"] = records.HERE
     assert len(cells(page.budgets_table(data, lines))[0]) == 2  # this machine's own runs change nothing
 

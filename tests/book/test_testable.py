@@ -113,6 +113,8 @@ def test_an_own_task_at_chance():
     assert np.mean(below) == pytest.approx(0.975, abs=0.01)
     lines.record.iloc[0]["metrics"]["validation"]["auc"] = 0.505
     assert testable.at_chance(lines, "f1") == "at chance on its own task, AUC 50.5"
+    lines.record.iloc[0]["settings"]["labels"] = "shuffled"
+    assert testable.at_chance(lines, "f1") == "at chance on its own task, as labels that were shuffled intend, AUC 50.5"
 
 
 def found_on_its_own_task():

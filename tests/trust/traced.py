@@ -284,6 +284,16 @@ def began_with(record: dict) -> str:
     return name
 
 
+def seeds_of(paper: Paper, budget: str) -> str:
+    counts = {}
+    for one in paper.records:
+        if one["budget"] == budget and one["dataset"] != "pretraining" and not untrained([one]):
+            place = one["row"], one["dataset"]
+            counts[place] = counts.get(place, 0) + 1
+    least, most = (pick(counts.values() or [len(paper.data["budgets"][budget]["seeds"])]) for pick in (min, max))
+    return str(most) if least == most else f"{least} to {most}"
+
+
 def budgets(root: Path, name: str):
     """What the paper has and what the budgets have of which rows are committed."""
     paper = Paper(root, name)
@@ -295,8 +305,8 @@ def budgets(root: Path, name: str):
         "Models": [listed(entry["backbones"].values()) for entry in shown.values()],
         "Text to pre-train on": [listed(entry.get("corpus", "").split(",")) for entry in shown.values()],
         "Questions": [listed(NAMES.get(name, name) for name in (*e["datasets"], *e.get("claims", ()))) for e in shown.values()],
-        "Seeds": [str(len(entry["seeds"])) for entry in shown.values()],
-        "Rows that have run": [
+        "Seeds of a row": [seeds_of(paper, budget) for budget in shown],
+        "Rows with runs, of those planned": [
             f"{len(ran[budget].intersection(entry['rows']))} of {len(entry['rows'])}" for budget, entry in shown.items()
         ],
     }

@@ -64,17 +64,17 @@ def rankers(root: Path, dataset: str):
         yield [name, reach(precision), reach(first), f"{100 * sum(reciprocal) / count:.1f}", size, time, figures["pairs_before"]]
 
 
-def blind(root: Path):
+def blind(root: Path, protocol: str = ""):
     """A line for each bag of words, and for each readout of the runs of one kind, from the records of `aslab.blind`."""
     places = [root / "results" / "blind.json", *sorted((root / "results").glob("blind-*.json"))]
     records = [json.loads(place.read_text("utf-8")) for place in places if place.is_file()]
     bags = {(bag["dataset"], bag["protocol"]): bag for record in records for bag in record["bag_of_words"]}
     runs = {run["name"]: run for record in records for run in record["runs"]}
-    for words in bags.values():
+    for words in (bag for bag in bags.values() if protocol in ("", bag["protocol"])):
         head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
         yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", "–", f"{100 * words['p@1']:.1f}"]
     kinds = {}
-    for run in runs.values():
+    for run in (run for run in runs.values() if protocol in ("", run["protocol"])):
         name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES[run['dataset']]}, {run['protocol']}"
         kinds.setdefault(name, []).append(run["readouts"])
     lost = lambda seeds, readout: statistics.fmean(seed[readout]["own"]["map"] - seed[readout]["exchanged"]["map"] for seed in seeds)

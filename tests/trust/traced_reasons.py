@@ -53,7 +53,8 @@ def own_task(records: list[dict]) -> str:
         right, wrong = asked * majority, asked * (1 - majority)
         if found["auc"] > 0.5 + 1.96 * ((asked + 1) / (12 * right * wrong)) ** 0.5:
             return ""
-    return f"at chance on its own task, AUC {100 * found['auc']:.1f}"
+    meant = ", as labels that were shuffled intend" if record["settings"].get("labels") == "shuffled" else ""
+    return f"at chance on its own task{meant}, AUC {100 * found['auc']:.1f}"
 
 
 def of_pair(paper, claim: dict, ours: list[dict], other: list[dict]) -> str:

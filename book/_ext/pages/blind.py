@@ -5,21 +5,27 @@ from aslab.show import markup
 from aslab.show.markup import NAMES
 
 
-def blind_table() -> str:
+def blind_table(protocol: str = "") -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record.
 
     Models that read question and candidate together come first, those that lose most MAP on top.
+
+    Args:
+        protocol: of the runs that are shown; all by default.
     """
     record = committed()
-    if not record["runs"]:
+    bags, runs = (
+        [one for one in record[kind] if protocol in ("", one["protocol"])] for kind in ("bag_of_words", "runs")
+    )
+    if not runs:
         return ""
     body = []
-    for words in record["bag_of_words"]:
+    for words in bags:
         figures = [markup.number(f"{100 * words[metric]:.1f}") for metric in ("map", "p@1")]
         head = markup.cell(f"bag of words of the candidate, {_of(words)}", "th", scope="row")
         body.append(markup.line([head, "–", "1", "–", figures[0], "–", "–", figures[1]], "as2-from-baseline"))
     groups = {}
-    for run in record["runs"]:
+    for run in runs:
         key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
         groups.setdefault(key, []).append(run["readouts"])
     for (name, of), seeds in sorted(groups.items(), key=lambda group: (len(group[1][0]) > 1, -_lost(group[1]))):

@@ -76,7 +76,7 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
     Rows whose paired difference to the best has an interval with zero are in bold: they are tied for best.
     """
     every = entries(dataset, runs, folder)
-    heads = ["Row", "Begins with", "Seeds", "MAP [95 %]", "P@1 [95 %]", "MRR", "Pairs before"]
+    heads = ["Row", "Begins with", "Seeds", "MAP [95 %]", "P@1 [95 %]", "MRR", "Learnt from answers before"]
     if not every:
         return markup.table(f"{NAMES.get(dataset, dataset)}: not run.", heads, [])
     common = sorted(set.intersection(*(set(entry.questions.index) for entry in every)))
@@ -126,7 +126,7 @@ def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> s
         return ""
     each = rankers.questions_of(record)
     count = len(next(iter(each.values())))
-    heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "ms a question", "Pairs before"]
+    heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "ms a question", "Learnt from answers before"]
     body = []
     for name, tied in _best_first(each, draws):
         ranked = [markup.number(_mean(each[name][column], draws)) for column in ("average_precision", "p_at_1")]

@@ -137,4 +137,5 @@ def _at_chance_on_its_own_task(lines: pd.DataFrame) -> str:
         error = ((examples + 1) / (12 * examples**2 * majority * (1 - majority))) ** 0.5
         if own["auc"] > 0.5 + LEVEL * error:
             return ""
-    return f"at chance on its own task, AUC {100 * figures(line)['auc']:.1f}"
+    meant = ", as labels that were shuffled intend" * (line.record["settings"].get("labels") == "shuffled")
+    return f"at chance on its own task{meant}, AUC {100 * figures(line)['auc']:.1f}"
