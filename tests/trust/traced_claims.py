@@ -178,8 +178,8 @@ def believed(root: Path):
                 claim, (_, _, test, _) = every[place]
                 if claim["metric"] == last[claim["id"]]:
                     word = how_far(every[place], holm)
-                    against = ", against the paper" * (direction(claim, test) == "opposite")
-                    cell = f"{100 * test[0]:+.1f} {word}{against}".replace("-0.0", "+0.0")
+                    opposite = "opposite " * (direction(claim, test) == "opposite")
+                    cell = f"{100 * test[0]:+.1f} {opposite}{word}".replace("-0.0", "+0.0")
                     rows = claim["row_a"], claim["row_b"], claim["sign"]
                     lines.setdefault(rows, {})["ours" if laptop else claim["dataset"]] = cell
         kept = {rows: cells for rows, cells in lines.items() if any("chance" not in cell for cell in cells.values())}

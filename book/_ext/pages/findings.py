@@ -254,18 +254,19 @@ def believed_table(folder=None, draws: int = 10_000) -> str:
     if not body:
         return ""
     title = (
-        "Differences that a paper claims and that are a finding or a hint on some questions, in points of MAP, of mAP for evidence, of "
-        "accuracy for claims."
+        "Differences that a paper claims and that are a finding (bold) or a hint on some questions, in points of MAP, of mAP for "
+        "evidence, of accuracy for claims. Opposite: to the claim. Ours: our own questions."
     )
-    heads = ["Row A − row B", *(NAMES.get(name, "our own questions") for name in datasets)]
+    heads = ["Row A − row B", *(NAMES.get(name, name) for name in datasets)]
     return markup.table(title, heads, body)
 
 
 def _believed(one: Finding | None) -> Html:
     if one is None:
         return markup.number("–")
-    against = ", against the paper" * (one.outcome.word == "opposite")
-    return markup.number(Html(f"{100 * one.outcome.questions.difference:+z.1f}<small>{one.word}{against}</small>"))
+    opposite = "opposite " * (one.outcome.word == "opposite")
+    shown = markup.number(Html(f"{100 * one.outcome.questions.difference:+z.1f}<small>{opposite}{one.word}</small>"))
+    return markup.best(shown) if one.word == FINDING else shown
 
 
 OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
