@@ -42,7 +42,9 @@ def test_claims(results):
 def test_a_claim_is_tested_on_each_of_its_metrics(results):
     """P@1 and MAP of one claim: the printed difference of each from the published cells, ours from the records of each question."""
     data, table = papers.read(PAPER, FOLDER), cells(differences.claims_table(PAPER, found(results), draws=500, folder=FOLDER))
-    assert all(claim["metric"] == ["p@1", "map"] for claim in data["claims"]) and len(table) == 2 + 2 * len(data["claims"])
+    alone = [claim["id"] for claim in data["claims"] if claim["metric"] != ["p@1", "map"]]
+    assert alone == ["sp_tanda"]  # SP and TANDA have the same printed MAP
+    assert len(table) == 2 + 2 * len(data["claims"]) - len(alone)
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     of_map = table[place + 1]
     assert of_map[:3] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP", "+", "+2.9"]  # 88.7 - 85.8; its claim stands in the line above
