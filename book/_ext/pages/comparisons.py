@@ -162,10 +162,10 @@ def over_seeds(pair: Pair, row: str, other: str, metric: str) -> Comparison | No
     """
     each = [values(pair.of(name), metric) for name in (row, other)]
     untrained = [no_spread(pair.of(name)) for name in (row, other)]
-    sizes = [len(seeds) for seeds, alone in zip(each, untrained) if not alone]
+    sizes = [len(seeds) for seeds, fixed in zip(each, untrained) if not fixed]
     if not all(each) or min(sizes, default=0) < 2:
         return None
-    return significance.student_t(*(seeds[0] if alone else seeds for seeds, alone in zip(each, untrained)))
+    return significance.student_t(*(seeds[0] if fixed else seeds for seeds, fixed in zip(each, untrained)))
 
 
 def over_questions(
