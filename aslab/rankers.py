@@ -43,9 +43,8 @@ def scored(run: runs.Run, splits: dict) -> tuple[dict[str, dict[str, pd.DataFram
 
     scores, figures = {}, {}
     for name in runs.models(run.options.models, run.options.budget, run.options.runs_dir):
-        own = runs.identity("rank", run.given | {"models": name, "seed": 0})[
-            "hash"
-        ]  # the seed draws for tests, not for scores
+        given = run.given | {"models": name, "seed": 0}  # the seed draws for tests, not for scores
+        own = runs.identity("rank", given)["hash"]
         short = runs.shown({"model": name})["model"]
         if short in scores:
             raise ValueError(f"models: two rankers are called {short}: give their folders different names")

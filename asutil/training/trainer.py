@@ -25,6 +25,10 @@ from .options import Options
 
 CLIP = 1.0  # the largest norm of all gradients together
 NOT_DECAYED = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
+ENDLESS = (
+    "warm-up takes %d steps and the training has %d: the learning rate never reaches its peak, %g; set warmup_steps"
+)
+
 log = logging.getLogger(__name__)
 
 
@@ -102,12 +106,7 @@ class StepTrainer:
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
         if options.warmup_steps >= self.steps > 0 and processes.first():
-            log.warning(
-                "warm-up takes %d steps and the training has %d: the learning rate never reaches its peak, %g; set warmup_steps",
-                options.warmup_steps,
-                self.steps,
-                options.peak_lr,
-            )
+            log.warning(ENDLESS, options.warmup_steps, self.steps, options.peak_lr)
         self.optimizer = adamw(model, options.peak_lr, options.weight_decay)
         self.dropout = cpu.KeyedDropout()
         self.step = self.resumed_at = self.tokens = 0

@@ -27,13 +27,13 @@ class Findings(Shown):
         return findings.findings_html(paper) or note("No claim of this paper has been tested yet.")
 
 
-class BelievedClaims(Shown):
+class FindingsAndHints(Shown):
     """All five papers: the claimed differences that are findings or hints."""
 
     required_arguments = 0
 
     def show(self):
-        table = findings.believed_table()
+        table = findings.findings_and_hints()
         return boxed(table) if table else note("No claim is a finding or a hint yet.")
 
 
@@ -173,10 +173,10 @@ class Figure(SphinxRole):
 
 DIRECTIVES = {
     "answer": Answer,
-    "believed-claims": BelievedClaims,
     "blind": Blind,
     "calibration": Believed,
     "findings": Findings,
+    "findings-and-hints": FindingsAndHints,
     "choices": Choices,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,

@@ -104,14 +104,14 @@ def test_the_table_has_every_difference_that_is_a_finding_or_a_hint_somewhere(tm
     data, runs = papers.read(PAPER), found(tmp_path)
     nothing = pd.DataFrame(columns=runs.columns)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda paper, *_: (papers.read(paper), runs if paper == PAPER else nothing))
-    lines = cells(findings.believed_table(draws=500))
+    lines = cells(findings.findings_and_hints(draws=500))
     rows = [
         ["RoBERTa + SSP − RoBERTa-Base", "+30.0finding", "–", "–", "–"],
         ["RoBERTa + SSP − RoBERTa + PSD", "+30.0finding", "–", "–", "–"],
     ]
     assert lines[1:] == [[data["title"]], *rows]
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda paper, *_: (papers.read(paper), nothing))
-    assert findings.believed_table() == ""
+    assert findings.findings_and_hints() == ""
 
 
 def test_runs_of_this_machine_say_nothing_there(results):

@@ -166,7 +166,7 @@ def how_far(one: tuple, holm: float) -> str:
     return "finding" if holm < 0.05 and repeats else "hint"
 
 
-def believed(root: Path):
+def findings_and_hints(root: Path):
     """The differences that are a finding or a hint somewhere: by the last metric of a claim, a line for each two rows."""
     places = ("wikiqa", "trecqa", "hotpotqa", "ours")
     for name in PAPERS:

@@ -228,7 +228,7 @@ def answer(folder=None, draws: int = 10_000) -> str:
     )
 
 
-def believed_table(folder=None, draws: int = 10_000) -> str:
+def findings_and_hints(folder=None, draws: int = 10_000) -> str:
     """Every difference of a claim that is a finding or a hint on some questions, paper by paper; "" where there is none.
 
     A claim on several metrics appears with the last of them.
@@ -250,7 +250,7 @@ def believed_table(folder=None, draws: int = 10_000) -> str:
             )
         for (row, other, _), of in kept.items():
             names = " − ".join(data["rows"][name]["name"] for name in (row, other))
-            body.append(markup.line([names, *(_believed(of.get(place)) for place in datasets)]))
+            body.append(markup.line([names, *(_difference(of.get(place)) for place in datasets)]))
     if not body:
         return ""
     title = (
@@ -261,7 +261,7 @@ def believed_table(folder=None, draws: int = 10_000) -> str:
     return markup.table(title, heads, body)
 
 
-def _believed(one: Finding | None) -> Html:
+def _difference(one: Finding | None) -> Html:
     if one is None:
         return markup.number("–")
     opposite = "opposite " * (one.outcome.word == "opposite")
