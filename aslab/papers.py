@@ -42,7 +42,7 @@ KEYS = {
     ),
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
-    "budgets": ("backbones datasets seeds rows", "more_seeds corpus claims search gpu_hours asked_of"),
+    "budgets": ("backbones datasets seeds rows", "more_seeds more_datasets corpus claims search gpu_hours asked_of"),
     "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance"),
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
@@ -212,7 +212,8 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
     backbones = [rows[name].get("backbone", ROBERTA) for name in budget["rows"]]
     all_of(backbones, budget["backbones"], f"{place}: backbones")
     all_of(budget.get("search", {}).get("datasets", ()), budget["datasets"], f"{place}: search")
-    all_of(budget.get("more_seeds", ()), budget["rows"], f"{place}: more_seeds")
+    for more in ("more_seeds", "more_datasets"):
+        all_of(budget.get(more, ()), budget["rows"], f"{place}: {more}")
     own = (*budget["datasets"], *budget.get("claims", ()))
     for printed, instead in budget.get("asked_of", {}).items():
         one_of(printed, datasets, f"{place}: asked_of", "data set")
@@ -302,9 +303,12 @@ def stages(data: dict, row: str, budget: str) -> list[dict]:
 
 
 def datasets(data: dict, row: str, budget: str) -> list[str]:
-    """The data sets of a row at one budget: those of claims for a row that verifies claims, else those of questions."""
+    """The data sets of a row at one budget: those of claims for a row that verifies claims, else those of questions,
+    and the row's own (`more_datasets`).
+    """
+    entry = data["budgets"][budget]
     verifies = stages(data, row, budget)[-1]["notebook"] == "verify_claims"
-    return data["budgets"][budget]["claims" if verifies else "datasets"]
+    return [*entry["claims" if verifies else "datasets"], *entry.get("more_datasets", {}).get(row, ())]
 
 
 def untrained(data: dict, row: str) -> bool:
