@@ -175,8 +175,8 @@ def test_a_changed_file_is_read_again(tmp_path):
 # ------------------------------------------------------------------ the plan
 
 
-def plan(budget, **given):
-    return plans.jobs("sentence_objectives", budget, folder_for=stub, folder=FOLDER, **given)
+def plan(budget, paper="sentence_objectives", **given):
+    return plans.jobs(paper, budget, folder_for=stub, folder=FOLDER, **given)
 
 
 def test_a_pretraining_run_serves_every_data_set_and_seed():
@@ -231,6 +231,21 @@ def test_a_row_may_have_more_seeds_than_its_budget():
     assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}
     with pytest.raises(ValueError, match="unknown seed 7"):
         plan("small", seeds=[7])
+
+
+def test_a_row_may_have_more_data_sets_than_its_budget():
+    """Chosen rows rank our own questions at budget small: those that a pair model ranks at budget laptop."""
+    jobs = {row: plan("small", "contextual_as2", rows=[row]) for row in ("roberta_base", "roberta_sdc")}
+    assert {row: {job.dataset for job in own if job.notebook == "finetune"} for row, own in jobs.items()} == {
+        "roberta_base": {"wikiqa", "pydocs"},
+        "roberta_sdc": {"wikiqa"},
+    }
+    for paper, row, pairs in (("contextual_as2", "roberta_base", 5_569), ("asbert", "siamese_bert", None)):
+        run = next(job for job in plan("small", paper, rows=[row]) if job.dataset == "pydocs")
+        given = runs.settings(run.notebook, run.parameters)
+        assert given["question_limit"] == runs.settings("finetune", {"budget": "laptop"})["question_limit"] == 240
+        if pairs:
+            assert abs(given["warmup_steps"] - given["epochs"] * pairs / given["batch_size"] / 10) < 1
 
 
 def test_budget_small_learns_its_objectives_without_masked_language_modelling():
