@@ -65,14 +65,12 @@ def _files(source) -> list[tuple[Path, str, str]]:
     for part in sources.parts_of(source):
         hub_id = part.partition(":")[0]
         _, column, separator = sources.HUB_FORMS.get(hub_id, (None, "text", "\n\n"))
-        folder = hub.mirror(hub_id)
-        if folder is None and sources.is_hub_id(part):
+        paths = sources.mirrored_files(part, "train")
+        if not paths and sources.is_hub_id(part):
             to_do = f"put it into {hub.MIRROR}, or give a limit"
             raise ValueError(f"{part}: not in the mirror, and each task would download it; {to_do}")
-        if folder:
-            paths = sorted(folder.glob("train*.parquet"))
-        else:
-            paths = [] if part == "pydocs" else sources.files_of(Path(part))
+        if not paths and part != "pydocs":
+            paths = sources.files_of(Path(part))
         if not paths:
             return []
         files += [(path.resolve(), column, separator) for path in paths]

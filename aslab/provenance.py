@@ -17,7 +17,7 @@ RECORDED_VERSIONS = "asutil torch transformers datasets tokenizers numpy pandas 
 
 
 def of_project(folder: Path) -> dict:
-    """Versions, hardware, commit and sources, without any path, user or host name."""
+    """Versions, hardware, commit and sources, and the commits of what was read from the hub; no path, user or host name."""
     versions = {"python": platform.python_version()}
     for name in RECORDED_VERSIONS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
@@ -31,6 +31,7 @@ def of_project(folder: Path) -> dict:
         "hardware": _hardware(),
         "commit": _commit(folder),
         "sources_sha256": sources.hexdigest(),
+        **({"hub_commits": dict(sorted(hub.commits.items()))} if hub.commits else {}),
         "peak_memory_bytes": _peak_memory(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }

@@ -45,6 +45,17 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: LONG.index(item.path.stem) if item.path.stem in LONG else len(LONG))
 
 
+@pytest.fixture
+def on_hub(tmp_path, monkeypatch):
+    """A hub on this machine instead of a mirror: a folder for its repositories, and the list of what it was asked."""
+    from tests.io.fake_hub import serving
+
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    monkeypatch.setattr(hub, "commits", {})
+    with serving(tmp_path / "hub", monkeypatch, tmp_path / "hub_cache") as asked:
+        yield tmp_path / "hub", asked
+
+
 class Stopping:
     """Batches of a run that is stopped before a step."""
 

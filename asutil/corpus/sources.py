@@ -74,17 +74,48 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
     hub_id, _, config = source.partition(":")
     form = HUB_FORMS.get(hub_id, Form())
     column = text_column or form.text_column
-    folder = hub.mirror(hub_id)
-    if folder is None and is_hub_id(source):
+    if hub.mirror(hub_id) is None and is_hub_id(source):
         stream = hub.stream(hub_id, split, config or form.config)
-        rows = ((f"{hub_id} row {number}", row) for number, row in enumerate(stream, 1))
+        rows = _without_nul(((f"{hub_id} row {number}", row) for number, row in enumerate(stream, 1)), column)
     else:
-        paths = sorted(folder.glob(f"{split}*.parquet")) if folder else files_of(Path(source))
+        paths = mirrored_files(source, split) or files_of(Path(source))
         if not paths:
-            expected = f"{split}*.parquet in the mirror" if folder else ".parquet, .jsonl or .txt file"
-            raise FileNotFoundError(f"corpus {source}: no {expected}; it holds {files.listing(folder or Path(source))}")
-        rows = itertools.chain.from_iterable(read_rows(path, column) for path in paths)
+            raise FileNotFoundError(
+                f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(Path(source))}"
+            )
+        rows = itertools.chain.from_iterable(_document_rows(path, column) for path in paths)
     return _texts(rows, column, separator or form.separator, exclude_titles)
+
+
+def mirrored_files(source: str, split: str) -> list[Path]:
+    """The files of `owner/name` or `owner/name:config` in the mirror; none where the mirror does not have it.
+
+    A mirror without folders of configurations holds the configuration that is read by default.
+    """
+    hub_id, _, config = source.partition(":")
+    folder, default = hub.mirror(hub_id), HUB_FORMS.get(hub_id, Form()).config
+    if folder is None:
+        return []
+    if config and config != default and not (folder / config).is_dir():
+        raise FileNotFoundError(
+            f"corpus {source}: the mirror has no folder {config} in {hub_id}; it holds {files.listing(folder)}"
+        )
+    return hub.parquet_files(hub_id, split, config or default)
+
+
+def _document_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
+    rows = read_rows(path, column)
+    return _without_nul(rows, column) if path.suffix == ".parquet" else rows
+
+
+def _without_nul(rows, column: str) -> Iterator[tuple[str, dict]]:
+    """Rows of the hub or of parquet files, a blank for each NUL: OpenWebText has some, and no reader can mend the hub.
+
+    In other files a NUL stays an error, since there it shows an encoding that is not UTF-8.
+    """
+    for location, row in rows:
+        text = row.get(column)
+        yield location, {**row, column: text.replace("\0", " ")} if isinstance(text, str) and "\0" in text else row
 
 
 def read_titles(path: str | None) -> tuple[str, ...]:

@@ -144,7 +144,7 @@ def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
     for split, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
         if name in STREAMED:
-            table = tables.open_parquet(tables.parquet_files(hub_id, stem), keyed=STREAMED[name])
+            table = tables.open_parquet(hub.parquet_files(hub_id, stem), keyed=STREAMED[name])
         else:
             table = tables.checked(hub.table(hub_id, stem), where, first_row=1)
         whole = grouped(split, table, stem, where, first_row=1, ordered=name in ORDERED)

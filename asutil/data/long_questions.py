@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 
 from ..corpus import docstrings, sources
 from ..io import files, hub, spelling
-from . import hotpotqa, pydocs_evidence, qasper, tables
+from . import hotpotqa, pydocs_evidence, qasper
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
 from .splits import SPLITS, require_limit
 
@@ -25,7 +25,7 @@ STEMS = {
     "qasper": {"train": "train", "dev": "validation", "test": "test"},
 }
 # QASPER's repository is a loading script, which nothing here runs: the hub keeps its parquet files on a branch.
-OPTIONS = {"hotpotqa": {"name": "distractor"}, "qasper": {"revision": "refs/convert/parquet"}}
+OPTIONS = {"hotpotqa": {"config": "distractor"}, "qasper": {"config": "qasper", "revision": "refs/convert/parquet"}}
 # The files of each release, for the splits that have labels.
 RELEASES = {
     "hotpotqa": {"train": "hotpot_train_v*.json", "dev": "hotpot_dev_distractor_v*.json"},
@@ -129,14 +129,15 @@ def _published(name: str, split: str) -> LongQuestions:
     hub_id = HUB[name]
     stem = STEMS[name][split]
     folder = hub.mirror(hub_id)
-    if folder is None:
-        content = [(f"{hub_id}/{stem}", hub.load_from_hub(hub_id, split=stem, **OPTIONS[name]).data.table)]
-    elif path := _release(folder, name).get(split):
+    if folder and (path := _release(folder, name).get(split)):
         return _released(name, split, path)
-    elif split == "test" and not any(folder.rglob(f"{stem}[-.]*parquet")):
-        return LongQuestions(note=f"the mirror has no {stem} file")
-    else:
-        content = [(f"{hub_id}/{path.name}", files.table(path)) for path in tables.parquet_files(hub_id, stem)]
+    try:
+        paths = hub.parquet_files(hub_id, stem, **OPTIONS[name])
+    except FileNotFoundError:
+        if folder and split == "test":
+            return LongQuestions(note=f"the mirror has no {stem} file")
+        raise
+    content = [(f"{hub_id}/{path.name}", files.table(path)) for path in paths]
     where = f"{hub_id}/{stem}"
     if name == "qasper":
         rows = parquet_rows(content, qasper.COLUMNS)

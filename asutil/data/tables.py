@@ -211,29 +211,6 @@ class Parquet:
         return Parquet(self.in_memory.take(rows), self.starts, read, order)
 
 
-def parquet_files(hub_id: str, split: str) -> list[Path]:
-    """The files of one split of a hub data set, `<split>.parquet` or `<split>-00000-of-00007.parquet`, in the mirror or downloaded.
-
-    Raises: FileNotFoundError that names the variable to set, or the files that are there instead.
-    """
-    folder = hub.mirror(hub_id)
-    if folder is None:
-        from huggingface_hub import snapshot_download
-
-        try:
-            patterns = [f"{split}[-.]*parquet", f"*/{split}[-.]*parquet"]
-            folder = Path(snapshot_download(hub_id, repo_type="dataset", allow_patterns=patterns))
-        except Exception as error:
-            raise FileNotFoundError(hub.unreachable(hub_id, error)) from error
-    paths = sorted(folder.rglob(f"{split}[-.]*parquet"))
-    if not paths:
-        raise FileNotFoundError(
-            f"{hub_id}: expected {split}.parquet or {split}-00000-of-00001.parquet, its folder holds "
-            f"{files.listing(folder, '**/*.parquet')}"
-        )
-    return paths
-
-
 def open_parquet(paths: list[Path], keyed: bool = True) -> Parquet:
     """Check every row of the files once; labels and keys stay in memory.
 

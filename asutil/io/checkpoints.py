@@ -7,12 +7,13 @@ import contextlib
 import hashlib
 import json
 import math
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import torch
 import transformers
-from huggingface_hub import hf_hub_download
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -20,6 +21,8 @@ from safetensors.torch import load_file
 from . import disk, hub, rundir
 
 HEAD = "head.safetensors"
+# Else transformers asks a bot to convert a pickle, and loads what the bot proposes, before the model's owner has seen it.
+os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 
 
 def source(name: str | Path) -> str:
@@ -50,7 +53,10 @@ def from_pretrained(auto, path, name, **options):
     Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights.
     """
     with reading(path, name):
-        return _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
+        loaded = _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
+    if not Path(path).is_dir() and isinstance(file := try_to_load_from_cache(str(path), "config.json"), str):
+        hub.commits[str(path)] = Path(file).parent.name
+    return loaded
 
 
 @contextlib.contextmanager
@@ -121,13 +127,14 @@ def _pickled(name, path: Path | None = None) -> str:
     Tied weights share memory, which safetensors refuse: each is copied.
     """
     fetch = "" if path else f"hf download {name} --local-dir converted, then "
+    fetched = f". Give the folder as the model, or move it to {name} in the folder that {hub.MIRROR} names" * (not path)
     path = path or Path("converted/pytorch_model.bin")
     return (
         f"{name} has no safetensors weights. A pickled checkpoint can run any code when it is opened, so it is refused. If you trust "
         f'its author, convert it once: {fetch}python -c "import torch; from safetensors.torch import save_file; '
         f"weights = torch.load('{path}', map_location='cpu', weights_only=True); "
         "save_file({name: value.clone().contiguous() for name, value in weights.items()}, "
-        f"'{path.with_name('model.safetensors')}', metadata={{'format': 'pt'}})\""
+        f"'{path.with_name('model.safetensors')}', metadata={{'format': 'pt'}})\"" + fetched
     )
 
 

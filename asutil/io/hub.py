@@ -27,6 +27,7 @@ PICKLES = (
     ".pt",
     ".pth",
 )  # files that can run any code when they are opened
+commits: dict[str, str] = {}  # hub id -> the commit of it that this process has read; a mirror has none
 
 
 def mirror(hub_id: str) -> Path | None:
@@ -51,40 +52,74 @@ def model_path(name: str | Path) -> str:
     return str(mirror(str(name)) or name)
 
 
-def table(hub_id: str, split: str):
-    """One split of a hub data set, whole, as a pyarrow.Table.
-
-    Args:
-        split: the stem of its file, `<split>.parquet` in the mirror, or `<split>-00000-of-00001.parquet` and so on at any depth, as
-            on the hub. Files are named there, too, because a guess would take `dev_clean` for a part of `dev`.
-    Raises: FileNotFoundError that names the variable to set when neither the mirror nor the hub has it.
-    """
-    folder = mirror(hub_id)
-    if folder is None:
-        return load_from_hub(hub_id, split=split, data_files={split: [f"**/{split}[-.]*"]}).data.table
-    from . import files
-
-    path = folder / f"{split}.parquet"
-    paths = [path] if path.is_file() else sorted(folder.rglob(f"{split}-*-of-*.parquet"))
-    if not paths:
-        raise FileNotFoundError(f"{hub_id} in the mirror lacks {path.name}; it holds {files.listing(folder)}")
+def table(hub_id: str, split: str, config: str | None = None, revision: str | None = None):
+    """One split of a hub data set, whole, as a pyarrow.Table. Arguments and errors are those of `parquet_files`."""
     import pyarrow as pa
 
-    return pa.concat_tables(map(files.table, paths))
+    from . import files
+
+    return pa.concat_tables(map(files.table, parquet_files(hub_id, split, config, revision)))
+
+
+def parquet_files(hub_id: str, split: str, config: str | None = None, revision: str | None = None) -> list[Path]:
+    """The files of one split of a hub data set, in the mirror or downloaded: what was downloaded once needs no network again.
+
+    They are named `<split>.parquet`, `<split>-00000-of-00007.parquet` or `<split>/0000.parquet`, at any depth. A name that
+    goes on otherwise is another split: `dev_clean` is no part of `dev`.
+
+    Args:
+        config: the folder of one configuration, where the hub has several. A mirror may leave it out: files in its own folder are of the
+            configuration that is asked for.
+        revision: a branch of the hub other than `main`.
+    Raises: FileNotFoundError that names the variable to set, or the files that are there instead.
+    """
+    folder = mirror(hub_id) or _downloaded(hub_id, split, config, revision)
+    if config and not (folder / config).is_dir():
+        paths = sorted(folder.glob(f"{split}[-.]*parquet"))
+    else:
+        root = folder / (config or "")
+        paths = sorted({*root.rglob(f"{split}[-.]*parquet"), *root.rglob(f"{split}/*.parquet")})
+    if not paths:
+        from . import files
+
+        where = f"{config}/" if config else ""
+        raise FileNotFoundError(
+            f"{hub_id}: expected {where}{split}.parquet or {where}{split}-00000-of-00001.parquet, its folder holds "
+            f"{files.listing(folder, '**/*.parquet')}"
+        )
+    return paths
+
+
+def _downloaded(hub_id: str, split: str, config: str | None, revision: str | None) -> Path:
+    """The folder in the hub's cache with the files of one split."""
+    from huggingface_hub import snapshot_download
+
+    where = f"{config}/" if config else ""
+    patterns = [f"{where}{split}[-.]*parquet", f"{where}*/{split}[-.]*parquet", f"{where}{split}/*.parquet"]
+    try:
+        if hub_id.startswith("local/"):
+            raise LookupError("local")
+        folder = Path(snapshot_download(hub_id, repo_type="dataset", revision=revision, allow_patterns=patterns))
+    except Exception as error:
+        raise FileNotFoundError(unreachable(hub_id, error)) from error
+    commits[hub_id] = folder.name
+    return folder
 
 
 def stream(hub_id: str, split: str, config: str | None = None):
-    """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole."""
-    return iter(load_from_hub(hub_id, name=config, split=split, streaming=True))
+    """The rows of one split of a hub data set as dicts, one after the other, without a download of the whole.
 
-
-def load_from_hub(hub_id: str, **options):
+    Raises: FileNotFoundError that names the variable to set, also where the network is lost in between.
+    """
     import datasets
+    from huggingface_hub import HfApi
 
-    if hub_id.startswith("local/"):
-        raise FileNotFoundError(unreachable(hub_id, LookupError("local")))
     try:
-        return datasets.load_dataset(hub_id, **options)
+        if hub_id.startswith("local/"):
+            raise LookupError("local")
+        commits[hub_id] = HfApi().dataset_info(hub_id).sha
+        options = {"split": split, "streaming": True, "revision": commits[hub_id]}
+        yield from datasets.load_dataset(hub_id, name=config, **options)
     except Exception as error:
         raise FileNotFoundError(unreachable(hub_id, error)) from error
 

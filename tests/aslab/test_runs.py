@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from aslab import parameters, provenance, runs
-from asutil.io import disk, rundir
+from asutil.io import disk, hub, rundir
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
@@ -177,6 +177,13 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert "is finished already" not in capsys.readouterr().out
     runs.start("pretrain", {"objective": "ssp", "steps": 3})
     assert "is finished already" in capsys.readouterr().out
+
+
+def test_a_record_names_the_commits_of_what_was_read_from_the_hub(project, monkeypatch):
+    monkeypatch.setattr(hub, "commits", {})
+    assert "hub_commits" not in runs.start("pretrain", {"objective": "ssp"}).finish(metrics={})
+    hub.commits["owner/name"] = "0123abc"
+    assert runs.start("pretrain", {"objective": "psd"}).finish(metrics={})["hub_commits"] == {"owner/name": "0123abc"}
 
 
 def test_a_record_with_nan_is_not_written(project):

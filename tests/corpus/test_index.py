@@ -3,8 +3,11 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +17,7 @@ from asutil.corpus import arrays, cleaning, shards, sources, tokenizers
 from asutil.io import disk, hub
 
 from ..conftest import made_up_documents
+from ..io.fake_hub import commit_of
 
 
 def flat(documents):
@@ -89,6 +93,14 @@ def test_changed_documents_are_not_taken_from_an_old_shard(documents, tokenizer,
     shards.make_shard(0, documents, settings=settings, **options)
     shards.make_shard(0, changed, settings=settings, **options)
     assert len(np.load(tmp_path / "shard-000000" / "documents.npy")) - 1 == len(kept(changed))
+
+
+@given(st.lists(st.integers(0, 40).map(lambda n: n * 2**58 % 2**64), max_size=30))
+def test_repeated_before_counts_sentences_that_occur_again(hashes):
+    counts = Counter(hashes)
+    before = [sum(counts[value] > 1 for value in hashes[:place]) for place in range(len(hashes) + 1)]
+    corpus = SimpleNamespace(hashes=np.array(hashes, np.uint64))
+    assert c.Corpus.repeated_before.func(corpus).tolist() == before
 
 
 def test_hashes_tell_sentences_apart(corpus):
@@ -348,6 +360,37 @@ def test_missing_sources_say_what_was_expected(tmp_path, monkeypatch):
         list(sources.documents(tmp_path / "nothing.jsonl"))
     with pytest.raises(FileNotFoundError, match=r"no .parquet, .jsonl or .txt"):
         list(sources.documents(tmp_path))
+
+
+def test_a_nul_in_a_parquet_file_becomes_a_blank(tmp_path):
+    """OpenWebText has some; in a text file a NUL is an error, since it shows an encoding that is not UTF-8."""
+    pd.DataFrame({"text": ["one\0two", "\0", "three"]}).to_parquet(tmp_path / "x.parquet")
+    assert list(sources.documents(tmp_path / "x.parquet")) == ["one two", " ", "three"]
+
+
+def test_a_mirror_without_folders_of_configurations_has_the_default_one(tmp_path, monkeypatch):
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    folder = tmp_path / "wikimedia/wikipedia"
+    folder.mkdir(parents=True)
+    pd.DataFrame({"text": ["English."]}).to_parquet(folder / "train.parquet")
+    read = lambda source: list(sources.documents(source))
+    assert read("wikimedia/wikipedia") == read("wikimedia/wikipedia:20231101.en") == ["English."]
+    with pytest.raises(FileNotFoundError, match=r"the mirror has no folder 20231101\.fr in wikimedia/wikipedia; it holds train\.parquet"):
+        read("wikimedia/wikipedia:20231101.fr")
+    for language in ("en", "fr"):
+        (folder / f"20231101.{language}").mkdir()
+        pd.DataFrame({"text": [language]}).to_parquet(folder / f"20231101.{language}/train-00000-of-00001.parquet")
+    assert [*read("wikimedia/wikipedia"), *read("wikimedia/wikipedia:20231101.fr")] == ["en", "fr"]
+
+
+def test_an_index_of_the_hub_names_the_commit_that_it_was_made_from(on_hub, tokenizer, tmp_path, documents):
+    root, _ = on_hub
+    (root / "datasets/owner/name/main").mkdir(parents=True)
+    texts = ["\n\n".join(" ".join(paragraph) for paragraph in document) for document in documents]
+    pd.DataFrame({"text": texts}).to_parquet(root / "datasets/owner/name/main/train.parquet")
+    built = c.prepare("owner/name", tokenizer, tmp_path / "corpora")
+    assert built.info["hub_commits"] == {"owner/name": commit_of("datasets", "owner/name")}
+    assert built.info["documents_read"] == len(documents)
 
 
 def test_no_network_and_no_mirror_names_the_variable():

@@ -2,11 +2,11 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
-from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -131,27 +131,27 @@ def test_text_that_is_no_utf_8_is_refused_by_file_and_row():
         list(long_questions.parquet_rows([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
 
 
-def from_hub(monkeypatch, tables):
-    """The hub itself, which gives whole data sets."""
-    monkeypatch.delenv(hub.MIRROR, raising=False)
-    asked = []
-
-    def given(hub_id, split, **options):
-        asked.append((hub_id, split, options))
-        return SimpleNamespace(data=SimpleNamespace(table=pa.Table.from_pylist(tables[split])))
-
-    monkeypatch.setattr(hub, "load_from_hub", given)
-    return asked
+def put(folder, splits, form="{}-00000-of-00001"):
+    for split, rows in splits.items():
+        path = folder / f"{form.format(split)}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.Table.from_pylist(rows), path)
 
 
-def test_counts_are_asserted_where_the_whole_is_read(monkeypatch):
-    asked = from_hub(monkeypatch, {"train": [hotpot(), hotpot("b")], "validation": [hotpot()]})
+def test_counts_are_asserted_where_the_whole_is_read(on_hub, monkeypatch):
+    """From a hub with two configurations, of which `fullwiki` is not read."""
+    root, _ = on_hub
+    folder = root / "datasets/hotpotqa/hotpot_qa/main"
+    put(folder / "distractor", {"train": [hotpot(), hotpot("b")], "validation": [hotpot()]})
+    put(folder / "fullwiki", {"train": [hotpot("c")], "validation": [hotpot("c")], "test": [hotpot("c")]})
     with pytest.raises(ValueError, match=r"hotpotqa/hotpot_qa/train: expected 90,447 questions, got 2 questions"):
         load_evidence("hotpotqa")
     monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
     splits = load_evidence("hotpotqa")
     assert splits["train"].report["note"] == splits["dev"].report["note"] == ""
-    assert asked[-1] == ("hotpotqa/hotpot_qa", "validation", {"name": "distractor"})
+    shutil.copytree(folder, root / "mirror/hotpotqa/hotpot_qa")  # as `hf download` writes it
+    monkeypatch.setenv(hub.MIRROR, str(root / "mirror"))
+    assert [[q.id for q in split] for split in load_evidence("hotpotqa").values()] == [["h1", "b"], ["h1"], []]
 
 
 def test_cards_have_the_counts_that_loading_asserts():
@@ -309,11 +309,12 @@ def test_qasper_by_hand(release, tmp_path, monkeypatch):
     assert question_types("qasper", splits) == question_types(release, splits) == long_questions.KINDS["qasper"]
 
 
-def test_qasper_from_the_hub_is_its_parquet_branch(release, monkeypatch):
+def test_qasper_from_the_hub_is_its_parquet_branch(release, on_hub):
+    root, _ = on_hub
     rows = [as_on_the_hub("1", paper()), as_on_the_hub("2", paper(id="q2"))]
-    asked = from_hub(monkeypatch, dict.fromkeys(("train", "validation", "test"), rows))
+    folder = root / "datasets/allenai/qasper/refs__convert__parquet/qasper"
+    put(folder, dict.fromkeys(("train", "validation", "test"), rows), "{}/0000")
     assert [len(split) for split in load_evidence("qasper").values()] == [2, 2, 2]
-    assert asked[0] == ("allenai/qasper", "train", {"revision": "refs/convert/parquet"})
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 import shlex
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import datasets
+import huggingface_hub
 import pandas as pd
 import pytest
 
 from asutil.corpus import sources
 from asutil.data import tables
 from asutil.io import hub
+from tests.io import fake_hub
 
 
 @pytest.fixture
@@ -42,21 +45,85 @@ def test_nothing_leaves_the_mirror(folder, name):
 
 
 def test_an_absent_split_lists_what_there_is(folder):
-    with pytest.raises(FileNotFoundError, match=r"owner/name in the mirror lacks test.parquet; it holds dev.parquet, dev_clean.parquet"):
+    with pytest.raises(FileNotFoundError, match=r"owner/name: expected test.parquet or test-0.*, its folder holds dev.parquet, dev_clean"):
         hub.table("owner/name", "test")
 
 
-def test_on_the_hub_a_split_is_its_own_files(tmp_path, monkeypatch):
-    """Files named as the hub names them, loaded from a folder in the place of the hub."""
-    for split in ("train", "train_manual", "dev", "dev_clean"):
-        (tmp_path / "data").mkdir(exist_ok=True)
-        pd.DataFrame({"text": [split]}).to_parquet(tmp_path / "data" / f"{split}-00000-of-00001.parquet")
-    monkeypatch.delenv(hub.MIRROR, raising=False)
-    load = datasets.load_dataset
-    cache = str(tmp_path / "cache")
-    monkeypatch.setattr(datasets, "load_dataset", lambda hub_id, **options: load(str(tmp_path), cache_dir=cache, **options))
-    for split in ("train", "train_manual", "dev", "dev_clean"):
-        assert hub.table("owner/name", split)["text"].to_pylist() == [split]
+def put(folder, *names):
+    """Parquet files whose one text is their own name."""
+    for name in names:
+        path = folder / f"{name}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame({"text": [name]}).to_parquet(path)
+
+
+def test_on_the_hub_a_split_is_its_own_files_and_needs_no_network_again(on_hub, monkeypatch):
+    root, asked = on_hub
+    splits = ("train", "train_manual", "dev", "dev_clean")
+    put(root / "datasets/owner/name/main", *(f"data/{split}-00000-of-00001" for split in splits))
+    read = lambda split: hub.table("owner/name", split)["text"].to_pylist()
+    for split in splits:
+        assert read(split) == [f"data/{split}-00000-of-00001"]
+    assert hub.commits == {"owner/name": fake_hub.commit_of("datasets", "owner/name")}
+    assert sum(line.startswith("GET") and "/resolve/" in line for line in asked) == 4, "each file once"
+    asked.clear()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert read("dev") == ["data/dev-00000-of-00001"] and not asked
+    with pytest.raises(FileNotFoundError, match=rf"owner/other could not be loaded from the hub .* set {hub.MIRROR} to a folder"):
+        hub.table("owner/other", "dev")
+    with pytest.raises(FileNotFoundError, match="local/mine is on no hub"):
+        hub.table("local/mine", "dev")
+
+
+# How the hub lays configurations out: a folder each, or, on the branch that it makes itself, a folder for each split.
+LAYOUTS = {
+    "folders": ["a/dev-00000-of-00002", "a/dev-00001-of-00002", "a/dev_clean-00000-of-00001", "b/dev-00000-of-00001"],
+    "branch": ["a/dev/0000", "a/dev/0001", "a/test/0000", "b/dev/0000"],
+}
+
+
+@pytest.mark.parametrize("mirrored", [False, True])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_configuration_is_its_own_folder(on_hub, monkeypatch, layout, mirrored):
+    root, _ = on_hub
+    branch = {"folders": None, "branch": "refs/convert/parquet"}[layout]
+    put(root / "datasets/owner/name" / (branch or "main").replace("/", "__"), *LAYOUTS[layout])
+    if mirrored:  # as `hf download` writes it
+        put(root / "mirror/owner/name", *LAYOUTS[layout])
+        monkeypatch.setenv(hub.MIRROR, str(root / "mirror"))
+    for config, files in {"a": LAYOUTS[layout][:2], "b": LAYOUTS[layout][3:]}.items():
+        assert hub.table("owner/name", "dev", config, branch)["text"].to_pylist() == files
+    with pytest.raises(FileNotFoundError, match=r"owner/name: expected c/dev.parquet or c/dev-00000"):
+        hub.table("owner/name", "dev", "c", branch)
+
+
+def test_a_corpus_of_the_hub_is_streamed_and_its_configuration_too(on_hub):
+    """OpenWebText has NULs, and no reader can mend it."""
+    root, _ = on_hub
+    files = {"a/train-00000-of-00001": ["One\0two.", "Three."], "b/train-00000-of-00001": ["Four."]}
+    for name, texts in files.items():
+        path = root / f"datasets/owner/name/main/{name}.parquet"
+        path.parent.mkdir(parents=True)
+        pd.DataFrame({"text": texts}).to_parquet(path)
+    about = "".join(f"- config_name: {name}\n  data_files: {name}/*\n" for name in "ab")
+    (root / "datasets/owner/name/main/README.md").write_text(f"---\nconfigs:\n{about}---\n")
+    assert list(sources.documents("owner/name:a")) == ["One two.", "Three."]
+    assert list(sources.documents("owner/name:b")) == ["Four."]
+    assert hub.commits == {"owner/name": fake_hub.commit_of("datasets", "owner/name")}
+
+
+def test_a_lost_network_is_named_in_the_middle_of_a_stream(monkeypatch):
+    def rows(*_, **__):
+        yield {"text": "one"}
+        raise ConnectionError("the network is gone")
+
+    monkeypatch.setattr(datasets, "load_dataset", rows)
+    monkeypatch.setattr(huggingface_hub.HfApi, "dataset_info", lambda *_: SimpleNamespace(sha="0"))
+    monkeypatch.setattr(hub, "commits", {})
+    read = sources.documents("owner/name")
+    assert next(read) == "one"
+    with pytest.raises(FileNotFoundError, match=r"owner/name could not be loaded from the hub \(ConnectionError: the network is gone"):
+        next(read)
 
 
 @pytest.mark.parametrize("read", [tables.read_table, lambda path: list(sources.documents(path))], ids=["questions", "documents"])

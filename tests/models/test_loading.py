@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from collections import Counter
 from types import SimpleNamespace
 
@@ -31,9 +32,10 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aslab import runs
 from asutil.corpus import tokenizers
-from asutil.io import disk
+from asutil.io import disk, hub
 from asutil.models import loading, saving
 from asutil.tasks import rank, rankers
+from tests.io.fake_hub import commit_of
 
 from .test_pair import CONFIGS, SIZE
 
@@ -332,6 +334,23 @@ def test_a_pickled_checkpoint_is_refused(saved):
     exec(command, {})  # as the message says
     assert sorted(load_file(folder / "model.safetensors")) == sorted(torch.load(folder / "pytorch_model.bin", weights_only=True))
     loading.load(folder)
+
+
+def test_a_pickle_of_the_hub_is_not_converted_by_a_bot(saved, on_hub):
+    """transformers would load what a bot proposes as `refs/pr/4`, which nobody has to have seen."""
+    _, folder = saved
+    root, asked = on_hub
+    shutil.copytree(folder, root / "models/owner/name/refs__pr__4")
+    shutil.copytree(folder, root / "models/owner/good/main")
+    torch.save(load_file(folder / "model.safetensors"), folder / "pytorch_model.bin")
+    (folder / "model.safetensors").unlink()
+    shutil.copytree(folder, root / "models/owner/name/main")
+    with pytest.raises(ValueError, match=r"hf download owner/name --local-dir converted, then .* or move it to owner/name in the folder"):
+        loading.load("owner/name")
+    assert not any("pr/4" in line or "discussions" in line or "commits" in line for line in asked)
+    assert not any(line.endswith(".bin") for line in asked if line.startswith("GET"))
+    assert_same(parameters(loading.load("owner/good")), parameters(loading.load(root / "models/owner/good/main")))
+    assert hub.commits == {"owner/good": commit_of("models", "owner/good")}
 
 
 def test_a_damaged_head_is_refused(saved):

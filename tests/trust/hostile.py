@@ -112,7 +112,7 @@ def _work(given: list[tuple], seed: int, folder: Path, log: Path) -> None:
     output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)
-    hub.load_from_hub = _no_hub
+    hub._downloaded = hub.stream = _no_hub
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + ADDRESSES, resource.RLIM_INFINITY))
     with log.open("a") as stream:
