@@ -15,6 +15,8 @@ from asutil.tasks import blind, reranking
 
 from . import measured
 
+SHOWN = {"MAP": "map", "P@1": "p@1"}
+
 
 def record(folders: list[Path], own: str | None = None) -> dict:
     """One entry a run with a figure a readout, one of a bag of words for each data set and protocol.
@@ -42,7 +44,10 @@ def record(folders: list[Path], own: str | None = None) -> dict:
             bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
         print(run["name"])
         for name, of in figures.items():
-            print(f"  {name}: MAP {of['own']['map']:.4f}, exchanged {of['exchanged']['map']:.4f}")
+            shown = [
+                f"{word} {of['own'][key]:.4f}, exchanged {of['exchanged'][key]:.4f}" for word, key in SHOWN.items()
+            ]
+            print(f"  {name}: {'; '.join(shown)} ({of['own']['questions']:,} test questions)")
     return {"runs": entries, "bag_of_words": list(bags.values())}
 
 

@@ -74,10 +74,20 @@ def _check_names(given: dict, where: str = "") -> None:
 def announce(folder: Path, record: dict) -> str:
     """The message about a finished run instead of a new one: its folder, its main metrics, how to run it again."""
     lines = [f"Already finished: {folder}"]
-    for split, values in record.get("metrics", {}).items():
+    for place, values in _figures(record.get("metrics", {})):
         shown = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, float)]
-        lines.append(f"  {split}: {', '.join(shown)}")
+        lines.append(f"  {place}: {', '.join(shown)}")
     return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
+
+
+def _figures(metrics: dict, place: str = ""):
+    """(`split` or `ranker, split`, figures) of a record, whose metrics may have a level more."""
+    for name, values in metrics.items():
+        inner = f"{place}, {name}" if place else name
+        if any(isinstance(value, dict) for value in values.values()):
+            yield from _figures(values, inner)
+        else:
+            yield inner, values
 
 
 def prepare(options: dict) -> None:

@@ -13,15 +13,17 @@ import itertools
 import shlex
 import shutil
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
+from tqdm.auto import tqdm
 
-from asutil import metrics
-from asutil.corpus import sources
+from asutil.corpus import cleaning, sources
 from asutil.data import answers, splits
 from asutil.io import disk, files, rundir
+from asutil.metrics import significance
 
 from . import compare, papers, runs
 from .plan import Job
@@ -45,6 +47,8 @@ SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
 LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
 PLAIN = "plain"
 PRETRAINED = "pre-trained"
+FEWEST = 6  # questions: with fewer the randomisation test cannot have a p below .05, since 2 / 2^5 is above it
+TOO_FEW = f"Fewer than {FEWEST} test questions cannot show any difference."
 CARD = "Made with asutil"  # a model card of aslab.export
 
 
@@ -122,25 +126,46 @@ def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] =
 
 
 def require_readable(made: Chain) -> str:
-    """Read the questions, and the first document of the corpus, as the runs will.
+    """Read the corpus and the questions, as the runs will.
 
-    Returns: a sentence on the questions, and on those that the budget leaves out.
+    Returns: a sentence on the documents, and one on the questions and on those that the budget leaves out.
     Raises: ValueError, OSError that name the file and the row of what cannot be read.
     """
     settings = runs.settings("pretrain", made.pretraining.parameters)
     columns = {name: settings[name] for name in ("text_column", "paragraph_separator")}
-    if next(sources.documents(settings["corpus"], **columns), None) is None:
-        raise ValueError(f"corpus {settings['corpus']}: no documents\n{USAGE}")
+    corpus = _documents(settings["corpus"], columns)
     settings = runs.settings("finetune", made.plain[0].parameters)
     own = [settings[name] for name in ("dataset", "protocol", "train_questions", "question_limit")]
     loaded = answers.load_answers(*own)
+    if all((split.positives() == [len(question.candidates) for question in split]).all() for split in loaded.values()):
+        raise ValueError(f"questions {own[0]}: every candidate has label 1: {answers.ALL_RIGHT}\n{USAGE}")
     sentence = ", ".join(f"{len(split):,} {name}" for name, split in loaded.items())
+    sentence += f". {TOO_FEW.removesuffix('.')}" * (len(loaded["test"]) < FEWEST)
     left_out = {name: split.report["dropped"].get(splits.BEYOND, {}) for name, split in loaded.items()}
     if not any(left_out.values()):
-        return f"questions: {sentence}"
+        return f"{corpus}\nquestions: {sentence}"
     most = max(split.report["kept"]["questions"] + left_out[name].get("questions", 0) for name, split in loaded.items())
     limit = settings["question_limit"]
-    return f"questions: {sentence}; question_limit is {limit} a split: question_limit={most} takes all"
+    return f"{corpus}\nquestions: {sentence}; question_limit is {limit} a split: question_limit={most} takes all"
+
+
+def _documents(corpus: str, columns: dict) -> str:
+    """A sentence on the documents, and on the files of a folder that are not read.
+
+    Raises: ValueError where no document is long enough, or as `sources.documents`.
+    """
+    counts = Counter()
+    for text in tqdm(sources.documents(corpus, **columns), "reading the corpus", unit=" documents", delay=5):
+        counts["read"] += 1
+        counts["long enough"] += bool(cleaning.clean(text))
+    if not counts["long enough"]:
+        least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH}"
+        raise ValueError(f"corpus {corpus}: none of {counts['read']} documents has {least}\n{USAGE}")
+    folders = [Path(part) for part in sources.parts_of(corpus) if Path(part).is_dir()]
+    others = Counter(suffix for folder in folders for suffix in sources.unread(folder))
+    endings = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
+    unread = f"; {others.total()} files are not read: {endings}" * bool(others)
+    return f"corpus: {counts['read']:,} documents, {counts['long enough']:,} of them long enough{unread}"
 
 
 # ------------------------------------------------------------------ the comparison
@@ -165,18 +190,19 @@ def choose(systems: dict[str, list[str]]) -> tuple[str, str]:
 
 
 def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
-    """A sentence on the difference of MAP on test, its interval and p, from the questions' means over seeds."""
+    """A sentence on the difference of MAP on test, from the questions' means over seeds.
+
+    There is an effect where the interval of the bootstrap leaves zero out and the randomisation test has p below .05.
+    """
     ours, other = (values[system]["average_precision"] for system in (PRETRAINED, PLAIN))
-    test = metrics.paired_bootstrap(ours, other)
+    test, swapped = significance.paired_bootstrap(ours, other), significance.randomisation(ours, other)
     low, high = (100 * edge for edge in test.interval)
     effects = {1: "helped", -1: "did harm", 0: "made no difference that these questions can tell from chance"}
-    measured = (
-        f"MAP {100 * test.difference:+.1f} points (95 % interval {low:+.1f} to {high:+.1f}, p = {test.p_value:.4f})"
-    )
-    averaged_over = f"means of {seeds} seed{'s' * (seeds != 1)}"
-    return (
-        f"Pre-training on the corpus {effects[test.sign]}: {measured} on {len(ours)} test questions, {averaged_over}."
-    )
+    effect = effects[test.sign if swapped < 0.05 else 0]  # an interval over a few questions is too narrow
+    interval = f"95 % interval {low:+.1f} to {high:+.1f}, p by randomisation = {swapped:.4f}"
+    over = f"on {len(ours)} test questions, means of {seeds} seed{'s' * (seeds != 1)}"
+    few = f" {TOO_FEW}" * (len(ours) < FEWEST)
+    return f"Pre-training on the corpus {effect}: MAP {100 * test.difference:+.1f} points ({interval}) {over}.{few}"
 
 
 def own_task(name: str) -> list[str]:
@@ -209,9 +235,25 @@ def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["system", "seed", "map on dev", "map on test", "run"]).set_index("system")
 
 
+def _require_systems(systems: dict[str, list[str]]) -> None:
+    """Refuse a run under the name of the other system: of one system the runs start from a pre-training."""
+    for system, names in systems.items():
+        for name in names:
+            start = str(rundir.read_record(rundir.find(name))["settings"]["model"])
+            started = Path(start).name.startswith("pretrain-")
+            if started != (system == PRETRAINED):
+                expected = "a run that started from a pre-training" if system == PRETRAINED else "one that did not"
+                raise ValueError(f"--{system.replace('-', '')}: expected {expected}, {name} started from {start}")
+
+
 def report(systems: dict[str, list[str]]) -> list:
-    """The parts of the comparison: sentences, and pairs of a title and a table."""
-    values, _ = compare.aligned({system: averaged(names) for system, names in systems.items()})
+    """The parts of the comparison: sentences, and pairs of a title and a table.
+
+    Raises: ValueError for a run under the name of the other system; as `compare.read` and `compare.aligned`.
+    """
+    frames = {system: averaged(names) for system, names in systems.items()}
+    _require_systems(systems)
+    values, _ = compare.aligned(frames)
     best, run = choose(systems)
     dev = rundir.read_table(rundir.find(run), "scores_dev.parquet")["question_id"].nunique()
     means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}

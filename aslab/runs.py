@@ -84,7 +84,10 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
     Returns: hub ids, and folders of models and runs.
     """
     if names != "all":
-        return [str(find(name.strip(), runs_dir) or name.strip()) for name in names.split(",")]
+        given = [name.strip() for name in names.split(",")]
+        if not all(given):
+            raise ValueError(f"models: expected names joined by commas, one is empty in {names!r}")
+        return [str(find(name, runs_dir) or name) for name in given]
     made = read_all(runs_dir or "runs")
     learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.budget == budget]
     folders = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]

@@ -105,7 +105,7 @@ def mirrored_files(source: str, split: str) -> list[Path]:
 
 def _document_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
     rows = read_rows(path, column)
-    return _without_nul(rows, column) if path.suffix == ".parquet" else rows
+    return _without_nul(rows, column) if path.suffix.lower() == ".parquet" else rows
 
 
 def _without_nul(rows, column: str) -> Iterator[tuple[str, dict]]:
@@ -135,21 +135,26 @@ def is_hub_id(source: str) -> bool:
 def files_of(path: Path) -> list[Path]:
     """The files of a folder in their order, or the file itself."""
     if path.is_dir():
-        # A broken link counts as a file, so that opening it fails: else nobody would miss its documents.
-        return sorted(
-            file
-            for file in path.rglob("*")
-            if file.suffix in SUFFIXES and (file.is_file() or (file.is_symlink() and not file.exists()))
-        )
+        return sorted(file for file in _leaves(path) if file.suffix.lower() in SUFFIXES)
     if not path.is_file():
         raise FileNotFoundError(
             f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)"
         )
-    if path.suffix not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise ValueError(
             f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.advice_on_pickle(path)}"
         )
     return [path]
+
+
+def unread(folder: Path) -> list[str]:
+    """The endings of the files of a folder that are no documents, once for each file."""
+    return [file.suffix for file in _leaves(folder) if file.suffix.lower() not in SUFFIXES]
+
+
+def _leaves(folder: Path) -> list[Path]:
+    """All files. A broken link counts as one, so that opening it fails: else nobody would miss its documents."""
+    return [file for file in folder.rglob("*") if file.is_file() or (file.is_symlink() and not file.exists())]
 
 
 def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
@@ -157,15 +162,15 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
 
     Raises: ValueError naming the location of a row that is no object, or the file where it lacks the column.
     """
-    if path.suffix == ".parquet":
+    if path.suffix.lower() == ".parquet":
         file = files.opened(path)
         names = file.schema_arrow.names
         if column not in names:
             raise ValueError(f"{path.name}: expected a column {column!r}, got {', '.join(names)}")
         columns = [name for name in (column, "title") if name in names]
         yield from files.rows(files.batches(file, path, 256, columns), path)
-    elif path.suffix == ".txt":
-        yield path.name, {column: files.decoded(path.read_bytes(), path.name)}
+    elif path.suffix.lower() == ".txt":
+        yield path.name, {column: files.decoded(path.read_bytes(), str(path))}
     else:
         for location, line in files.lines(path):
             row = files.parsed(line, location)

@@ -1,11 +1,14 @@
 """Answer sentence selection data: questions, their candidates in order, and protocols with their published counts."""
 
 import hashlib
+import itertools
+import logging
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..corpus import docstrings
 from ..draws import text_hash
@@ -14,6 +17,8 @@ from . import document_order, tables
 from .questions import Candidate, Question, Split, grouped
 from .splits import SPLITS, file_of_split, require_limit, require_one_of
 
+ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
+log = logging.getLogger(__name__)
 __all__ = ["SPLITS", "Candidate", "Question", "Split", "fingerprint_of_answers", "load_answers"]
 
 # Data set -> hub id, and protocol -> split -> (file, which questions stay). TREC-QA's files are filtered already.
@@ -179,8 +184,12 @@ def _own(path: Path, protocol: str) -> dict[str, Split]:
     """The splits of a user's folder or file."""
     if path.is_dir():
         splits = {split: _own_file(_file_of_split(path, split), split) for split in SPLITS}
+        _warn_of_leaks(splits, path)
     else:
         splits = _divided(_own_file(path, "all"), path)
+    for split in SPLITS:
+        if splits[split].positives().sum() == len(splits[split].table):
+            log.warning("%s: every candidate of the %d %s questions has label 1: %s", path, len(splits[split]), split, ALL_RIGHT)
     if protocol == "asbert":
         return {split: questions.under("positive") for split, questions in splits.items()}
     for split in ("dev", "test"):
@@ -199,8 +208,27 @@ def _own(path: Path, protocol: str) -> dict[str, Split]:
 
 def _own_file(path: Path, split: str) -> Split:
     table = tables.read_table(path)
+    _warn_of_contradictions(table, path)
     titled = "document_title" in table.column_names and table["document_title"].null_count < len(table)
     return grouped(split, table, path.stem, path, table["row"][0].as_py(), ordered=titled)
+
+
+def _warn_of_contradictions(table: pa.Table, path: Path) -> None:
+    """Say how many candidates of a question have both labels, with the rows of the first."""
+    same = [name for name in ("question_id", "question", "answer") if name in table.column_names]
+    found = table.group_by(same).aggregate([("label", "min"), ("label", "max"), ("row", "min"), ("row", "max")])
+    found = found.filter(pc.less(found["label_min"], found["label_max"])).sort_by("row_min")
+    if len(found):
+        first, last = found["row_min"][0], found["row_max"][0]
+        log.warning("%s: %d candidates have both labels, the first in the rows %s to %s", path, len(found), first, last)
+
+
+def _warn_of_leaks(splits: dict[str, Split], folder: Path) -> None:
+    """Say which splits share questions: figures on them are too high."""
+    texts = {split: set(questions.table["question"].unique().to_pylist()) for split, questions in splits.items()}
+    for one, other in itertools.combinations(SPLITS, 2):
+        if shared := len(texts[one] & texts[other]):
+            log.warning("%s: %d of %d %s questions are in %s, too", folder, shared, len(texts[other]), other, one)
 
 
 def _divided(whole: Split, path: Path) -> dict[str, Split]:

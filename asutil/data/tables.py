@@ -17,6 +17,10 @@ SUFFIXES = (".tsv", ".jsonl", ".parquet")
 COLUMNS = ("question_id", "question", "answer", "document_title", "label")
 REQUIRED = ("question", "answer", "label")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
+RIGHT, WRONG = (
+    ("1", "1.0", "true", "True"),
+    ("0", "0.0", "false", "False"),
+)  # labels, as files of several forms spell them
 BATCH = 1 << 16  # rows of a large file that are checked together
 
 
@@ -61,7 +65,8 @@ def _read_tsv(path: Path) -> pa.Table:
             raise ValueError(f"{path}, row {number}: expected {len(header)} fields as in the header, got {len(row)}")
     if len(set(header)) < len(header):
         raise ValueError(f"{path}, row 1: expected distinct column names, got {header}")
-    return pa.table({name: pa.array(values, pa.string()) for name, values in zip(header, zip(*rows))} if rows else {})
+    columns = zip(*rows) if rows else [()] * len(header)
+    return pa.table({name: pa.array(values, pa.string()) for name, values in zip(header, columns)})
 
 
 def _read_jsonl(path: Path) -> pa.Table:
@@ -116,8 +121,8 @@ def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False)
         blank = pc.is_null(column) if may_be_blank else pc.equal(pc.utf8_trim_whitespace(column), "")
         refuse(column, pc.fill_null(pc.match_substring(column, "\0"), False), f"no NUL in {name!r}")
         if name == "label":
-            refuse(column, pc.invert(pc.is_in(column, pa.array(["0", "1", "0.0", "1.0"]))), "the label 0 or 1")
-            column = pc.starts_with(column, "1").cast(pa.int8())
+            refuse(column, pc.invert(pc.is_in(column, pa.array([*WRONG, *RIGHT]))), "the label 0 or 1")
+            column = pc.is_in(column, pa.array(RIGHT)).cast(pa.int8())
         elif name == "document_title":
             column = pc.if_else(blank, None, column)  # a blank title is an unknown one
         else:

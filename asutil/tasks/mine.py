@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
 from .. import tasks
+from ..corpus import cleaning, sources
 from ..data import answers
 from ..data.questions import Split
 from ..data.splits import require_limit
@@ -109,8 +110,8 @@ def mine(
 
     Args:
         dataset: as `load_answers` reads it under the protocol, with at most `limit` questions a split.
-        sentences: a .txt with one sentence a line; a .tsv, .jsonl or .parquet with a column sentence or text; or `candidates`,
-            those of all training questions, whatever the limit.
+        sentences: a .txt with one sentence a line; a .tsv, .jsonl or .parquet with a column sentence or text; a folder of
+            documents, as a corpus is read and split; or `candidates`, those of all training questions, whatever the limit.
         model: `bm25`; `random`, a control; or what `rankers.load_encoder` reads, whose readout `nearest.usual` chooses.
         folder: gets train, dev and test as .parquet and the record mined.json.
     Returns: the record.
@@ -148,7 +149,17 @@ def mine(
 def _sentences(source: str | Path, train: Split) -> Iterator[str]:
     if source == CANDIDATES:
         return (candidate.text for question in train for candidate in question.candidates)
+    if Path(source).is_dir():
+        return _of_documents(Path(source))
     return (text for _, text in vectors.read(source, COLUMNS))
+
+
+def _of_documents(folder: Path) -> Iterator[str]:
+    """The sentences that an index of the folder has."""
+    split = cleaning.splitter_function("blingfire")
+    for document in sources.documents(folder):
+        for paragraph in cleaning.clean(document):
+            yield from split(paragraph)
 
 
 def _negatives(train: Split, asked: list[Asked], ranker, rule: Rule) -> tuple[dict[str, list[str]], dict]:
@@ -254,7 +265,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asutil.tasks.mine", description=__doc__.splitlines()[0])
     default = "(default: %(default)s)"
     parser.add_argument("questions", help="a data set, or a file or folder of your own, as in notebooks/finetune.ipynb")
-    forms = ".txt with one sentence a line, or .tsv, .jsonl, .parquet with a column sentence or text"
+    forms = (
+        ".txt with one sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
+    )
     parser.add_argument(
         "sentences", help=f"{forms}; or the word {CANDIDATES}: the candidates of all training questions"
     )

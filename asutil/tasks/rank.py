@@ -81,8 +81,15 @@ class BaseRanker(ABC):
     def calibrate(self, questions: Iterable) -> Calibration:
         """Fit probabilities and the threshold on labelled questions that nothing is tested on (`calibration.fit`).
 
-        Raises: ValueError where a higher score does not mean an answer more often.
+        Args:
+            questions: `Question`s, as `load_answers("my_questions.tsv")["dev"]`.
+        Raises: ValueError for anything else, for none, and where a higher score does not mean an answer more often.
         """
+        questions = [] if isinstance(questions, str | Path) else questions
+        if not len(questions) or not isinstance(next(iter(questions)), Question):
+            raise ValueError(
+                'questions: labelled questions expected, as load_answers("my_questions.tsv")["dev"] gives them'
+            )
         fitted = calibration.fit(self.score(questions))
         if fitted is None:
             raise ValueError(
@@ -94,7 +101,8 @@ class BaseRanker(ABC):
     def _calibration(self) -> Calibration:
         if self.calibration is None:
             expected = "call calibrate(questions) with labelled questions that are not the test's"
-            raise ValueError(f"this ranker's scores were never made probabilities: {expected}")
+            tried = "a fine-tuning run whose dev questions allowed no fit has none either"
+            raise ValueError(f"this ranker has no probabilities: {expected} ({tried})")
         return self.calibration
 
 
@@ -205,6 +213,12 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
     if isinstance(candidates, str):
         raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
+    for place, text in {
+        "question": question,
+        **{f"candidates[{n}]": text for n, text in enumerate(candidates)},
+    }.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{place}: a text expected, got {text!r:.80}")
     contexts = [(None, None)] * len(candidates) if contexts is None else contexts
     for context in contexts:
         if isinstance(context, str) or len(context) != 2:

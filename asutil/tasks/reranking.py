@@ -92,7 +92,9 @@ def same_data(record: dict, dataset: str | None = None) -> str:
     """
     named, expected = record["settings"]["dataset"], record["inputs"]["dataset"]
     if dataset is None and named.startswith("own:"):
-        raise ValueError(f"dataset: a record keeps no path, name the file or folder of {named} again")
+        raise ValueError(
+            f"dataset: a record keeps no path, name the file or folder of {named} again (in a notebook: -p dataset <path>)"
+        )
     dataset = dataset or named
     came = answers.fingerprint_of_answers(dataset)
     if came != expected and not answers.of_one_source(dataset, came, expected):

@@ -95,9 +95,17 @@ def test_refused_before_anything_runs(config, changed, message):
 
 
 def test_inputs_are_read_before_anything_runs(config, tmp_path):
-    assert own.require_readable(own.chain(config)) == "questions: 10 train, 1 dev, 1 test"
-    short = own.require_readable(own.chain(config | {"question_limit": 4}))
-    assert short == "questions: 4 train, 1 dev, 1 test; question_limit is 4 a split: question_limit=10 takes all"
+    corpus, few = "corpus: 10 documents, 10 of them long enough", "Fewer than 6 test questions cannot show any difference"
+    assert own.require_readable(own.chain(config)) == f"{corpus}\nquestions: 10 train, 1 dev, 1 test. {few}"
+    (tmp_path / "texts" / "notes.md").touch()
+    (tmp_path / "texts" / "README").touch()
+    (tmp_path / "texts" / "SHORT.TXT").write_text("Too short.")
+    lines = own.require_readable(own.chain(config | {"question_limit": 4})).splitlines()
+    assert lines[0] == "corpus: 11 documents, 10 of them long enough; 2 files are not read: 1 without an ending, 1 .md"
+    assert lines[1] == f"questions: 4 train, 1 dev, 1 test. {few}; question_limit is 4 a split: question_limit=10 takes all"
+    (tmp_path / "right.tsv").write_text(HEAD + "".join(f"What is {number}?\tThis\t1\n" for number in range(12)))
+    with pytest.raises(ValueError, match=r"right.tsv: every candidate has label 1: .* add wrong candidates"):
+        own.require_readable(own.chain(config | {"questions": str(tmp_path / "right.tsv")}))
     (tmp_path / "mine.tsv").write_text(HEAD + "Why?\tBecause\tyes\n")
     with pytest.raises(ValueError, match=r"mine.tsv, row 2: expected the label 0 or 1, got 'yes'"):
         own.require_readable(own.chain(config))
@@ -109,8 +117,11 @@ def test_inputs_are_read_before_anything_runs(config, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"empty: no .parquet, .jsonl or .txt file; it holds a.md"):
         own.require_readable(own.chain(config | {"corpus": str(tmp_path / "empty")}))
     (tmp_path / "notes.jsonl").write_text("")
-    with pytest.raises(ValueError, match=r"no documents\nexpected"):
+    with pytest.raises(ValueError, match=r"none of 0 documents has 200 characters in paragraphs of 60\nexpected"):
         own.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
+    (tmp_path / "texts" / "z.txt").write_bytes(b"caf\xe9")
+    with pytest.raises(ValueError, match=r"texts/z.txt: expected UTF-8, got byte 0xe9 at 3"):
+        own.require_readable(own.chain(config))
 
 
 # ------------------------------------------------------------------ the comparison
@@ -147,12 +158,15 @@ def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
 @pytest.fixture
 def systems(tmp_path):
     """Two seeds each. The pre-trained one is better on test, the plain one on dev."""
-    folder = tmp_path / "runs"
+    folder, model = tmp_path / "runs", "runs/pretrain-sp-texts-0123456789ab"
     folder.mkdir()
     plain = [finished(folder, 0, 0.6, {"a": 2, "b": 1, "c": 4}), finished(folder, 1, 0.8, {"a": 4, "b": 1, "c": 4})]
     return {
         "plain": plain,
-        "pre-trained": [finished(folder, 0, 0.65, {"a": 1, "b": 1, "c": 2}), finished(folder, 1, 0.7, {"a": 1, "b": 1, "c": 4})],
+        "pre-trained": [
+            finished(folder, 0, 0.65, {"a": 1, "b": 1, "c": 2}, model),
+            finished(folder, 1, 0.7, {"a": 1, "b": 1, "c": 4}, model),
+        ],
     }
 
 
@@ -174,6 +188,11 @@ def test_the_choice_is_made_on_dev_and_never_on_test(systems):
     assert own.caution(0.625, {"random": {"map": 0.3}, "bm25": {"map": 0.625}}) == []  # not ahead
     same = {"plain": systems["plain"], "pre-trained": systems["plain"]}
     assert own.choose(same)[0] == "plain"  # of equals the simpler one
+    for exchanged, option in (({"plain": systems["pre-trained"]}, "plain"), (same, "pretrained")):
+        with pytest.raises(
+            ValueError, match=rf"--{option}: expected (one that did not|a run that started from a pre-training), .* started from"
+        ):
+            own.report(systems | exchanged)
 
 
 @pytest.mark.parametrize(
@@ -183,7 +202,24 @@ def test_the_verdict_follows_the_interval(tmp_path, better, message):
     (tmp_path / "runs").mkdir()
     ranks = {system: {f"q{n}": 1 if system == better else 2 for n in range(30)} for system in ("plain", "pre-trained")}
     values = {system: own.averaged([finished(tmp_path / "runs", 0, 0.5, own_ranks)]) for system, own_ranks in ranks.items()}
-    assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {message}") and "means of 1 seed." in own.verdict(values, 1)
+    assert own.verdict(values, 1).startswith(f"Pre-training on the corpus {message}") and own.verdict(values, 1).endswith(
+        "means of 1 seed."
+    )
+
+
+@pytest.mark.parametrize(("questions", "effect"), [(5, "made no difference that these questions can tell from chance"), (6, "helped")])
+def test_five_questions_show_nothing(tmp_path, questions, effect):
+    """All of them better: the bootstrap's interval has no width, and of 2^5 swaps two are as extreme."""
+    (tmp_path / "runs").mkdir()
+    ranks = {"plain": 2, "pre-trained": 1}
+    own_ranks = {system: {f"q{n}": rank for n in range(questions)} for system, rank in ranks.items()}
+    values = {system: own.averaged([finished(tmp_path / "runs", 0, 0.5, of)]) for system, of in own_ranks.items()}
+    sentence = own.verdict(values, 1)
+    assert sentence.startswith(
+        f"Pre-training on the corpus {effect}: MAP +50.0 points (95 % interval +50.0 to +50.0, p by randomisation = "
+    )
+    assert f"= {2 / 2**questions:.4f})" in sentence
+    assert ("Fewer than 6 test questions" in sentence) == (questions < 6)
 
 
 def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
