@@ -189,7 +189,9 @@ def _own(path: Path, protocol: str) -> dict[str, Split]:
         splits = _divided(_own_file(path, "all"), path)
     for split in SPLITS:
         if splits[split].positives().sum() == len(splits[split].table):
-            log.warning("%s: every candidate of the %d %s questions has label 1: %s", path, len(splits[split]), split, ALL_RIGHT)
+            log.warning(
+                "%s: every candidate of the %d %s questions has label 1: %s", path, len(splits[split]), split, ALL_RIGHT
+            )
     if protocol == "asbert":
         return {split: questions.under("positive") for split, questions in splits.items()}
     for split in ("dev", "test"):

@@ -91,6 +91,11 @@ def test_stored_notebook_keeps_progress_bars_in_their_last_state(project, first_
     assert "".join(texts).strip().startswith("working: 100%")
 
 
+def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
+    record = {"metrics": {"bm25": {"test": {"map": 0.5, "questions": 3}}, "own": {"test": {"map": 0.25}}}}
+    assert launch.announce(Path("runs/a"), record).splitlines()[1:3] == ["  bm25, test: map 0.5", "  own, test: map 0.25"]
+
+
 def test_finished_run_is_announced_and_not_run_again(project, first_run):
     (record,) = (project / "runs").glob("*/record.json")
     before = record.stat().st_mtime_ns

@@ -264,3 +264,8 @@ def test_a_commit_has_changes_where_code_differs_from_it_not_where_results_do(tm
     assert provenance.of_project(tmp_path)["commit"] == commit
     (tmp_path / "code.py").write_text("2")
     assert provenance.of_project(tmp_path)["commit"] == f"{commit}+changes"
+
+
+def test_an_empty_name_among_models_is_no_folder():
+    with pytest.raises(ValueError, match="models: expected names joined by commas, one is empty in 'bm25,'"):
+        runs.models("bm25,", "laptop")

@@ -1,5 +1,6 @@
 """What is wrong with a user's file is said with file and row, and a data set of ASNQ's form is read without holding its texts."""
 
+import json
 import math
 import random
 import shutil
@@ -70,7 +71,7 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
     ("line", "message"),
     [
         ('{"question": "q", "answer": "a", "label": NaN}', "row 2: expected the label 0 or 1, got 'nan'"),
-        ('{"question": "q", "answer": "a", "label": true}', "row 2: expected the label 0 or 1, got 'True'"),
+        ('{"question": "q", "answer": "a", "label": "yes"}', "row 2: expected the label 0 or 1, got 'yes'"),
         ('{"question": "q", "answer": "a"}', "row 2: expected the label 0 or 1, got None"),
         ('{"question": "q", "answer": null, "label": 1}', "row 2: expected text in 'answer', got None"),
         ('{"question": 7, "answer": "a", "label": 1}', "row 2: expected a JSON object with text, question is 7"),
@@ -86,6 +87,43 @@ def test_what_is_wrong_with_a_jsonl(tmp_path, line, message):
     (tmp_path / "all.jsonl").write_text(f"{good}{line}\n{good}")
     with pytest.raises(ValueError, match=rf"all\.jsonl, {message}"):
         load_answers(tmp_path / "all.jsonl")
+
+
+def test_labels_may_be_true_and_false(tmp_path):
+    labels = [n % 2 == 0 for n in range(12)]
+    table = pa.table({"question": [f"q{n // 2}" for n in range(12)], "answer": [f"a{n}" for n in range(12)], "label": labels})
+    pq.write_table(table, tmp_path / "all.parquet")
+    (tmp_path / "all.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    for name in ("all.parquet", "all.jsonl"):
+        read = [(c.text, c.label) for split in load_answers(tmp_path / name).values() for q in split for c in q.candidates]
+        assert sorted(read) == sorted((f"a{n}", int(n % 2 == 0)) for n in range(12))
+
+
+def test_a_header_alone_is_no_missing_column(tmp_path):
+    (tmp_path / "all.tsv").write_text("question\tanswer\n")
+    with pytest.raises(ValueError, match=r"lacks label; got 'question', 'answer'"):
+        load_answers(tmp_path / "all.tsv")
+    (tmp_path / "all.tsv").write_text("question\tanswer\tlabel\n")
+    with pytest.raises(ValueError, match=r"all\.tsv is empty: expected at least one row"):
+        load_answers(tmp_path / "all.tsv")
+
+
+def test_rows_that_contradict_each_other_and_shared_questions_are_warned_of(tmp_path, caplog):
+    head, rows = "question\tanswer\tlabel\n", [f"q{n}\ta{k}\t{k}\n" for n in range(6) for k in (0, 1)]
+    (tmp_path / "all.tsv").write_text(head + "".join(rows) + "q5\ta1\t0\n")
+    load_answers(tmp_path / "all.tsv")
+    assert caplog.messages == [f"{tmp_path / 'all.tsv'}: 1 candidates have both labels, the first in the rows 13 to 14"]
+    caplog.clear()
+    for split, own in (("train", rows[:6]), ("dev", rows[4:8]), ("test", rows[8:])):
+        (tmp_path / "divided").mkdir(exist_ok=True)
+        (tmp_path / "divided" / f"{split}.tsv").write_text(head + "".join(own))
+    load_answers(tmp_path / "divided")
+    assert caplog.messages == [f"{tmp_path / 'divided'}: 1 of 2 dev questions are in train, too"]
+    caplog.clear()
+    (tmp_path / "divided" / "dev.tsv").write_text(head + "q9\ta\t1\n")
+    load_answers(tmp_path / "divided")
+    (message,) = caplog.messages
+    assert "every candidate of the 1 dev questions has label 1: every order of them is right; add wrong candidates" in message
 
 
 def test_what_is_wrong_with_a_parquet(tmp_path):

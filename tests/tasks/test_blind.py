@@ -83,7 +83,8 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     assert entry["readouts"]["score"]["exchanged"]["p@1"] == pytest.approx(last) and entry["seed"] == 3
     assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
     assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
-    assert "score: MAP 1.0000, exchanged 0." in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "score: MAP 1.0000, exchanged 0." in shown and f"; P@1 1.0000, exchanged {last:.4f} (20 test questions)" in shown
     # Of questions of the user's own, the record keeps no path.
     settings["dataset"], settings["protocol"] = "own:my_questions.tsv", "own"
     with pytest.raises(ValueError, match="name the file or folder of own:my_questions.tsv again"):

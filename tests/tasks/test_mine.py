@@ -12,12 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModel, BertConfig
 
+from asutil.corpus import build, sources
 from asutil.data import answers
 from asutil.io import disk
 from asutil.models import elsewhere, embedder
 from asutil.tasks import mine, rankers
 
-from ..conftest import WORDS
+from ..conftest import WORDS, made_up_documents
 from ..models.test_embedder import SIZES, settings_of, small_backbone
 from .test_nearest import Given
 from .test_nearest import by_hand as similarity
@@ -248,6 +249,19 @@ def test_candidates_are_those_of_all_training_questions(tmp_path, data):
     record = mine.mine(data, "candidates", "bm25", tmp_path / "mined", limit=5)
     texts = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates}
     assert record["sentences"] == {"name": "candidates", "sha256": None, "distinct": len(texts)}
+
+
+def test_a_folder_of_documents_is_read_and_split_as_a_corpus(tmp_path, data, tokenizer):
+    documents = [[" ".join(paragraph) for paragraph in document] for document in made_up_documents(6)]
+    (tmp_path / "texts").mkdir()
+    for number, paragraphs in enumerate(documents):
+        (tmp_path / "texts" / f"{number}.txt").write_text("\n\n".join(paragraphs))
+    record = mine.mine(data, tmp_path / "texts", "bm25", tmp_path / "mined")
+    corpus = build(sources.documents(tmp_path / "texts"), tokenizer, tmp_path / "index")
+    sentences = {plain(corpus.text([n])) for n in range(corpus.info["sentences"])}
+    right = {plain(c.text) for question in answers.load_answers(data)["train"] for c in question.candidates if c.label}
+    assert len(sentences) > 20 and record["sentences"]["distinct"] == len(sentences | right)
+    assert record["sentences"]["name"] == "texts"
 
 
 def test_questions_with_one_text_share_their_candidates(tmp_path):

@@ -120,7 +120,7 @@ def test_bm25_scores_questions_as_the_baseline_of_a_split_does(tmp_path):
 def test_probabilities_and_the_answer_of_a_calibrated_ranker():
     model, question = load_ranker("bm25"), asked(7)
     texts = [candidate.text for candidate in question.candidates]
-    with pytest.raises(ValueError, match=r"never made probabilities: call calibrate\(questions\)"):
+    with pytest.raises(ValueError, match=r"this ranker has no probabilities: call calibrate\(questions\)"):
         model.rank(question.text, texts, calibrated=True)
     fitted = model.calibrate([asked(number) for number in range(100)])
     ranked, probable = model.rank(question.text, texts), model.rank(question.text, texts, calibrated=True)
@@ -132,6 +132,18 @@ def test_probabilities_and_the_answer_of_a_calibrated_ranker():
     assert model.answer(question.text, texts, threshold=least) == probable[0]
     assert model.answer(question.text, texts, threshold=probable[0][1] + 1e-9) is None
     assert model.answer(question.text, []) is None
+
+
+@pytest.mark.parametrize("questions", ["my_questions.tsv", [], ["Why?"]])
+def test_calibrate_says_what_questions_it_takes(questions):
+    with pytest.raises(ValueError, match=r'labelled questions expected, as load_answers\("my_questions.tsv"\)\["dev"\] gives them'):
+        load_ranker("bm25").calibrate(questions)
+
+
+def test_what_is_no_text_is_named():
+    for question, candidates, place in (("Why?", ["So.", None], r"candidates\[1\]"), (7, ["So."], "question")):
+        with pytest.raises(ValueError, match=rf"{place}: a text expected, got"):
+            load_ranker("bm25").rank(question, candidates)
 
 
 def test_scores_that_say_nothing_are_not_calibrated():
