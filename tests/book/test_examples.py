@@ -247,6 +247,15 @@ def test_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     assert re.search(r"<caption>Rescued: q\d+</caption>", html)
 
 
+def test_what_can_be_read_comes_first(monkeypatch):
+    """Of the committed records, with the text of our own questions alone."""
+    monkeypatch.delenv(hub.MIRROR, raising=False)
+    html = examples.examples_table("asbert", "siamese_bert", "triplet_bert")
+    places = re.findall(r"<strong>([^,<]+), budget small", html)
+    assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("text of this data set is not at hand") == 2
+    assert "Rescued: What is" in html.partition("WikiQA")[0]
+
+
 def test_examples_from_committed_records(tmp_path, monkeypatch):
     """Both lists come from what the records hold: shared questions, and those with the baseline's list beside them."""
     monkeypatch.setattr(hub, "mirror", lambda name: None)

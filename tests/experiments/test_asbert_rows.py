@@ -153,7 +153,7 @@ def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(budget):
     entry, jobs = DATA["budgets"][budget], plan(budget)
     for row in entry["rows"]:
         seeds = entry["seeds"] if row in TRAINED else [0]
-        wanted = [(dataset, seed) for dataset in entry["datasets"] for seed in seeds]
+        wanted = [(dataset, seed) for dataset in papers.datasets(DATA, row, budget) for seed in seeds]
         assert [(job.dataset, job.seed) for job in jobs if job.row == row] == wanted
         assert papers.untrained(DATA, row) == (row not in TRAINED) and papers.seeds(DATA, row, budget) == seeds
     assert len({job.folder for job in jobs}) == len(jobs)
@@ -164,7 +164,7 @@ def test_untrained_encoders_run_once_and_trained_ones_with_every_seed(budget):
 
 
 def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
-    assert [job.seed for job in plan("small", ["use", "siamese_bert"], [2])] == [0, 0, 2, 2]
+    assert [job.seed for job in plan("small", ["use", "siamese_roberta"], [2])] == [0, 0, 2, 2]
     assert papers.seeds(DATA, "siamese_bert", "small", [2]) == [2] and papers.seeds(DATA, "use", "small", [2]) == [0]
 
 
@@ -174,9 +174,14 @@ def test_the_budgets_below_the_papers():
     assert {runs.settings("embed", job.parameters)["protocol"] for job in laptop} == {"clean"}
     for job in plan("small"):
         settings = runs.settings("embed", job.parameters)
-        assert settings["protocol"] == "asbert" and settings["dataset"] == job.dataset
-        capped = job.dataset == "trecqa" and job.row.startswith("triplet")
-        assert (settings["triplet_limit"], settings["triplets_per_question"]) == (None, 100 if capped else None)
+        own = job.dataset == "pydocs"
+        assert settings["protocol"] == ("clean" if own else "asbert") and settings["dataset"] == job.dataset
+        assert not own or job.row in ("mean_bert", "siamese_bert", "triplet_bert")
+        capped = job.dataset != "wikiqa" and job.row.startswith("triplet")
+        assert (settings["triplet_limit"], settings["triplets_per_question"]) == (
+            9000 if own and capped else None,
+            100 if capped else None,
+        )
         assert settings["rank_by"] == ("distance" if job.row in TRAINED else "cosine")
         assert settings["epochs"] in ((1, 2, 3) if job.row in TRAINED else (None,))
 
@@ -200,12 +205,14 @@ def test_the_hours_of_the_small_budget_are_those_of_its_settings():
         ("siamese", "trecqa"): (321_588, 316_384),
         ("triplet", "wikiqa"): (669_698, 673_522),
         ("triplet", "trecqa"): (435_264, 427_583),
+        ("siamese", "pydocs"): (225_317,),
+        ("triplet", "pydocs"): (463_540,),
     }
     total = 0
     for job in (job for job in plan("small") if job.row in TRAINED):
         each = tokens[job.row.split("_")[0], job.dataset]
         total += runs.settings("embed", job.parameters)["epochs"] * each[job.row.endswith("roberta")]
-    assert round(total / 1e6, 1) == 17.2 and round(total / 1300 / 3600, 1) == 3.7
+    assert round(total / 1e6, 1) == 19.9 and round(total / 1300 / 3600, 1) == 4.3
     for budget in ("small", "gpu"):
         assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(budget)}
 
@@ -301,7 +308,7 @@ def test_a_run_is_a_line_for_each_side(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "triplet_bert": 0.6})
     lines = found(tmp_path)
     keys = sorted(lines[["row", "dataset", "seed"]].to_numpy().tolist())
-    columns = ("wikiqa_dev", "wikiqa", "trecqa_dev", "trecqa")
+    columns = ("wikiqa_dev", "wikiqa", "trecqa_dev", "trecqa", "pydocs")
     seeds = {"mean_bert": 1, "triplet_bert": 3}
     assert keys == sorted([row, column, seed] for row in seeds for column in columns for seed in range(seeds[row]))
     for column in columns:
@@ -385,7 +392,7 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
     tests = {row[0]: row for row in cells(differences.two_tests_table(PAPER, lines, draws=500))}
     assert re.match(r"\+10\.\d†\[.*p < 0\.001$", tests["Triplet-BERT − USE, WikiQA, MAP"][1])
     known = examples.best_pairs(DATA, lines, "mean_bert", "siamese_bert")
-    assert [pair.dataset for pair in known] == ["wikiqa", "trecqa"]  # test questions alone
+    assert [pair.dataset for pair in known] == ["wikiqa", "trecqa", "pydocs"]  # test questions alone
     sides = known[0].records_of(("mean_bert", "siamese_bert"), 2)
     assert [(one.row, one.seed) for one in sides] == [("mean_bert", 0), ("siamese_bert", 2)]
 
@@ -394,10 +401,12 @@ def test_what_is_published(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "siamese_bert": 0.6, "triplet_bert": 0.7})
     before = found(tmp_path)
     places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
-    assert len(places) == len(before) == (1 + 3 + 3) * 4
+    assert len(places) == len(before) == (1 + 3 + 3) * 5
     held = {f"{path.parent.name}/{path.stem}": json.loads(path.read_text()) for path in places}
     assert {name for name, record in held.items() if "pca" in record} == {
-        f"{row}/{dataset}-small-seed0" for row in ("mean_bert", "siamese_bert", "triplet_bert") for dataset in ("wikiqa", "trecqa")
+        f"{row}/{dataset}-small-seed0"
+        for row in ("mean_bert", "siamese_bert", "triplet_bert")
+        for dataset in ("wikiqa", "trecqa", "pydocs")
     }
     for name, record in held.items():
         side = "dev" if "_dev-" in name else "test"

@@ -110,7 +110,7 @@ def examples_table(
     dataset: str | None = None,
 ) -> str:
     """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a
-    part a data set, or only the one of `dataset`.
+    part a data set, those whose text is at hand first, or only the one of `dataset`.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
     hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.
@@ -119,6 +119,7 @@ def examples_table(
     pairs = [pair for pair in best_pairs(data, runs, before, after) if dataset in (None, pair.dataset)]
     names = [data["rows"][row]["name"] for row in (before, after)]
     parts = [_of_pair(pair, (before, after), names, limit) for pair in pairs]
+    parts.sort(key=lambda lines: lines[-1] == WITHOUT_TEXT)  # what can be read comes first
     return "\n".join(part for lines in parts for part in lines) or NOTHING
 
 
