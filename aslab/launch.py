@@ -113,7 +113,10 @@ def prepare(options: dict) -> None:
         if (folder / "record.json").is_file():
             click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise click.UsageError(f"runs_dir: {folder} cannot be written: {error.strerror}") from error
         options["output_path"] = str(folder / "notebook.ipynb")
     if not options["engine"] and not options["log_output"] and options["output_path"] != "-":
         options["engine"] = "asutil"

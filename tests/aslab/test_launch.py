@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import sys
@@ -94,6 +95,12 @@ def test_stored_notebook_keeps_progress_bars_in_their_last_state(project, first_
 def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
     record = {"metrics": {"bm25": {"test": {"map": 0.5, "questions": 3}}, "own": {"test": {"map": 0.25}}}}
     assert launch.announce(Path("runs/a"), record).splitlines()[1:3] == ["  bm25, test: map 0.5", "  own, test: map 0.25"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):
+    (tmp_path / "a_file").touch()
+    wrong = papermill(project, "notebooks/demo.ipynb", "-p", "runs_dir", tmp_path / "a_file", stdin=subprocess.DEVNULL)
+    assert wrong.returncode == 2 and re.search(r"runs_dir: \S*a_file/demo-\S+ cannot be written: Not a directory", wrong.stderr)
 
 
 def test_finished_run_is_announced_and_not_run_again(project, first_run):
