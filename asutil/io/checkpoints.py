@@ -6,6 +6,7 @@ A pickled checkpoint can run any code when it is opened.
 import contextlib
 import hashlib
 import json
+import logging
 import math
 import os
 from collections.abc import Iterable, Iterator
@@ -13,14 +14,15 @@ from pathlib import Path
 
 import torch
 import transformers
-from huggingface_hub import hf_hub_download, try_to_load_from_cache
-from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from . import disk, hub, rundir
 
 HEAD = "head.safetensors"
+log = logging.getLogger(__name__)
 # Else transformers asks a bot to convert a pickle, and loads what the bot proposes, before the model's owner has seen it.
 os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 
@@ -147,6 +149,12 @@ def saved_heads(path) -> dict[str, torch.Tensor]:
     if not Path(path).is_dir():
         try:
             file = Path(hf_hub_download(str(path), HEAD))
+        except LocalEntryNotFoundError:
+            if try_to_load_from_cache(str(path), HEAD) is not _CACHED_NO_EXIST:
+                log.warning(
+                    "%s: without a network it is not known whether it has a %s; its heads start fresh", path, HEAD
+                )
+            return {}
         except EntryNotFoundError:
             return {}
     try:

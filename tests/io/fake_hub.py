@@ -27,13 +27,11 @@ def serving(root: Path, monkeypatch, cache: Path) -> Iterator[list[str]]:
     Yields: the requests so far, as `GET /api/...`.
     """
     import datasets
-    from huggingface_hub import constants
+    from huggingface_hub import constants, hf_api
 
     asked: list[str] = []
 
     class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
         def log_message(self, *_):
             pass
 
@@ -99,11 +97,14 @@ def serving(root: Path, monkeypatch, cache: Path) -> Iterator[list[str]]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     address = f"http://127.0.0.1:{server.server_port}"
     monkeypatch.setattr(constants, "ENDPOINT", address)
+    monkeypatch.setattr(hf_api.api, "endpoint", address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(datasets.config, "HF_ENDPOINT", address)
     monkeypatch.setattr(datasets.config, "HUB_DATASETS_URL", address + "/datasets/{repo_id}/resolve/{revision}/{path}")
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     try:
         yield asked
     finally:

@@ -32,7 +32,7 @@ from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aslab import runs
 from asutil.corpus import tokenizers
-from asutil.io import disk, hub
+from asutil.io import checkpoints, disk, hub
 from asutil.models import loading, saving
 from asutil.tasks import rank, rankers
 from tests.io.fake_hub import commit_of
@@ -351,6 +351,23 @@ def test_a_pickle_of_the_hub_is_not_converted_by_a_bot(saved, on_hub):
     assert not any(line.endswith(".bin") for line in asked if line.startswith("GET"))
     assert_same(parameters(loading.load("owner/good")), parameters(loading.load(root / "models/owner/good/main")))
     assert hub.commits == {"owner/good": commit_of("models", "owner/good")}
+
+
+def test_a_head_that_may_be_missing_is_warned_of(saved, on_hub, monkeypatch, caplog):
+    """Of two models in the hub's cache: of one the hub has said that it has no head, of the other nothing is known."""
+    _, folder = saved
+    root, _ = on_hub
+    for name in ("known", "unknown"):
+        shutil.copytree(folder, root / f"models/owner/{name}/main")
+        (root / f"models/owner/{name}/main/head.safetensors").unlink()
+        AutoModel.from_pretrained(f"owner/{name}")
+        AutoTokenizer.from_pretrained(f"owner/{name}")
+    assert checkpoints.saved_heads("owner/known") == {}
+    caplog.clear()
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    assert checkpoints.saved_heads("owner/known") == {} and not caplog.messages
+    assert checkpoints.saved_heads("owner/unknown") == {}
+    assert caplog.messages == ["owner/unknown: without a network it is not known whether it has a head.safetensors; its heads start fresh"]
 
 
 def test_a_damaged_head_is_refused(saved):
