@@ -137,7 +137,7 @@ def require_readable(made: Chain) -> str:
     settings = runs.settings("finetune", made.plain[0].parameters)
     own = [settings[name] for name in ("dataset", "protocol", "train_questions", "question_limit")]
     loaded = answers.load_answers(*own)
-    if all((split.positives() == [len(question.candidates) for question in split]).all() for split in loaded.values()):
+    if all((split.positives() == split.stops - split.starts).all() for split in loaded.values()):
         raise ValueError(f"questions {own[0]}: every candidate has label 1: {answers.ALL_RIGHT}\n{USAGE}")
     sentence = ", ".join(f"{len(split):,} {name}" for name, split in loaded.items())
     sentence += f". {TOO_FEW.removesuffix('.')}" * (len(loaded["test"]) < FEWEST)

@@ -17,10 +17,8 @@ SUFFIXES = (".tsv", ".jsonl", ".parquet")
 COLUMNS = ("question_id", "question", "answer", "document_title", "label")
 REQUIRED = ("question", "answer", "label")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
-RIGHT, WRONG = (
-    ("1", "1.0", "true", "True"),
-    ("0", "0.0", "false", "False"),
-)  # labels, as files of several forms spell them
+RIGHT = ("1", "1.0", "true", "True")  # the label of a right candidate, as files of several forms spell it
+WRONG = ("0", "0.0", "false", "False")
 BATCH = 1 << 16  # rows of a large file that are checked together
 
 

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import shutil
 import tracemalloc
 from itertools import pairwise
@@ -124,6 +125,10 @@ def test_rows_that_contradict_each_other_and_shared_questions_are_warned_of(tmp_
     load_answers(tmp_path / "divided")
     (message,) = caplog.messages
     assert "every candidate of the 1 dev questions has label 1: every order of them is right; add wrong candidates" in message
+    caplog.clear()
+    (tmp_path / "all.tsv").write_text(head + "".join(f"q{n}\ta\t1\n" for n in range(6)))
+    load_answers(tmp_path / "all.tsv")
+    assert [re.search(r"the \d+ (\w+) questions", message)[1] for message in caplog.messages] == ["train", "dev", "test"]
 
 
 def test_what_is_wrong_with_a_parquet(tmp_path):
