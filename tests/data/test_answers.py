@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -347,6 +348,15 @@ def test_a_question_of_pydocs_by_hand(pydocs):
 def test_limit_on_pydocs_is_spread_over_packages(pydocs):
     few = pydocs["train"].limited(200)
     assert {q.id.split(".")[0] for q in few} == {"numpy", "scipy", "pandas", "sklearn"}
+
+
+def test_the_card_of_pydocs_says_how_much_can_be_remembered(pydocs):
+    card = (Path(__file__).parents[2] / "data_cards" / "pydocs.md").read_text(encoding="utf-8")
+    if questions.fingerprint_of_answers("pydocs") not in card:
+        pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
+    right = {split: [{c.text for c in q.candidates if c.label} for q in pydocs[split].limited(240)] for split in ("train", "test")}
+    known = set().union(*right["train"])
+    assert f"of their 240 test questions {sum(bool(texts & known) for texts in right['test'])} have a right sentence" in card
 
 
 # ------------------------------------------------------------------------------------------------------------- baselines
