@@ -26,11 +26,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
     Raises: ValueError for a folder without a finished run, a run that does not rank, or questions that have changed since.
     """
     entries, bags = [], {}
-    for folder in folders:
-        folder = rundir.find(str(folder)) or folder
-        run = rundir.read_record(folder)
-        if run["notebook"] not in ("finetune", "embed"):
-            raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
+    for folder, run in [_ranking_run(folder) for folder in folders]:  # all are looked at before the first is scored
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
         splits = _splits(run, own)
@@ -49,6 +45,17 @@ def record(folders: list[Path], own: str | None = None) -> dict:
             ]
             print(f"  {name}: {'; '.join(shown)} ({of['own']['questions']:,} test questions)")
     return {"runs": entries, "bag_of_words": list(bags.values())}
+
+
+def _ranking_run(folder: Path) -> tuple[Path, dict]:
+    """The folder and the record of a run with a model that ranks. Raises: ValueError for another one."""
+    folder = rundir.find(str(folder)) or folder
+    run = rundir.read_record(folder)
+    if run["notebook"] not in ("finetune", "embed"):
+        raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
+    if run["settings"].get("architecture") == "untrained":
+        raise ValueError(f"{folder.name}: expected a run that trained a model, its encoder was used as it was given")
+    return folder, run
 
 
 def committed() -> dict[str, list[dict]]:

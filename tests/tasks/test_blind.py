@@ -98,6 +98,10 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     run["inputs"] = {"dataset": "of yesterday"}
     with pytest.raises(ValueError, match="mine is not what finetune-mine was made from: fingerprint of yesterday expected, got of today"):
         command.record([tmp_path])
+    settings["architecture"] = "untrained"
+    with pytest.raises(ValueError, match="expected a run that trained a model, its encoder was used as it was given"):
+        command.record([tmp_path])
+    settings["architecture"] = "pair"
     run["notebook"] = "pretrain"
     with pytest.raises(ValueError, match="expected a run of finetune or embed, got one of pretrain"):
         command.record([tmp_path])
