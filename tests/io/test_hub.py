@@ -69,6 +69,10 @@ def test_on_the_hub_a_split_is_its_own_files_and_needs_no_network_again(on_hub, 
     asked.clear()
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     assert read("dev") == ["data/dev-00000-of-00001"] and not asked
+    with pytest.raises(
+        FileNotFoundError, match=r"expected test.parquet .* holds dev-\S+, .* without a network, what was not downloaded before"
+    ):
+        read("test")
     with pytest.raises(FileNotFoundError, match=rf"owner/other could not be loaded from the hub .* set {hub.MIRROR} to a folder"):
         hub.table("owner/other", "dev")
     with pytest.raises(FileNotFoundError, match="local/mine is on no hub"):
