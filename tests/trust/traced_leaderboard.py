@@ -71,11 +71,11 @@ def blind(root: Path, protocol: str = ""):
     bags = {(bag["dataset"], bag["protocol"]): bag for record in records for bag in record["bag_of_words"]}
     runs = {run["name"]: run for record in records for run in record["runs"]}
     for words in (bag for bag in bags.values() if protocol in ("", bag["protocol"])):
-        head = f"bag of words of the candidate, {NAMES[words['dataset']]}, {words['protocol']}"
+        head = f"bag of words of the candidate, {NAMES.get(words['dataset'], words['dataset'])}, {words['protocol']}"
         yield [head, "–", "1", "–", f"{100 * words['map']:.1f}", "–", "–", f"{100 * words['p@1']:.1f}"]
     kinds = {}
     for run in (run for run in runs.values() if protocol in ("", run["protocol"])):
-        name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES[run['dataset']]}, {run['protocol']}"
+        name = f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}, {NAMES.get(run['dataset'], run['dataset'])}, {run['protocol']}"
         kinds.setdefault(name, []).append(run["readouts"])
     lost = lambda seeds, readout: statistics.fmean(seed[readout]["own"]["map"] - seed[readout]["exchanged"]["map"] for seed in seeds)
     order = sorted(kinds, key=lambda name: -lost(kinds[name], next(iter(kinds[name][0]))))
