@@ -48,7 +48,7 @@ LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose 
 PLAIN = "plain"
 PRETRAINED = "pre-trained"
 FEWEST = 6  # questions: with fewer the randomisation test cannot have a p below .05, since 2 / 2^5 is above it
-TOO_FEW = f"Fewer than {FEWEST} test questions cannot show any difference."
+TOO_FEW = f"Fewer than {FEWEST} test questions cannot show any difference"
 CARD = "Made with asutil"  # a model card of aslab.export
 
 
@@ -140,7 +140,7 @@ def require_readable(made: Chain) -> str:
     if all((split.positives() == split.stops - split.starts).all() for split in loaded.values()):
         raise ValueError(f"questions {own[0]}: every candidate has label 1: {answers.ALL_RIGHT}\n{USAGE}")
     sentence = ", ".join(f"{len(split):,} {name}" for name, split in loaded.items())
-    sentence += f". {TOO_FEW.removesuffix('.')}" * (len(loaded["test"]) < FEWEST)
+    sentence += f". {TOO_FEW}" * (len(loaded["test"]) < FEWEST)
     left_out = {name: split.report["dropped"].get(splits.BEYOND, {}) for name, split in loaded.items()}
     if not any(left_out.values()):
         return f"{corpus}\nquestions: {sentence}"
@@ -201,7 +201,7 @@ def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
     effect = effects[test.sign if swapped < 0.05 else 0]  # an interval over a few questions is too narrow
     interval = f"95 % interval {low:+.1f} to {high:+.1f}, p by randomisation = {swapped:.4f}"
     over = f"on {len(ours)} test questions, means of {seeds} seed{'s' * (seeds != 1)}"
-    few = f" {TOO_FEW}" * (len(ours) < FEWEST)
+    few = f" {TOO_FEW}." * (len(ours) < FEWEST)
     return f"Pre-training on the corpus {effect}: MAP {100 * test.difference:+.1f} points ({interval}) {over}.{few}"
 
 
@@ -323,20 +323,9 @@ def write(path: Path, text: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.own", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--plain",
-        nargs="+",
-        metavar="RUN",
-        required=True,
-        help="runs that were fine-tuned without pre-training, one for each seed",
-    )
-    parser.add_argument(
-        "--pretrained",
-        nargs="+",
-        metavar="RUN",
-        required=True,
-        help="runs that were fine-tuned after pre-training, one for each seed",
-    )
+    for option, when in (("--plain", "without"), ("--pretrained", "after")):
+        told = f"runs that were fine-tuned {when} pre-training, one for each seed"
+        parser.add_argument(option, nargs="+", metavar="RUN", required=True, help=told)
     parser.add_argument(
         "--to",
         type=Path,

@@ -212,8 +212,8 @@ class Corpus:
         counts = np.zeros(len(self.hashes) + 1, np.int64)
         for start in range(0, len(self.hashes), 2**20) if len(repeated) else ():
             part = self.hashes[start : start + 2**20]
-            found = np.searchsorted(repeated[:-1], part)
-            counts[start + 1 : start + 1 + len(part)] = repeated[found] == part
+            places = np.searchsorted(repeated[:-1], part)
+            counts[start + 1 : start + 1 + len(part)] = repeated[places] == part
         return np.cumsum(counts, out=counts)
 
     def text(self, sentence_numbers) -> str:

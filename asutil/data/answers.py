@@ -218,11 +218,11 @@ def _own_file(path: Path, split: str) -> Split:
 def _warn_of_contradictions(table: pa.Table, path: Path) -> None:
     """Say how many candidates of a question have both labels, with the rows of the first."""
     same = [name for name in ("question_id", "question", "answer") if name in table.column_names]
-    found = table.group_by(same).aggregate([("label", "min"), ("label", "max"), ("row", "min"), ("row", "max")])
-    found = found.filter(pc.less(found["label_min"], found["label_max"])).sort_by("row_min")
-    if len(found):
-        first, last = found["row_min"][0], found["row_max"][0]
-        log.warning("%s: %d candidates have both labels, the first in the rows %s to %s", path, len(found), first, last)
+    each = table.group_by(same).aggregate([("label", "min"), ("label", "max"), ("row", "min"), ("row", "max")])
+    both = each.filter(pc.less(each["label_min"], each["label_max"])).sort_by("row_min")
+    if len(both):
+        first, last = both["row_min"][0], both["row_max"][0]
+        log.warning("%s: %d candidates have both labels, the first in the rows %s to %s", path, len(both), first, last)
 
 
 def _warn_of_leaks(splits: dict[str, Split], folder: Path) -> None:
