@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..draws import keyed, permuted
-from .masking import mask
+from .masking import SHARE, mask
 from .pairs import IGNORED, Pairs
 from .ragged import Ragged, concatenated
 
@@ -93,7 +93,7 @@ class PretrainingBatches:
     Deviation: D-122, every epoch has a sampler of its own, so examples are drawn anew.
     """
 
-    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=0.15, layout=None):
+    def __init__(self, make_sampler, steps, batch_size, micro_tokens=8192, seed=0, mlm_share=SHARE, layout=None):
         if not 0 <= mlm_share <= 1:
             raise ValueError(f"mlm_share: 0 to 1 expected, got {mlm_share}")
         self.sampler = lru_cache(maxsize=2)(make_sampler)

@@ -8,9 +8,27 @@ from .template import Template
 MASKING = np.uint64(0x9E3779B97F4A7C15)  # the step from one token's draw to the next
 OTHER = 8  # of 10: a chosen token becomes <mask> below it, another token at it, and stays above it
 ROWS = 256  # examples whose draws stay in a core's cache
+SHARE = 0.15  # of the tokens: Devlin et al. 2019, section 3.1, and the papers
 
 
-def mask(ragged, template: Template, key: np.ndarray, share: float = 0.15) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def share_to_mask(share: float | None, mlm_weight: float) -> float:
+    """The share of the tokens that a run masks: `share`, by default 0.15; 0 where the MLM loss has no weight.
+
+    Raises: ValueError for a share that no loss reads.
+
+    >>> share_to_mask(None, mlm_weight=1.0), share_to_mask(None, mlm_weight=0.0)
+    (0.15, 0.0)
+    """
+    if mlm_weight:
+        return SHARE if share is None else share
+    if share:
+        raise ValueError(f"mlm_share: {share} came, but mlm_weight is 0, so nothing is masked; set mlm_weight too")
+    return 0.0
+
+
+def mask(
+    ragged, template: Template, key: np.ndarray, share: float = SHARE
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Choose `share` of the tokens; 80 % of these become <mask>, 10 % become another token, 10 % stay.
 
     Special tokens are never chosen. The draw of a token is a function of its example's key and its position in the example.

@@ -21,7 +21,7 @@ class Options:
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
         progress: whether a bar is shown.
-    Raises: ValueError for an unknown precision, and for patience without `evaluate`.
+    Raises: ValueError for an unknown precision, for patience without `evaluate`, and for a weight of a part that the model lacks.
     """
 
     peak_lr: float
@@ -59,4 +59,8 @@ class Options:
         usual = {"mlm": self.mlm_weight, "objective": self.objective_weight}
         if hasattr(model, "detection"):
             usual["detection"] = self.detection_weight
+        elif self.detection_weight != Options.detection_weight:
+            raise ValueError(
+                f"detection_weight: only ELECTRA detects tokens, {self.detection_weight:g} came for another model"
+            )
         return getattr(model, "loss_weights", usual)

@@ -363,6 +363,13 @@ def test_that_share_of_the_tokens_is_masked(corpus, share):
         inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 64, mlm_share=15)
 
 
+def test_a_share_that_no_loss_reads_is_refused():
+    assert inputs.share_to_mask(0.4, 0.5) == 0.4 and inputs.share_to_mask(0.0, 1.0) == 0.0
+    assert inputs.share_to_mask(0.0, 0.0) == 0.0  # a run with the words of its record
+    with pytest.raises(ValueError, match="mlm_share: 0.4 came, but mlm_weight is 0"):
+        inputs.share_to_mask(0.4, 0.0)
+
+
 def test_no_masking_leaves_the_mlm_loss_out(corpus):
     batch = inputs.PretrainingBatches(lambda epoch: Sampler(corpus, "psd"), 1, 8, mlm_share=0)[0]
     assert batch["masked"] == 0 and "masked_positions" not in batch["micro"][0]

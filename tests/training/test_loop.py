@@ -472,6 +472,11 @@ def test_how_often_to_save_and_to_log(whole, tmp_path):
     assert [row["step"] for row in result["log"]] == [6, 12, 18]
 
 
+def test_a_weight_of_a_loss_that_the_model_lacks_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="detection_weight: only ELECTRA detects tokens, 5 came for another model"):
+        run(tmp_path, detection_weight=5.0)
+
+
 def test_precision(whole, tmp_path):
     named = "bf16" if torch.cuda.is_available() else "fp32"
     assert weights(run(tmp_path / "a", precision=named)[0]) == weights(run(tmp_path / "b", precision="auto")[0])
