@@ -31,7 +31,8 @@ LEGEND = (
 
 
 BEST = (
-    "Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
+    "Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
+    "without an adjustment for the number of rows."
 )
 
 

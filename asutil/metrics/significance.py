@@ -11,6 +11,7 @@ import pandas as pd
 from scipy import special
 
 CELLS_AT_ONCE = 2_000_000  # draws x questions in memory
+ROUNDING = 1e-12  # a mean this near to another is the same one: sums of thirds differ in their last bits
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,11 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
         count = min(step, draws - start)
         questions = generator.integers(len(deltas), size=(count, len(deltas)))
         means[start : start + count] = deltas[questions].mean(axis=1)
-    # Means of a few distinct values meet |D| exactly,
-    # up to the last bits of a sum: those draws count.
-    extreme = int((np.abs(means - difference) >= abs(difference) - 1e-12).sum())
-    low, high = np.percentile(means, [2.5, 97.5])
-    return Comparison((1 + extreme) / (1 + draws), difference, (float(low), float(high)))
+    # Means of a few distinct values meet |D| and 0 exactly,
+    # up to the last bits of a sum: such a draw counts, and such an end is 0.
+    extreme = int((np.abs(means - difference) >= abs(difference) - ROUNDING).sum())
+    low, high = (0.0 if abs(end) < ROUNDING else float(end) for end in np.percentile(means, [2.5, 97.5]))
+    return Comparison((1 + extreme) / (1 + draws), difference, (low, high))
 
 
 def _differences(ours, baseline, draws: int) -> np.ndarray:
@@ -162,7 +163,7 @@ def randomisation(ours, baseline, draws: int = 10_000, seed: int = 0) -> float:
     changed = deltas[deltas != 0]  # swapping equal values changes nothing
     if not len(changed):
         return 1.0
-    total = abs(changed.sum()) - 1e-12
+    total = abs(changed.sum()) - ROUNDING
     if 2 ** len(changed) <= draws:
         signs = np.array(list(itertools.product((-1, 1), repeat=len(changed))), float)
         return float((np.abs(signs @ changed) >= total).mean())

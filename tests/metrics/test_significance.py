@@ -97,6 +97,18 @@ def test_bootstrap_equals_a_slow_loop(better):
     assert got.interval == pytest.approx((low, high), abs=0.018)
 
 
+def test_an_end_of_the_interval_that_is_zero_is_no_rounding_error():
+    """Means over three seeds are thirds: in whole numbers the same draws say on which side of zero an end lies, or that it is zero."""
+    rng, draws, zeros = np.random.default_rng(3), 400, 0
+    for _ in range(200):
+        thirds = rng.choice([-1, 0, 0, 0, 0, 1, 2], size=30)
+        sums = thirds[np.random.default_rng(0).integers(30, size=(draws, 30))].sum(axis=1)
+        expected = [np.sign(np.round(end, 9)) for end in np.percentile(sums, [2.5, 97.5])]
+        assert list(np.sign(paired_bootstrap(thirds / 3, np.zeros(30), draws=draws).interval)) == expected
+        zeros += 0 in expected
+    assert zeros > 5
+
+
 def test_bootstrap_equals_scipys_percentile_interval():
     rng = np.random.default_rng(8)
     ours, baseline = rng.random(150), rng.random(150) * 0.9

@@ -151,7 +151,8 @@ def bootstrap(deltas: tuple[float, ...], draws: int = 10_000):
     apart, draw = np.array(deltas), np.random.default_rng(0)
     means = np.concatenate([apart[draw.integers(len(apart), size=(100, len(apart)))].mean(1) for _ in range(draws // 100)])
     extreme = np.count_nonzero(np.abs(means - apart.mean()) >= abs(apart.mean()) - 1e-12)
-    return apart.mean(), *np.percentile(means, [2.5, 97.5]), (1 + extreme) / (1 + draws)
+    low, high = (end * (abs(end) >= 1e-12) for end in np.percentile(means, [2.5, 97.5]))
+    return apart.mean(), low, high, (1 + extreme) / (1 + draws)
 
 
 def over_seeds(ours: list[dict], other: list[dict], metric: str):

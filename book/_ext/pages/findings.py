@@ -209,7 +209,7 @@ def last_outcomes(data: dict, runs: pd.DataFrame, draws: int = 10_000):
 
 def answer(folder=None, draws: int = 10_000) -> str:
     """What came out of all tested claims, in words; "" where none was tested."""
-    words, kept, families = [], [], 0
+    words, kept, families, weaker = [], [], 0, 0
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper, None, folder)
         words += [outcome.word for _, _, outcome in last_outcomes(data, runs, draws)]
@@ -217,6 +217,7 @@ def answer(folder=None, draws: int = 10_000) -> str:
             tested = [one for one in findings(data, runs, budget, draws) if one.holm is not None]
             families += bool(tested)
             kept += [one.outcome.word if one.word == FINDING else "" for one in tested]
+            weaker += hints_if_seeds_are_adjusted(tested)
     if not words:
         return ""
     return (
@@ -224,8 +225,16 @@ def answer(folder=None, draws: int = 10_000) -> str:
         f"{words.count('unclear')} times it cannot be told from chance, and {words.count('opposite')} times the opposite shows. "
         f"Some claims are tested on two metrics, which makes {len(kept)} tests. {kept.count('shows')} of them are findings "
         f"as the papers say and {kept.count('opposite')} findings of the opposite: over questions after Holm's adjustment "
-        f"within each of {families} families of tests, one a paper and kind of questions, and over seeds."
+        f"within each of {families} families of tests, one a paper and kind of questions, and over seeds. "
+        f"The test over seeds is not adjusted: if it were, {weaker} of these findings would be hints."
     )
+
+
+def hints_if_seeds_are_adjusted(tested: list[Finding]) -> int:
+    """How many findings of a family of tests would be hints, if the p over seeds were adjusted by Holm's rule, too."""
+    tried = [one for one in tested if one.seeds]
+    adjusted = significance.holm([one.seeds.p_value for one in tried])
+    return sum(one.word == FINDING and p_value >= 0.05 for one, p_value in zip(tried, adjusted))
 
 
 def findings_and_hints(folder=None, draws: int = 10_000) -> str:
