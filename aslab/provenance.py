@@ -33,6 +33,7 @@ def of_project(folder: Path) -> dict:
         "sources_sha256": sources.hexdigest(),
         **({"hub_commits": dict(sorted(hub.commits.items()))} if hub.commits else {}),
         "peak_memory_bytes": _peak_memory(),
+        **_peak_gpu_memory(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -44,8 +45,25 @@ def source_files(package: Path) -> list[tuple[str, Path]]:
 
 def _hardware() -> dict:
     torch = sys.modules.get("torch")
-    gpu = torch.cuda.get_device_name() if torch and torch.cuda.is_available() else None
-    return {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system(), "gpu": gpu}
+    machine = {
+        "cpu_cores": os.cpu_count(),
+        "architecture": platform.machine(),
+        "system": platform.system(),
+        "gpu": None,
+    }
+    if not (torch and torch.cuda.is_available()):
+        return machine
+    return machine | {
+        "gpu": torch.cuda.get_device_name(),
+        "gpus": torch.cuda.device_count(),
+        "cuda": torch.version.cuda,
+    }
+
+
+def _peak_gpu_memory() -> dict:
+    torch = sys.modules.get("torch")
+    gpu = torch and torch.cuda.is_available()
+    return {"peak_gpu_memory_bytes": torch.cuda.max_memory_allocated()} if gpu else {}
 
 
 def _peak_memory() -> int:

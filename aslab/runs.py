@@ -273,7 +273,15 @@ def start(notebook: str, values: dict) -> Run:
     run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock)
     if run.finished:
         print(f"{folder.name} is finished already: its cells give the same again, from its checkpoints")
+    elif values.get("budget") in ("gpu", "paper") and not _has_gpu():
+        print(f"budget {values['budget']} on a CPU: torch finds no GPU (book/reproduce.md, With a GPU)")
     return run
+
+
+def _has_gpu() -> bool:
+    import torch  # takes seconds: not for what only reads records
+
+    return torch.cuda.is_available()
 
 
 def provenance() -> dict:

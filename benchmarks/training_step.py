@@ -31,12 +31,13 @@ from transformers import DataCollatorForLanguageModeling, RobertaConfig, Roberta
 
 from asutil import corpus, inputs, sampling, training
 from asutil.corpus import sources, tokenizers
-from asutil.models import loading
+from asutil.models import last_layer, loading
 from asutil.training import cpu
 from asutil.training.trainer import micro_loss
 
 SIZES = {"tiny": (2, 128, 8192), "small": (4, 256, 8192), "base": (12, 768, 50265)}  # layers, hidden size, vocabulary
-MAX_TOKENS, PEAK = 128, 989e12  # dense bfloat16 operations a second of an H200
+MAX_TOKENS = 128
+PEAK, OF = 989e12, ("H100", "H200")  # dense bfloat16 operations a second, by their data sheets
 GPU = torch.cuda.is_available()
 DEVICE = "cuda" if GPU else "cpu"
 
@@ -81,7 +82,7 @@ def bare(model, batches):
     model.train()
     model.compiled = torch.compile(model.backbone.forward, dynamic=True) if GPU else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    with contextlib.nullcontext() if GPU else cpu.fast(model, cpu.KeyedDropout()):
+    with last_layer.read_tokens_alone(model), contextlib.nullcontext() if GPU else cpu.fast(model, cpu.KeyedDropout()):
         for batch in DataLoader(batches, 1, collate_fn=lambda items: items[0], num_workers=2 * GPU, pin_memory=GPU):
             for micro in batch["micro"]:
                 micro = {
@@ -291,8 +292,9 @@ def main():
         "versions": {"torch": torch.__version__, "transformers": transformers.__version__},
     }
     if GPU:
-        share = sum(model_operations(config, batch) for batch in timed) / PEAK / wall["ours"]
-        measured["share_of_989_tflops"] = side_by_side.spread(share) | {"goal": 0.3}
+        if any(name in measured["device"] for name in OF):
+            share = sum(model_operations(config, batch) for batch in timed) / PEAK / wall["ours"]
+            measured["share_of_989_tflops"] = side_by_side.spread(share) | {"goal": 0.3}
         measured["compiled_against_not"] = side_by_side.ratios(wall["ours"], wall["not_compiled"])
         turns.clear()  # the peer's models leave the GPU
         try:

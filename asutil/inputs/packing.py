@@ -176,7 +176,10 @@ def attention(
 
 
 def _has_flash(query) -> bool:
-    return query.device.type == "cuda" and query.dtype in (torch.float16, torch.bfloat16) and query.shape[-1] % 8 == 0
+    size = query.shape[-1]
+    return (
+        query.device.type == "cuda" and query.dtype in (torch.float16, torch.bfloat16) and size % 8 == 0 and size <= 256
+    )
 
 
 def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):

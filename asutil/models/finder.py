@@ -321,4 +321,4 @@ def load(name: str | Path) -> EvidenceFinder:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
     saving.restore(model, model.HEADS, path, name)
-    return model.eval()
+    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()

@@ -9,12 +9,26 @@ from torch import nn
 from . import memory, products
 
 
+def has_bf16(device: torch.device) -> bool:
+    """Whether a device is a GPU that computes in bfloat16 by itself: NVIDIA's from Ampere on. Older ones imitate it slowly."""
+    return device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False)
+
+
+def require_bf16(wanted: bool, device: torch.device) -> bool:
+    """`wanted`, which a CPU and a GPU with bfloat16 can do. Raises: ValueError for bfloat16 on another GPU."""
+    if wanted and device.type == "cuda" and not has_bf16(device):
+        raise ValueError(
+            f"bf16: {torch.cuda.get_device_name(device)} does not compute in it; take precision=fp32, or another GPU"
+        )
+    return wanted
+
+
 @contextlib.contextmanager
 def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device]:
     """A model in evaluation mode, without gradients; afterwards it is in the mode that it was in.
 
     Args:
-        autocast: on a GPU the backbone runs in bfloat16; heads are float32 by themselves.
+        autocast: on a GPU that has bfloat16 the backbone runs in it, whatever the training's precision; heads are float32 by themselves.
     Yields: the model's device.
 
     Example:
@@ -27,10 +41,10 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
         True
     """
     training, device = model.training, next(model.parameters()).device
-    half = torch.autocast(device.type, torch.bfloat16, enabled=autocast and device.type == "cuda")
+    narrow = torch.autocast(device.type, torch.bfloat16, enabled=autocast and has_bf16(device))
     model.eval()
     try:
-        with torch.no_grad(), half, memory.kept(), products.on(device, constant=True):
+        with torch.no_grad(), narrow, memory.kept(), products.on(device, constant=True):
             yield device
     finally:
         model.train(training)

@@ -15,7 +15,7 @@ from ..inputs.long_batches import by_length, padded, parts_by_length, stacked
 from ..inputs.template import Template
 from ..metrics import answers, rankings
 from ..models.finder import EvidenceFinder
-from ..models.scoring import evaluating
+from ..models.scoring import evaluating, has_bf16
 
 LONGEST_SPAN = 30  # tokens of an answer between its start and its end
 LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)
@@ -51,7 +51,7 @@ def predict(
     with bar, evaluating(model, autocast=False) as device:
         for some in by_length(contexts, numbers, micro_tokens):
             micro = {name: tensor.to(device) for name, tensor in padded(contexts, some).items()}
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device.type, torch.bfloat16, enabled=has_bf16(device)):
                 outputs = model(micro)
             written = _written(model, micro) if model.generates else None
             for row, number in enumerate(some):
@@ -87,15 +87,13 @@ def _answer(model, contexts, read, output: dict, kind: str) -> str:
     if kind in ("yes", "no", "unanswerable") or model.span is None:
         return kind
     starts, ends = output["span"][: len(read.ids)].float().cpu().unbind(-1)
-    positions = torch.arange(len(starts))
-    distance = positions[None] - positions[:, None]
-    pieces = torch.from_numpy(read.pieces)
-    same_text = (pieces[:, None] == pieces[None]) & (pieces > 0)[:, None]
-    allowed = (distance >= 0) & (distance < LONGEST_SPAN) & same_text
-    if not allowed.any():
-        return ""
-    best = int((starts[:, None] + ends[None]).masked_fill(~allowed, -torch.inf).argmax())
-    return read.text(*divmod(best, len(starts)), contexts.encode)
+    pieces, count = torch.from_numpy(read.pieces), len(starts)
+    spans = torch.full((count, LONGEST_SPAN), -torch.inf)  # of each start, by how far its end is from it
+    for far in range(min(LONGEST_SPAN, count)):
+        within = (pieces[: count - far] == pieces[far:]) & (pieces[far:] > 0)
+        spans[: count - far, far] = (starts[: count - far] + ends[far:]).where(within, -torch.inf)
+    start, far = divmod(int(spans.argmax()), LONGEST_SPAN)
+    return "" if spans[start, far] == -torch.inf else read.text(start, start + far, contexts.encode)
 
 
 def _written(model, micro: dict) -> list[str]:

@@ -2,9 +2,9 @@
 
 An item of the loader is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; a
 checkpoint is complete or does not exist. So a run that is killed at any moment and started again ends in the same
-weights, byte for byte. Under torchrun every process takes some micro-batches of each optimiser batch, and their
-gradients are added: the weights are those of one process, but for the order of the sums. Any number of processes can
-continue from a checkpoint.
+weights: on a CPU byte for byte, on a GPU up to the order of sums. Under torchrun every process takes some micro-batches
+of each optimiser batch, and their gradients are added: the weights are those of one process, but for the order of the
+sums. Any number of processes can continue from a checkpoint.
 """
 
 import contextlib
@@ -53,6 +53,8 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     if not len(batches):
         raise ValueError("no steps to train: the batches are empty")
     if processes.wanted(folder):
+        model.cpu()  # else this process holds memory of the GPU on which the first of them trains
+        torch.cuda.empty_cache()
         processes.launch(folder)  # they leave a checkpoint of the last step, which is loaded below
     trainer = StepTrainer(model, batches, folder, options)
     _lay_out(trainer)
@@ -60,11 +62,11 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         trainer.resume(checkpoints.newest_checkpoint(folder / "checkpoints"))
     with contextlib.ExitStack() as stack:
         stack.callback(setattr, model, "compiled", None)
-        if options.bf16:
+        if trainer.settings["bf16"]:
             stack.enter_context(_in_bf16(model, trainer.device))
         stack.enter_context(last_layer.read_tokens_alone(model))
         if trainer.device.type == "cpu" and not getattr(model, "compiled", None):
-            stack.enter_context(cpu.fast(model, trainer.dropout, options.bf16))
+            stack.enter_context(cpu.fast(model, trainer.dropout, trainer.settings["bf16"]))
         if not trainer.ended():
             trainer.run()
     return trainer.finish()
@@ -79,6 +81,9 @@ def _lay_out(trainer: StepTrainer) -> None:
     on_gpu = trainer.device.type == "cuda"
     compiles = on_gpu if trainer.options.compile is None else trainer.options.compile
     if packs and compiles:
+        torch.compiler.reset()  # what earlier trainings of this process compiled counts against a limit
+        # Without a C compiler, or on an old GPU, there is a warning, and the model is trained as it is.
+        torch._dynamo.config.suppress_errors = True
         model.compiled = torch.compile(model.backbone.forward, dynamic=True)
     if processes.count() > 1 and hasattr(batches, "micro_tokens"):
         batches.micro_tokens = processes.share(batches[0]["micro"], batches.micro_tokens, processes.count())

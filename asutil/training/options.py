@@ -6,6 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
+from ..models import scoring
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -49,10 +51,11 @@ class Options:
 
     @property
     def bf16(self) -> bool:
-        """Whether the model runs in bf16."""
+        """Whether the model runs in bf16. Raises: ValueError for bf16 on a GPU that lacks it."""
+        gpu = torch.device("cuda" if torch.cuda.is_available() else "cpu")
         if self.precision == "auto":
-            return torch.cuda.is_available() and torch.cuda.is_bf16_supported()
-        return self.precision == "bf16"
+            return scoring.has_bf16(gpu)
+        return scoring.require_bf16(self.precision == "bf16", gpu)
 
     def loss_weights(self, model) -> dict[str, float]:
         """The weight of each part of a model's loss."""

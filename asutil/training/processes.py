@@ -41,6 +41,23 @@ def state():
     return PartialState(cpu=not gpu, backend="gloo" if count() > 1 and not gpu else None, timeout=PATIENCE)
 
 
+def device():
+    """Where this process computes: its own GPU, or the CPU. A model that is measured before it is trained goes there."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
+
+
+def open_many_files() -> None:
+    """Let this process and the loader's workers open as many files as they may: every tensor of a batch from a worker is one."""
+    import resource
+
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
 def check() -> None:
     """Refuse a process that was meant to be one of several but does not know the others.
 
@@ -111,11 +128,14 @@ def wanted(folder: str | Path) -> bool:
 def launch(folder: str | Path) -> None:
     """Train a notebook's run by torchrun, one process per GPU, and show the output of rank 0.
 
-    Raises: RuntimeError if a process failed.
+    Raises: ValueError for more processes than GPUs; RuntimeError if a process failed.
     """
     import torch
 
-    processes = os.environ.get(PROCESSES, str(torch.cuda.device_count()))
+    gpus = torch.cuda.device_count()
+    processes = int(os.environ.get(PROCESSES, gpus))
+    if 0 < gpus < processes:
+        raise ValueError(f"{PROCESSES}: at most {gpus} expected, one for each GPU, got {processes}")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
     command = [*torchrun, "--local-ranks-filter=0", "-m", "aslab.processes", str(folder)]
     environment = {**os.environ, PROCESSES: "1"}

@@ -5,7 +5,6 @@ import hashlib
 import json
 import logging
 import math
-import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,11 +19,12 @@ from tqdm.auto import tqdm
 
 from .. import losses
 from ..io import disk
+from ..models import scoring
 from . import checkpoints, cpu, processes
+from .optimiser import adamw, learning_rate
 from .options import Options
 
 CLIP = 1.0  # the largest norm of all gradients together
-NOT_DECAYED = re.compile(r"bias|layernorm|rmsnorm|(?:^|\.)norm(?:$|\.)|_norm(?:$|\.)")
 ENDLESS = (
     "warm-up takes %d steps and the training has %d: the learning rate never reaches its peak, %g; set warmup_steps"
 )
@@ -60,30 +60,6 @@ def step_seed(seed: int, step: int, micro: int = 0) -> int:
     return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=7).digest())
 
 
-def learning_rate(step: int, steps: int, peak_lr: float, warmup_steps: int) -> float:
-    """Linear warm-up to `peak_lr`, then linear decay to 0.
-
-    Example:
-        >>> [learning_rate(step, 6, 1.0, 2) for step in range(6)]
-        [0.0, 0.5, 1.0, 0.75, 0.5, 0.25]
-    """
-    if step < warmup_steps:
-        return peak_lr * (step / warmup_steps)
-    return peak_lr * ((steps - step) / max(1, steps - warmup_steps))
-
-
-def adamw(model: nn.Module, peak_lr: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW (.9, .999, 1e-8) with weight decay on all parameters but biases and norms."""
-    norms = [name for name, module in model.named_modules() if isinstance(module, nn.LayerNorm)]
-    decayed, others = [], []
-    for name, parameter in model.named_parameters():
-        if parameter.requires_grad:
-            exempt = NOT_DECAYED.search(name.lower()) or name.rpartition(".")[0] in norms
-            (others if exempt else decayed).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=peak_lr, betas=(0.9, 0.999), eps=1e-8, fused=True)
-
-
 def unchanged(batch: dict) -> dict:
     """What a loader does with an optimiser batch: nothing."""
     return batch
@@ -93,7 +69,7 @@ class StepTrainer:
     """The steps of a training, from the newest checkpoint on.
 
     An item of the loader is a whole optimiser batch, a function of the step alone, and dropout is seeded by the step.
-    So a checkpoint needs no random state, and a run that was stopped ends in the same weights, byte for byte.
+    So a checkpoint needs no random state, and a run that was stopped ends in the same weights, on a CPU byte for byte.
     """
 
     def __init__(self, model: nn.Module, batches, folder: Path, options: Options):
@@ -121,6 +97,8 @@ class StepTrainer:
     def run(self) -> None:
         """Train to the last step, or until early stopping."""
         gpu, options = self.device.type == "cuda", self.options
+        if gpu:
+            processes.open_many_files()
         loader = DataLoader(
             self.batches,
             batch_size=None,
@@ -331,12 +309,14 @@ class StepTrainer:
             checkpoints.save(self.folder / "checkpoints", self.model, self.optimizer, progress)
 
     def resume(self, checkpoint: Path | None) -> None:
-        """Continue from a checkpoint: its weights, optimiser, counters and log.
+        """Continue from a checkpoint: its weights, optimiser, counters, log, and the precision that "auto" was where it was begun.
 
         Raises: ValueError, with both, for a checkpoint of other settings.
         """
         if checkpoint is not None:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
+            if self.options.precision == "auto":
+                self.settings["bf16"] = scoring.require_bf16(progress["settings"]["bf16"], self.device)
             if progress["settings"] != self.settings:
                 raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
             self.step = self.resumed_at = progress["step"]

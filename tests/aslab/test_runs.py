@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+import torch
 
 from aslab import parameters, provenance, runs
 from asutil.io import disk, hub, rundir
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd
-budget: str = "laptop"  # one of: laptop, small
+budget: str = "laptop"  # one of: laptop, small, gpu
 model: str = None  # backbone
 steps: int = None  # how long
 peak_lr: float = 0.1  # rate
@@ -177,6 +178,21 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert "is finished already" not in capsys.readouterr().out
     runs.start("pretrain", {"objective": "ssp", "steps": 3})
     assert "is finished already" in capsys.readouterr().out
+
+
+def test_a_run_that_is_meant_for_a_gpu_says_that_there_is_none(project, monkeypatch, capsys):
+    for gpu, budget, said in ((False, "gpu", True), (False, "laptop", False), (True, "gpu", False)):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda gpu=gpu: gpu)
+        runs.start("pretrain", {"objective": "ssp", "budget": budget})
+        assert ("torch finds no GPU" in capsys.readouterr().out) == said
+
+
+def test_a_record_has_the_gpu_and_its_memory(monkeypatch):
+    assert provenance._hardware()["gpu"] is None and "peak_gpu_memory_bytes" not in provenance.of_project(Path(__file__).parent)
+    for name, value in {"is_available": True, "get_device_name": "H100", "device_count": 2, "max_memory_allocated": 7}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
+    made = provenance.of_project(Path(__file__).parent)
+    assert (made["hardware"]["gpu"], made["hardware"]["gpus"], made["peak_gpu_memory_bytes"]) == ("H100", 2, 7)
 
 
 def test_a_record_names_the_commits_of_what_was_read_from_the_hub(project, monkeypatch):

@@ -1,6 +1,7 @@
 """Packing: the same loss and gradients as with padding, no example seen by another, and nothing lost on the way."""
 
 import copy
+from functools import partial
 
 import numpy as np
 import pytest
@@ -360,6 +361,25 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
     assert not compiled
     assert train(corpus, tokenizer, tmp_path / "b", made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
     assert compiled == [{"dynamic": True}] * sum(len(made(corpus, "packed")[step]["micro"]) for step in range(6))
+
+
+def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path, monkeypatch):
+    """For real up to the compiler itself, which a machine may lack; and one training does not count against the next one's limit."""
+    tried = []
+
+    def no_compiler(graph, _):
+        tried.append(graph)
+        raise RuntimeError("no C compiler")
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=no_compiler))
+    monkeypatch.setattr(products, "faster", lambda: False)
+    plain = train(corpus, tokenizer, tmp_path / "plain", made(corpus, "packed"), still=True, compile=False)
+    with torch._dynamo.config.patch(suppress_errors=False, recompile_limit=1):
+        for folder in ("a", "b"):
+            before = len(tried)
+            assert train(corpus, tokenizer, tmp_path / folder, made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
+            assert len(tried) > before
+    torch.compiler.reset()
 
 
 @pytest.mark.parametrize(

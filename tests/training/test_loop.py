@@ -18,9 +18,10 @@ from transformers import RobertaConfig
 
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
-from asutil.models import electra, loading
+from asutil.models import electra, loading, scoring
 from asutil.training import checkpoints as saved
 from asutil.training import trainer
+from asutil.training.options import Options
 
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
@@ -487,6 +488,43 @@ def test_precision(whole, tmp_path):
     assert not hasattr(half.forward, "__wrapped__")  # autocast is gone after training
     with pytest.raises(ValueError, match="got 'fp16'"):
         run(tmp_path, precision="fp16")
+
+
+class Interrupted(Batches):
+    """The first thirteen steps, then somebody stops the run."""
+
+    def __getitem__(self, step):
+        if step == 13:
+            raise KeyboardInterrupt
+        return super().__getitem__(step)
+
+
+def test_a_run_keeps_the_precision_that_auto_was_where_it_began(tmp_path):
+    """One that was begun on a GPU in bf16 goes on elsewhere, and is opened there when it is finished."""
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path / "a", batches=Interrupted(), precision="bf16")
+    gone_on, _ = run(tmp_path / "a", precision="auto")
+    assert weights(gone_on) == weights(run(tmp_path / "b", precision="bf16")[0])
+    assert weights(run(tmp_path / "b", precision="auto")[0]) == weights(gone_on)
+    with pytest.raises(ValueError, match="'bf16': True.*'bf16': False"):
+        run(tmp_path / "b", precision="fp32")
+
+
+def test_bf16_is_for_a_gpu_that_computes_in_it(monkeypatch):
+    """One from before Ampere imitates it, and has no flash attention."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "T4")
+    for computes in (True, False):
+        monkeypatch.setattr(
+            torch.cuda, "is_bf16_supported", lambda including_emulation=True, computes=computes: including_emulation or computes
+        )
+        assert Options(**USUAL, precision="auto").bf16 == computes
+        assert scoring.has_bf16(torch.device("cuda")) == computes and not scoring.has_bf16(torch.device("cpu"))
+        assert not Options(**USUAL, precision="fp32").bf16
+    with pytest.raises(ValueError, match="bf16: T4 does not compute in it; take precision=fp32"):
+        _ = Options(**USUAL, precision="bf16").bf16
+    with pytest.raises(ValueError, match="T4 does not compute in it"):
+        scoring.require_bf16(True, torch.device("cuda"))
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the fused attention is the fast one")

@@ -5,7 +5,7 @@ import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, Trainer, get_linear_schedule_with_warmup
 
 from asutil.models import electra, heads, joint, loading
-from asutil.training import trainer
+from asutil.training import optimiser
 
 SIZE = {"vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
 KINDS = ("bert", "roberta", "albert", "deberta-v2", "modernbert", "electra")
@@ -27,7 +27,7 @@ def test_weight_decay_is_for_the_parameters_that_transformers_decays(kind, token
     next(model.parameters()).requires_grad = False
     names = {id(parameter): name for name, parameter in model.named_parameters()}
     expected = set(Trainer.get_decay_parameter_names(None, model))
-    decayed, others = trainer.adamw(model, 1e-3, 0.1).param_groups
+    decayed, others = optimiser.adamw(model, 1e-3, 0.1).param_groups
     assert (decayed["weight_decay"], others["weight_decay"]) == (0.1, 0.0)
     trained = [name for name, parameter in model.named_parameters() if parameter.requires_grad]
     assert [names[id(parameter)] for parameter in decayed["params"]] == [name for name in trained if name in expected]
@@ -39,6 +39,6 @@ def test_the_rate_is_that_of_transformers_schedule(steps, warmup):
     optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=3e-4)
     schedule = get_linear_schedule_with_warmup(optimizer, warmup, steps)
     for step in range(steps):
-        assert trainer.learning_rate(step, steps, 3e-4, warmup) == schedule.get_last_lr()[0]
+        assert optimiser.learning_rate(step, steps, 3e-4, warmup) == schedule.get_last_lr()[0]
         optimizer.step()
         schedule.step()
