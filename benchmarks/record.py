@@ -81,9 +81,8 @@ def last_line(output: str) -> dict:
 def run(name: str, arguments: str = "", seconds: float | None = None) -> str:
     """The output of one script, which is shown while it comes. Raises: SystemExit where it fails, or takes more than `seconds`."""
     command = [sys.executable, HERE / f"{name}.py", *shlex.split(arguments)]
-    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[
-        0
-    ]  # one of several: transformers' Trainer would take all
+    # One GPU of several: transformers' Trainer would take all of them.
+    gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
     environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpu}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         late = threading.Timer(seconds or threading.TIMEOUT_MAX, process.kill)

@@ -316,7 +316,7 @@ class StepTrainer:
         if checkpoint is not None:
             progress = json.loads((checkpoint / "progress.json").read_text(encoding="utf-8"))
             if self.options.precision == "auto":
-                self.settings["bf16"] = scoring.require_bf16(progress["settings"]["bf16"], self.device)
+                self.settings["bf16"] = scoring.require_bf16(progress["settings"].get("bf16", False), self.device)
             if progress["settings"] != self.settings:
                 raise ValueError(f"{checkpoint} is of a run with {progress['settings']}, got {self.settings}")
             self.step = self.resumed_at = progress["step"]

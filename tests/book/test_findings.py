@@ -363,6 +363,28 @@ def test_what_can_be_chance_over_seeds():
         assert (stats.ttest_1samp(over_seeds("asbert", "siamese_bert", dataset), begun).pvalue < 0.05) == shows
 
 
+def test_drawing_docstrings_instead_of_questions_changes_no_word():
+    """What *Significance* says of our own questions, several of which are about one docstring: module.function:parameter."""
+    page, draw, seen = (ROOT / "book" / "significance.md").read_text("utf-8"), np.random.default_rng(0), 0
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper)
+        for one in (one for one in findings.findings(data, runs, "laptop") if one.word in ("finding", "hint")):
+            claim, where = one.outcome.claim, one.outcome.where
+            ours, other = (
+                by_question([line.record for line in where.of(claim[row]).itertuples()], claim["metric"]) for row in ("row_a", "row_b")
+            )
+            deltas = (ours - other.loc[ours.index]).dropna()
+            of_docstring = deltas.groupby(deltas.index.str.rpartition(":").get_level_values(0))
+            sums, sizes = of_docstring.sum().to_numpy(), of_docstring.size().to_numpy()
+            if len(deltas) == 240:
+                assert len(sums) == 174 and "the 240 test questions are about 174" in page
+            drawn = draw.integers(len(sums), size=(10_000, len(sums)))
+            low, high = np.percentile(sums[drawn].sum(1) / sizes[drawn].sum(1), [2.5, 97.5])
+            assert int(low > 0) - int(high < 0) == one.outcome.questions.sign != 0
+            seen += 1
+    assert seen > 10
+
+
 def test_by_p_at_1_fewer_claims_show():
     """Of those that are tested on MAP as well, each paper that argues with P@1."""
     for paper in ("sentence_objectives", "contextual_as2", "joint_inference"):
