@@ -1,13 +1,14 @@
 """Which ranker for how many candidates: accuracy and time of each, from the records that measured them."""
 
+import pandas as pd
+
 from aslab.show import markup
 from aslab.show.markup import NAMES
 
 VECTORS, TOGETHER = "two vectors", "both texts together"
-RANKERS = {
-    "bm25": ("BM25", "words in common"),
-    "sentence-transformers/all-MiniLM-L6-v2": ("MiniLM, as released", VECTORS),
-}
+MINILM = "sentence-transformers/all-MiniLM-L6-v2"
+RANKERS = {"bm25": ("BM25", "words in common"), MINILM: ("MiniLM, as released", VECTORS)}
+TRAINED = ("MiniLM, after triplets", VECTORS)
 BACKENDS = {
     "torch": ("Granite, fine-tuned as a pair model", TOGETHER),
     "onnx": ("the same, with ONNX", TOGETHER),
@@ -16,11 +17,12 @@ BACKENDS = {
 MANY = 1_000  # candidates of a question
 
 
-def choices_table(record: dict, backends: dict) -> str:
+def choices_table(record: dict, backends: dict, triplets: pd.Series | None = None) -> str:
     """A line a ranker: what it compares, MAP, and the seconds that many new candidates of a question take.
 
     Args:
         record: of the notebook `rank`. backends: of `benchmarks/backends.py`, on the same questions.
+        triplets: the average precision of a triplet network of MiniLM, by question; these and others. Its time is that of MiniLM.
     Raises: ValueError for records of different questions.
     """
     asked = (record["settings"]["dataset"], next(iter(record["metrics"].values()))["test"]["questions"])
@@ -34,6 +36,9 @@ def choices_table(record: dict, backends: dict) -> str:
         seconds = record["figures"].get(name, {}).get("seconds_a_question")
         if seconds is not None:
             body.append(_line(words, record["metrics"][name]["test"]["map"], seconds * MANY / candidates))
+            if name == MINILM and triplets is not None:
+                same = triplets.loc[[question for question, *_ in record["per_question"][name]]]
+                body.append(_line(TRAINED, same.mean(), seconds * MANY / candidates))
     for name, words in BACKENDS.items():
         one = backends[name]
         body.append(_line(words, one["map"], MANY / one["pairs_a_second"]["median"]))
@@ -41,6 +46,8 @@ def choices_table(record: dict, backends: dict) -> str:
     title = (
         f"{NAMES[asked[0]]}, {asked[1]} test questions; MAP in points. The time is that of {backends['threads']} CPU cores, from the mean "
         "of a candidate. Vectors of candidates that are embedded beforehand take milliseconds a question instead."
+        + " After triplets MiniLM was not timed again: it computes the same."
+        * (triplets is not None)
     )
     return markup.table(title, heads, body)
 
