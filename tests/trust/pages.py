@@ -107,7 +107,10 @@ NO_RESULTS = (
 )  # data, plans (but for what was measured), and what to type
 # Directives whose captions have figures that follow from records.
 WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
-BOLD = " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it."
+BOLD = (
+    " Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
+    "without an adjustment for the number of rows."
+)
 COUNTED = re.compile(r"(?<!\w)\d(?:[\d.,]*\d)?")
 
 
