@@ -116,7 +116,7 @@ def test_what_is_said_of_the_share_that_models_keep_without_the_question(archite
     records = [
         disk.read_json(path) for path in (rundir.root() / "results").glob("*/*/*-small-seed*.json") if "pretraining" not in path.name
     ]
-    chance = {record["name"]: record["baselines"]["random"]["map"] for record in records}
+    chance = {record["name"]: record["baselines"]["random"]["map"] for record in records if "random" in record["baselines"]}
     after_games = {}
     for run in committed()["runs"]:
         if run["architecture"] == architecture:
