@@ -405,8 +405,7 @@ def test_by_p_at_1_fewer_claims_show():
 
 
 def test_what_is_said_of_bm25_with_ties_in_a_random_order():
-    """On our own questions, at the 240 test questions of the records: MAP, P@1, and what the models' leads are over that."""
-    page = (ROOT / "book" / "findings.md").read_text("utf-8")
+    """On the 240 test questions of the records: within half a point in MAP, a little ahead in P@1, and what the models' leads are."""
     split = load_answers("pydocs")["test"]
     runs = {row: list(committed("sentence_objectives", row, "pydocs", "laptop").values()) for row in ("roberta_base", "roberta_sp")}
     scored = baseline_scores(split.limited(240), "bm25")
@@ -416,8 +415,8 @@ def test_what_is_said_of_bm25_with_ties_in_a_random_order():
         jittered = scored.assign(score=scored.score.astype(float) + 1e-9 * draw.random(len(scored)))
         total.append(metrics.of(jittered).per_question.set_index("question_id"))
     bm25 = sum(total) / len(total)  # by question
-    for column, said in (("average_precision", 31.8), ("p_at_1", 21.5)):
-        assert abs(100 * bm25[column].mean() - said) < 0.1 and str(said) in page
+    assert abs(bm25["average_precision"].mean() - by_question(runs["roberta_base"], "map").mean()) < 0.005, "within half a point"
+    assert 0 < bm25["p_at_1"].mean() - by_question(runs["roberta_sp"], "p@1").mean() < 0.01, "a little ahead"
     for metric, column in (("map", "average_precision"), ("p@1", "p_at_1")):
         for records_of in runs.values():
             deltas = (by_question(records_of, metric) - bm25[column]).to_numpy()

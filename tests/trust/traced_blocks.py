@@ -10,9 +10,6 @@ import statistics
 from collections import Counter
 from pathlib import Path
 
-from asutil.data import answers
-from asutil.io import hub
-
 from .traced import EVERY, NAMES, NONE, Paper, by_question, spread, untrained, values
 
 PLACES = ("1", "2", "3", "4", "5", "6 to 10", "11 on")
@@ -54,8 +51,8 @@ def fates(before: dict, after: dict) -> dict[str, str]:
 def examples(root: Path, name: str, before: str, after: str, only: str = ""):
     """How many questions have which fate; of each list that is shown the caption with its fate, and its candidates."""
     paper, most = Paper(root, name), 1 if only else 2
-    at_hand = lambda dataset: dataset == "pydocs" or (dataset in answers.HUB and hub.mirror(answers.HUB[dataset][0]) is not None)
-    for dataset, seeds, (first, last) in sorted(pairs(paper, before, after), key=lambda pair: not at_hand(pair[0])):
+    readable_first = sorted(pairs(paper, before, after), key=lambda pair: pair[0] != "pydocs")  # the books are built without other data
+    for dataset, seeds, (first, last) in readable_first:
         if only not in ("", dataset):
             continue
         fate = fates(first[0], last[0])
