@@ -23,6 +23,8 @@ from asutil.training import checkpoints as saved
 from asutil.training import trainer
 from asutil.training.options import Options
 
+from ..conftest import Stopping
+
 CONFIG = {"vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 3, "weight_decay": 0.01, "seed": 3, "save_every": 4, "log_every": 5, "progress": False}
 
@@ -490,19 +492,10 @@ def test_precision(whole, tmp_path):
         run(tmp_path, precision="fp16")
 
 
-class Interrupted(Batches):
-    """The first thirteen steps, then somebody stops the run."""
-
-    def __getitem__(self, step):
-        if step == 13:
-            raise KeyboardInterrupt
-        return super().__getitem__(step)
-
-
 def test_a_run_keeps_the_precision_that_auto_was_where_it_began(tmp_path):
     """One that was begun on a GPU in bf16 goes on elsewhere, and is opened there when it is finished."""
     with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "a", batches=Interrupted(), precision="bf16")
+        run(tmp_path / "a", batches=Stopping(Batches(), 13), precision="bf16")
     gone_on, _ = run(tmp_path / "a", precision="auto")
     assert weights(gone_on) == weights(run(tmp_path / "b", precision="bf16")[0])
     assert weights(run(tmp_path / "b", precision="auto")[0]) == weights(gone_on)
