@@ -115,6 +115,8 @@ def main():
         "peer": lambda: tokenise_theirs(peer, all_pairs, given.batch_size),
     }
     ranker.score(few[:5], progress=False), peer.predict(pairs[:50], **options)
+    for side in sides.values() if GPU else ():  # whose first time through anything is slow
+        side()
     wall, processor = side_by_side.seconds(sides, rounds)
     tokens, _ = side_by_side.seconds(tokenising, rounds)
     logits = np.asarray(found["peer"], np.float64)

@@ -322,7 +322,7 @@ def train(corpus, tokenizer, folder, batches, still=False, **options):
             module.p = 0.0
     usual = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 2, "progress": False}
     result = training.train(model, batches, folder, **usual | options)
-    return b"".join(p.detach().numpy().tobytes() for p in model.parameters()), result
+    return b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters()), result
 
 
 def test_a_stopped_packed_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):
