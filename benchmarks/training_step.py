@@ -223,7 +223,7 @@ def sides(given, found, config) -> tuple:
     model = loading.from_config(config, tokenizer).to(DEVICE)
     other = partial(peer, pairs=pairs, tokenizer=tokenizer, steps=given.steps, batch_size=given.batch_size)
     turns = {
-        "ours": lambda: waiting.append(ours(model, batches)["waiting"]),
+        "ours": lambda: waiting.append(ours(model, batches, compile=GPU or None)["waiting"]),
         "bare": partial(bare, model, batches),
         "padded": partial(other, RobertaForMaskedLM(config), padding="max_length"),
         "dynamic": partial(other, RobertaForMaskedLM(config), padding="longest"),

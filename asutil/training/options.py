@@ -19,7 +19,7 @@ class Options:
         save_every, log_every: steps between two checkpoints, and between two rows of the log.
         mlm_weight, objective_weight, detection_weight: weights of the loss's parts.
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
-        compile: whether to compile the backbone for packed micro-batches; default: on a GPU.
+        compile: whether to compile the backbone for packed micro-batches; default: on a GPU, for 1,000 passes or more.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
         progress: whether a bar is shown.

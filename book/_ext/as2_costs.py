@@ -114,14 +114,14 @@ def budgets() -> str:
 
 def full() -> str:
     """Budget paper: steps, tokens, operations, hours and disk of each paper by notebook, and their sum."""
-    speed, body = measured("training_step"), []
+    speeds, body = (measured("training_step"), measured("training_step-gpu")), []
     for paper in costs.papers():
         by_notebook = costs.by_notebook(paper)
         for notebook, line in by_notebook.iterrows():
-            cells = [markup.cell(paper, "th", scope="row"), notebook, *_full(line, speed)]
+            cells = [markup.cell(paper, "th", scope="row"), notebook, *_full(line, *speeds)]
             body.append(markup.line(cells))
         head = markup.cell(f"{paper}, in all", "th", scope="row")
-        body.append(markup.line([head, "", *_full(by_notebook.sum(), speed)], "as2-from-baseline"))
+        body.append(markup.line([head, "", *_full(by_notebook.sum(), *speeds)], "as2-from-baseline"))
     heads = ["", "Notebook", "Runs", "Steps", "Tokens, at most", "Operations", "GPU-hours: expected"]
     heads += ["GPU-hours: by operations", "Years on 2 CPU cores", "Disk", "Models alone"]
     caption = (
@@ -131,11 +131,12 @@ def full() -> str:
     return markup.table(caption, heads, body)
 
 
-def _full(line, speed: dict | None) -> list:
-    """The figures of a line of `full`, with the years that two CPU cores take if their speed was measured."""
-    years = hours(line.operations / costs.reached(speed) / 3600 / YEAR) if speed else "not run"
+def _full(line, cpu: dict | None, gpu: dict | None) -> list:
+    """The figures of a line of `full`, by two benchmarks: years of two CPU cores where measured, hours of a GPU also by assumption."""
+    years = hours(line.operations / costs.reached(cpu) / 3600 / YEAR) if cpu else "not run"
+    by_operations = hours(line.operations / costs.gpu_speed(gpu) / 3600)
     numbers = [f"{line.runs:,.0f}", big(line.steps), big(line.tokens), f"{line.operations:.1e}", hours(line.gpu_hours)]
-    numbers += [hours(line.reckoned), years, size(line.disk), size(line.model)]
+    numbers += [by_operations, years, size(line.disk), size(line.model)]
     return [markup.number(text) for text in numbers]
 
 
@@ -214,13 +215,22 @@ def trained() -> str:
 def assumed() -> str:
     """Every assumption with its value, and the measurement that would replace it."""
     numbers = f"{costs.NUMBERS} numbers a parameter, {costs.BYTES} bytes each"
-    measured_share = f"assumed; measured on a GPU: {share_reached()}"
+    gpu = measured("training_step-gpu")
+    share = f"{costs.gpu_speed(gpu) / costs.PEAK:.0%}"
     lines = [
         ("Peak of the GPU", f"{costs.PEAK / 1e12:,.0f} TFLOP/s", "an H200's data sheet: bf16, dense"),
-        ("Share of the peak that training reaches", f"{costs.USED:.0%}", measured_share),
+        (
+            "Share of the peak that training reaches",
+            share,
+            share_reached(gpu) if gpu else "assumed: measured on no GPU",
+        ),
         ("Tokens that meet the language-model head", f"{costs.MASKED:.0%}", "the share that is masked"),
         ("Checkpoints that a run keeps", f"{costs.KEPT}, and the best", numbers),
     ]
+    if most := (gpu or {}).get("largest_micro_batch", {}).get("tokens"):
+        memory = f"{gpu['largest_micro_batch']['peak_memory_gib']:.0f} GiB"
+        what = f"measured there: {most:,} tokens, a model of base size forward and backward, not compiled; twice as many did not fit"
+        lines.append(("Memory of the largest micro-batch", memory, what))
     if speed := measured("training_step"):
         rate = f"{costs.reached(speed) / 1e9:,.0f} GFLOP/s"
         where = f"measured by training_step, fp32, on {as2_benchmarks.machine(speed['machine'])}"
@@ -230,13 +240,10 @@ def assumed() -> str:
     return markup.table("The basis of the hours and the disk.", ["", "Value", "From"], body)
 
 
-def share_reached() -> str:
-    """The share of the assumed peak that the training benchmark reached on a GPU, in words."""
-    result = measured("training_step-gpu")
-    if result is None:
-        return "not measured"
+def share_reached(result: dict) -> str:
+    """Where the share of the peak was measured, in words."""
     rate, machine = costs.reached(result), as2_benchmarks.machine(result["machine"])
-    return f"{rate / 1e12:,.0f} TFLOP/s, {rate / costs.PEAK:.0%} of that peak, by training_step on {machine}"
+    return f"{rate / 1e12:,.0f} TFLOP/s, measured by training_step on {machine}, torch {result['machine']['versions']['torch']}"
 
 
 TABLES = {

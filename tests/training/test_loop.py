@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from asutil import inputs, sampling, training
 from asutil.inputs import packing
 from asutil.models import electra, loading, scoring
 from asutil.training import checkpoints as saved
-from asutil.training import trainer
+from asutil.training import loop, trainer
 from asutil.training.options import Options
 
 from ..conftest import Stopping
@@ -518,6 +519,20 @@ def test_bf16_is_for_a_gpu_that_computes_in_it(monkeypatch):
         _ = Options(**USUAL, precision="bf16").bf16
     with pytest.raises(ValueError, match="T4 does not compute in it"):
         scoring.require_bf16(True, torch.device("cuda"))
+
+
+def test_a_gpu_compiles_only_what_is_long_enough(tmp_path):
+    """Compiling takes longer than it saves in a short training. An option decides for itself, on a CPU too."""
+    trained = SimpleNamespace(options=Options(**USUAL), steps=500, batches=[{"micro": [{}, {}]}], device=torch.device("cuda"))
+    assert loop._compiles(trained)
+    trained.steps = 499
+    assert not loop._compiles(trained)
+    trained.options = Options(**USUAL, compile=True)
+    assert loop._compiles(trained)
+    trained.options, trained.steps = Options(**USUAL, compile=False), 10**6
+    assert not loop._compiles(trained)
+    trained.options, trained.device = Options(**USUAL), torch.device("cpu")
+    assert not loop._compiles(trained)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="on a GPU the fused attention is the fast one")

@@ -19,7 +19,7 @@ from asutil.io.disk import read_json
 
 # Assumptions; the page of the book shows each.
 PEAK = 989e12  # operations a second of an H200 in bf16, dense, by its data sheet
-USED = 0.3  # share of the peak that training reaches
+USED = 0.3  # share of the peak that training reaches, where no benchmark has measured it
 MASKED = 0.15  # tokens that the language-model head sees
 KEPT = 2  # checkpoints of a run, besides the best one
 NUMBERS = 3  # for each parameter in a checkpoint: itself and AdamW's two moments
@@ -160,19 +160,17 @@ def disk(backbone: Backbone, patient: bool) -> int:
 
 
 def by_notebook(paper: str, budget: str = "paper") -> pd.DataFrame:
-    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model, reckoned (hours by
-    operations).
-    """
+    """`table`, summed by notebook: runs, steps, tokens, operations, gpu_hours, disk, model."""
     lines = table(paper, budget)
     by = lines.groupby("notebook", sort=False)
     summed = by[["steps", "tokens", "operations", "gpu_hours", "disk", "model"]].sum()
     summed.insert(0, "runs", by.size())
-    return summed.assign(reckoned=summed["operations"].map(gpu_hours))
+    return summed
 
 
-def gpu_hours(done: float) -> float:
-    """Hours of one GPU for so many operations, as assumed: done / (peak x share of it that training reaches)."""
-    return done / (PEAK * USED) / 3600
+def gpu_speed(result: dict | None) -> float:
+    """Operations a second of one GPU: those of a committed `benchmarks/training_step.py` on a GPU, else peak x USED."""
+    return reached(result) if result else PEAK * USED
 
 
 def budgets() -> pd.DataFrame:
