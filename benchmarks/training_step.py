@@ -245,7 +245,7 @@ def main():
     parser.add_argument(
         "--steps", type=int, default=40 if GPU else 16, help="of a round; the first quarter is not timed"
     )
-    parser.add_argument("--seconds", type=float, help="no round begins later than this: for a GPU that is lent")
+    parser.add_argument("--seconds", type=float, help="no round begins later than this")
     given, started = parser.parse_args(), time.monotonic()
     given.size = given.size or ("tiny" if given.quick else "base" if GPU else "small")
     given.steps, given.rounds = (

@@ -11,5 +11,6 @@ __getattr__ = names_of(
         "embedder": ("Embedder",),
         "finder": ("EvidenceFinder",),
         "loading": ("load", "start_from"),
+        "scoring": ("device",),
     },
 )

@@ -18,6 +18,7 @@ from torch import nn
 from tqdm.auto import tqdm
 
 from ..io import checkpoints, hub, sentence_transformer, spelling
+from . import scoring
 from .embedder import pooled
 from .word_vectors import WordVectors, local_path
 
@@ -77,7 +78,7 @@ class InferSent:
         file = _infersent_weights(local_path(model))
         self.max_tokens = max_tokens
         self.words = WordVectors(file.parent, cache)
-        self.device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        self.device = scoring.device()
         self.lstm = _lstm(file, self.words.dimensions).to(self.device).eval()
         self.dimensions = 2 * self.lstm.hidden_size
         self.marks = MARKS[file.name]

@@ -18,9 +18,8 @@ from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
 from ..io import checkpoints, hub
-from . import loading, saving
+from . import loading, saving, scoring
 from .heads import Siamese
-from .scoring import evaluating
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
@@ -137,7 +136,7 @@ class Embedder(nn.Module):
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
         vectors = np.empty((len(texts), self.dimensions), np.float32)
         bar = tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True)
-        with evaluating(self) as device, bar:
+        with scoring.evaluating(self) as device, bar:
             for start in range(0, len(texts), WINDOW):
                 window = texts[start : start + WINDOW]
                 on_device = torch.empty(len(window), self.dimensions, device=device)
@@ -259,7 +258,7 @@ def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
     Deviation: D-115.
     """
     model = start_from(name, tokenizers.load_tokenizer(name), settings_of("untrained", "mean", max_tokens))
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return model.to(scoring.device()).eval()
 
 
 def load(name: str | Path, device: str | None = None) -> Embedder:
@@ -274,7 +273,7 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
             f"{name} was not trained to embed (its config.json has no `embedding`): notebooks/embed.ipynb does that"
         )
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
-    return model.to(device or ("cuda" if torch.cuda.is_available() else "cpu")).eval()
+    return model.to(device or scoring.device()).eval()
 
 
 def saved_settings(path: str | Path) -> dict | None:

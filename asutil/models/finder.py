@@ -14,7 +14,7 @@ from .. import losses
 from ..corpus import tokenizers
 from ..inputs.long import add_markers
 from ..io import checkpoints
-from . import embedded, loading, saving
+from . import embedded, loading, saving, scoring
 from .heads import QuestionTypeProjection
 
 PROJECTIONS = ("none", "shared", "per_type")
@@ -321,4 +321,4 @@ def load(name: str | Path) -> EvidenceFinder:
         raise ValueError(f"{name} was not trained to find evidence (notebooks/find_evidence.ipynb does that)")
     model = start_from(name, tokenizers.load_tokenizer(name), settings)
     saving.restore(model, model.HEADS, path, name)
-    return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
+    return model.to(scoring.device()).eval()

@@ -1,12 +1,20 @@
-"""How a model is run where nothing is learnt."""
+"""Where a model is run, and how where nothing is learnt."""
 
 import contextlib
+import os
 from collections.abc import Iterator
 
 import torch
 from torch import nn
 
 from . import memory, products
+
+
+def device() -> torch.device:
+    """Where this process computes: its own GPU, as torchrun numbers them, or the CPU."""
+    if not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
 
 
 def has_bf16(device: torch.device) -> bool:

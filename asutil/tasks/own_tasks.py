@@ -10,7 +10,7 @@ from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 from ..corpus import index as corpus_index
 from ..corpus import sources, tokenizers
 from ..io import checkpoints, rundir
-from ..models import loading
+from ..models import loading, scoring
 from ..sampling import objectives
 from ..sampling import sampler as samplers
 from ..training import validation
@@ -106,7 +106,7 @@ def measured(
     measures = {}
     for name, objective in pairs:
         s = settings(name, objective, source)
-        model = load(name, objective, s.mlm_weight > 0).to("cuda" if torch.cuda.is_available() else "cpu")
+        model = load(name, objective, s.mlm_weight > 0).to(scoring.device())
         titles = sources.read_titles(s.exclude_titles)
         form = {"text_column": s.text_column, "paragraph_separator": s.paragraph_separator, "exclude_titles": titles}
         form |= {"splitter": s.splitter, "min_sentence_chars": s.min_sentence_chars}

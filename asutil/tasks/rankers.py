@@ -14,7 +14,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_N
 from ..data import baselines
 from ..io import checkpoints, disk, hub, rundir, sentence_transformer
 from ..metrics.calibration import Calibration
-from ..models import elsewhere, embedder, heads, loading
+from ..models import elsewhere, embedder, heads, loading, scoring
 from . import cross_encoder, nearest, rank
 
 CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
@@ -61,7 +61,7 @@ def load_ranker(name: str | Path, device: str | None = None):
 def _loaded(name, device) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    device = device or scoring.device()
     path = checkpoints.source(name)
     if embedder.saved_settings(path):
         return nearest.Nearest(embedder.load(name, device))

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from ..models import scoring
@@ -52,10 +51,10 @@ class Options:
     @property
     def bf16(self) -> bool:
         """Whether the model runs in bf16. Raises: ValueError for bf16 on a GPU that lacks it."""
-        gpu = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        where = scoring.device()
         if self.precision == "auto":
-            return scoring.has_bf16(gpu)
-        return scoring.require_bf16(self.precision == "bf16", gpu)
+            return scoring.has_bf16(where)
+        return scoring.require_bf16(self.precision == "bf16", where)
 
     def loss_weights(self, model) -> dict[str, float]:
         """The weight of each part of a model's loss."""

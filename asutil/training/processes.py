@@ -41,15 +41,6 @@ def state():
     return PartialState(cpu=not gpu, backend="gloo" if count() > 1 and not gpu else None, timeout=PATIENCE)
 
 
-def device():
-    """Where this process computes: its own GPU, or the CPU. A model that is measured before it is trained goes there."""
-    import torch
-
-    if not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)) % torch.cuda.device_count())
-
-
 def open_many_files() -> None:
     """Let this process and the loader's workers open as many files as they may: every tensor of a batch from a worker is one."""
     import resource

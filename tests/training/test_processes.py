@@ -225,17 +225,6 @@ def test_processes_are_started_for_the_run_of_a_notebook_alone(tmp_path, monkeyp
     assert not ranks.wanted(tmp_path)  # a finished run takes its weights from its checkpoint
 
 
-def test_where_a_process_computes(monkeypatch):
-    assert training.device() == torch.device("cpu") or torch.cuda.is_available()
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    for rank, number in ((None, 0), ("0", 0), ("1", 1), ("3", 1)):
-        monkeypatch.delenv("LOCAL_RANK", raising=False)
-        if rank:
-            monkeypatch.setenv("LOCAL_RANK", rank)
-        assert training.device() == torch.device("cuda", number)
-
-
 def test_more_processes_than_gpus_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setenv(ranks.PROCESSES, "3")
