@@ -61,7 +61,7 @@ def benchmarks(root: Path, *names: str):
             continue
         reached = "reached" if one["ratio"] >= one["goal"] else "not reached"
         between = f"{shown(one['spread']['least'])} to {shown(one['spread']['most'])}"
-        yield [*what, shown(one["ratio"]), between, f"at least {shown(one['goal'])}", reached]
+        yield [*what, shown(one["ratio"]), between, shown(one["goal"]), reached]
     for one in filter(None, found.values()):
         apart = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
         yield from ([label, text] for label, text in flat({key: value for key, value in one.items() if key not in apart}))
