@@ -15,7 +15,7 @@ import pandas as pd
 from asutil import metrics
 from asutil.draws import choose
 from asutil.io import rundir
-from asutil.metrics import rankings, significance, trec
+from asutil.metrics import changes, rankings, significance, trec
 
 METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
 MISSING = ("refuse", "drop", "zero")
@@ -113,10 +113,10 @@ def moved(values: dict[str, pd.DataFrame]) -> pd.DataFrame:
     first, *others = values
     rows = []
     for name in others:
-        before, after = (values[run]["p_at_1"] == 1 for run in (first, name))
-        for fate, of in {"rescued": ~before & after, "lost": before & ~after}.items():
-            ids = choose(of.index[of], SHOWN)
-            rows.append((name, fate, int(of.sum()), " ".join(ids)))
+        fates = changes.fates(values[first], values[name])
+        for fate in ("rescued", "lost"):
+            ids = fates.index[fates == fate]
+            rows.append((name, fate, len(ids), " ".join(choose(ids, SHOWN))))
     return pd.DataFrame(rows, columns=["run", f"against {first}", "questions", "such as"])
 
 

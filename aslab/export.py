@@ -15,7 +15,8 @@ from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 from asutil import metrics, models, tasks
 from asutil.io import disk, rundir
 
-NAMES = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
+from .records import PER_QUESTION
+
 USE = {
     "finetune": """```python
 from sentence_transformers import CrossEncoder
@@ -61,7 +62,7 @@ def card(record: dict, scores, place: str) -> ModelCard:
     """A model card: data, budget, seed, metrics on test questions with 95 % intervals, what it was made from and how."""
     settings, ranking = record["settings"], metrics.of(scores, empty="skip")
     results, lines = [], []
-    for name, column in NAMES.items():
+    for name, column in PER_QUESTION.items():
         values = ranking.per_question[column]
         low, high = (100 * edge for edge in metrics.paired_bootstrap(values, values * 0).interval)
         lines.append(f"| {name} | {100 * values.mean():.1f} | {low:.1f} to {high:.1f} |")

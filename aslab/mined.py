@@ -9,7 +9,7 @@ from pathlib import Path
 from asutil import metrics
 from asutil.io import disk, rundir
 
-from . import compare, measured
+from . import compare, measured, records
 
 METRICS = list(compare.METRICS.values())
 
@@ -53,8 +53,7 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
         figures = {"examples": run["figures"]["examples"], "map": run["metrics"]["test"]["map"]}
         entries.append(measured.of_run(run, "dataset", "model", "question_limit") | figures)
     mean = sum(tables) / len(tables)
-    values = [[question, *(round(float(value), 6) for value in row)] for question, *row in mean.itertuples()]
-    return {"runs": entries, "per_question": values}
+    return {"runs": entries, "per_question": records.rounded(mean)}
 
 
 def main() -> None:

@@ -1,6 +1,5 @@
 """The notebook runs that a paper's rows need at a budget, and whether finished runs have the paper's settings."""
 
-import hashlib
 import itertools
 import json
 import shlex
@@ -9,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from asutil.data.long_questions import KINDS
+from asutil.draws import text_hash
 from asutil.io import rundir
 
 from . import runs
@@ -107,9 +107,11 @@ def _unique(every: Iterable[Job]) -> list[Job]:
     return list(unique.values())
 
 
-def jobs_and_searches(paper: str, budget: str, folder=None, more=None) -> tuple[list[Job], dict[str, list[Job]]]:
+def jobs_and_searches(
+    paper: str, budget: str, folder=None, more=None, folder_for=None
+) -> tuple[list[Job], dict[str, list[Job]]]:
     """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
-    every, tries = list(_every(paper, budget, None, None, _planned_folder, folder, more)), {}
+    every, tries = list(_every(paper, budget, None, None, folder_for or _planned_folder, folder, more)), {}
     for job in every:
         if job.search:
             tries.setdefault(job.search, []).append(job)
@@ -225,7 +227,7 @@ def _grid(search: dict, name: str, dataset: str) -> list[dict]:
     grid = [dict(zip(choices, values)) for values in itertools.product(*choices.values())]
     if len(grid) <= search.get("limit", len(grid)):
         return grid
-    hashes = [hashlib.blake2b(f"{name} {json.dumps(tried)}".encode(), digest_size=8).digest() for tried in grid]
+    hashes = [text_hash(f"{name} {json.dumps(tried)}", size=8) for tried in grid]
     lowest = sorted(range(len(grid)), key=hashes.__getitem__)[: search["limit"]]
     return [grid[number] for number in sorted(lowest)]
 

@@ -61,21 +61,16 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[claim, int(value)] for claim, value in right.items()]
     elif record.get("notebook") == "find_evidence":
         values = records.per_question(line)[list(records.columns(record).values())]
-        record["per_question"] = _rounded(values.round(6))
+        record["per_question"] = records.rounded(values.round(6))
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
-        record["per_question"] = _rounded(rankings.of(table).per_question.set_index("question_id"))
+        record["per_question"] = records.rounded(rankings.of(table).per_question.set_index("question_id"))
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
-                record["per_question_dev"] = _rounded(of_dev)
+                record["per_question_dev"] = records.rounded(of_dev)
     return record
-
-
-def _rounded(values: pd.DataFrame) -> list[list]:
-    """[id, value, ...] of every question, with six digits; None for a value that it does not have."""
-    return [[name, *(None if pd.isna(v) else round(v, 6) for v in row)] for name, *row in values.itertuples()]
 
 
 def _earlier(before: dict) -> dict:

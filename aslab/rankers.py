@@ -7,11 +7,11 @@ import yaml
 
 from asutil.io import disk, rundir
 
-from . import runs
+from . import records, runs
 from .plan import Job
 
 SLUG = "rankers"
-PER_QUESTION = ["p_at_1", "average_precision", "reciprocal_rank"]
+COLUMNS = list(records.PER_QUESTION.values())
 
 
 def read() -> dict:
@@ -76,27 +76,22 @@ def published(folder: Path) -> dict:
     """The record of a run of `rank`, with the values of every test question for each ranker."""
     record = rundir.read_record(folder)
     values = pd.read_parquet(folder / "per_question.parquet")
-    each = {
-        name: [
-            [row.question_id, *(round(getattr(row, column), 6) for column in PER_QUESTION)] for row in own.itertuples()
-        ]
-        for name, own in values.groupby("ranker", sort=False)
-    }
-    return record | {"per_question": each}
+    each = values.set_index("question_id").groupby("ranker", sort=False)[COLUMNS]
+    return record | {"per_question": {name: records.rounded(own) for name, own in each}}
 
 
 def committed(results: str | Path = "results") -> dict[str, dict]:
     """Data set -> its committed record of the largest budget. Raises: ValueError naming a damaged file."""
-    records = {}
+    found = {}
     for budget in rundir.BUDGETS:
         for path in sorted((rundir.root() / results / SLUG).glob(f"*-{budget}.json")):
-            records[path.name.removesuffix(f"-{budget}.json")] = disk.read_json(path)
-    return records
+            found[path.name.removesuffix(f"-{budget}.json")] = disk.read_json(path)
+    return found
 
 
 def questions_of(record: dict) -> dict[str, pd.DataFrame]:
     """Ranker -> the values of its questions, with question_id as index."""
-    columns = ["question_id", *PER_QUESTION]
+    columns = ["question_id", *COLUMNS]
     return {
         name: pd.DataFrame(rows, columns=columns).set_index("question_id")
         for name, rows in record["per_question"].items()

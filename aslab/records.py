@@ -150,6 +150,11 @@ def columns(record: dict) -> dict[str, str]:
     return {"verify_claims": PER_CLAIM, "find_evidence": PER_CONTEXT}.get(record.get("notebook"), PER_QUESTION)
 
 
+def rounded(values: pd.DataFrame) -> list[list]:
+    """[id, value, ...] of every question, with six digits; None for a value that it does not have."""
+    return [[name, *(None if pd.isna(v) else round(v, 6) for v in row)] for name, *row in values.itertuples()]
+
+
 def per_question(one) -> pd.DataFrame:
     """The values of every question or claim, with ids as index, from a committed record or from the run's folder."""
     if one.folder is None:

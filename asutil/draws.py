@@ -96,11 +96,7 @@ def permuted(numbers: np.ndarray, size: int, key) -> np.ndarray:
 
 def choose(question_ids, limit: int, seed: int = 0) -> list[str]:
     """At most `limit` of the ids: those with the lowest hashes, keyed by the seed. The order of the ids does not matter."""
-
-    def keyed_hash(name: str) -> bytes:
-        return hashlib.blake2b(f"{seed} {name}".encode(), digest_size=8).digest()
-
-    return sorted(map(str, question_ids), key=keyed_hash)[:limit]
+    return sorted(map(str, question_ids), key=lambda name: text_hash(f"{seed} {name}", size=8))[:limit]
 
 
 def text_hash(text: str, purpose: str = "", size: int = 7) -> int:

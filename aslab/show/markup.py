@@ -90,10 +90,15 @@ def number(text: str) -> Html:
 
 
 def spread(values: list[float]) -> Html:
-    """A cell's mean ± standard deviation in points, of values from 0 to 1; – without any."""
+    """The cell of `spread_text`."""
+    return number(spread_text(values))
+
+
+def spread_text(values: list[float]) -> str:
+    """The mean in points of values from 0 to 1, with the standard deviation where there are several: `62.4 ± 1.3`; – without any."""
     points = 100 * np.asarray(values)
     deviation = f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else ""
-    return number(f"{points.mean():.1f}{deviation}" if len(points) else "–")
+    return f"{points.mean():.1f}{deviation}" if len(points) else "–"
 
 
 def best(figure: Html) -> Html:

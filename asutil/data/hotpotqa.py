@@ -1,12 +1,14 @@
 """HotpotQA's questions, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..draws import text_hash
 from ..io import files
+from . import splits
+
+FORM = ": expected context and supporting_facts as HotpotQA has them"
 
 COLUMNS = ("id", "question", "answer", "supporting_facts", "context")
 UNNAMED = "unnamed-"  # and a hash of the question, for copies that lack some ids
@@ -19,7 +21,7 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
     """
     for number, question in enumerate(files.published_json(path, list, "questions"), 1):
         location = f"{path.name}, question {number}"
-        with _naming(location):
+        with splits.naming(location + FORM):
             row = {
                 "id": question["_id"],
                 "question": question["question"],
@@ -36,16 +38,6 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
         yield location, row
 
 
-@contextlib.contextmanager
-def _naming(location: str) -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{location}: expected context and supporting_facts as HotpotQA has them, got {type(error).__name__}: {error}"
-        ) from None
-
-
 def row(location: str, row: dict) -> tuple[str, dict, Counter]:
     """(location, row, lost evidence by reason) of a question in the hub's form.
 
@@ -54,7 +46,7 @@ def row(location: str, row: dict) -> tuple[str, dict, Counter]:
     """
     evidence = []
     lost = Counter()
-    with _naming(location):
+    with splits.naming(location + FORM):
         context = zip(row["context"]["title"], row["context"]["sentences"], strict=True)
         passages = [{"title": title, "sentences": sentences} for title, sentences in context]
         lengths = defaultdict(list)  # title -> (number of a passage, its length)

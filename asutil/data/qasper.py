@@ -1,11 +1,11 @@
 """QASPER's papers, from the hub's parquet files or from the JSON files of its release, as rows of questions about their paragraphs."""
 
-import contextlib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..io import files
+from . import splits
 
 COLUMNS = ("id", "full_text", "qas")
 FLOAT = "FLOAT SELECTED"  # evidence that is a table or a figure: the text is its caption
@@ -26,7 +26,7 @@ def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
     Paper: evidence_contrast, section 4.1; the order of answer types is that of QASPER's evaluator.
     Raises: ValueError that names file, paper and question.
     """
-    with _naming(f"{location}: expected full_text and qas as QASPER has them"):
+    with splits.naming(f"{location}: expected full_text and qas as QASPER has them"):
         passages = [
             {"title": section["section_name"] or "", "sentences": list(filter(None, map(plain, section["paragraphs"])))}
             for section in _objects(paper["full_text"])
@@ -50,7 +50,7 @@ def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
         answers = []
         for number, answer in enumerate(annotated, 1):
             where = f"{location}, question {id}, answer {number}"
-            with _naming(f"{where}: expected an answer as QASPER has them"):
+            with splits.naming(f"{where}: expected an answer as QASPER has them"):
                 kind, answer_text = _answer(answer)
                 evidence = list(map(plain, answer["evidence"] or []))
             if not answer_text:
@@ -60,14 +60,6 @@ def rows(location: str, paper: dict) -> Iterator[tuple[str, dict, Counter]]:
             pairs = _places(evidence, places, kind, lost)
             answers.append({"answer": answer_text, "kind": kind, "evidence": pairs})
         yield f"{location}, question {id}", {"id": id, "question": text, "passages": passages, "answers": answers}, lost
-
-
-@contextlib.contextmanager
-def _naming(expected: str) -> Iterator[None]:
-    try:
-        yield
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(f"{expected}, got {type(error).__name__}: {error}") from None
 
 
 def _questions(paper: dict) -> list[dict]:

@@ -1,6 +1,7 @@
 """What the loaders of labelled data share: lists of examples with a report, limits, the file of a split, checks of rows."""
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -95,3 +96,12 @@ def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False
     if not paths and not optional:
         raise FileNotFoundError(f"{folder}: expected one of {', '.join(names)}; it holds {files.listing(folder)}{hint}")
     return paths[0] if paths else None
+
+
+@contextlib.contextmanager
+def naming(expected: str) -> Iterator[None]:
+    """Say what was expected where an object of a published file has another form. Raises: ValueError with it, and what came."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ValueError(f"{expected}, got {type(error).__name__}: {error}") from None

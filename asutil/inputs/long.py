@@ -1,6 +1,5 @@
 """Long contexts as token ids: a question, its passages and their sentences with a marker each, and the positions of the answer."""
 
-import hashlib
 import itertools
 import re
 from collections import Counter
@@ -11,6 +10,7 @@ import numpy as np
 
 from ..corpus.tokenizing import tokenized
 from ..data.long_questions import KINDS, LongQuestion
+from ..draws import text_hash
 from .template import Template
 
 MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
@@ -181,7 +181,9 @@ class Contexts:
         # A group is a whole passage, or a single paragraph.
         group_of = {unit: unit[:1] if self.form == "marked" else unit for unit in units}
         gold = {group_of[unit] for unit in self._evidence[question.id]}
-        others = sorted(set(group_of.values()) - gold, key=lambda group: _keyed_hash(question.id, group))
+        others = sorted(
+            set(group_of.values()) - gold, key=lambda group: text_hash(f"{question.id} {group}", "distractors", size=8)
+        )
         chosen = gold | set(others[: self.distractors])
         return {unit for unit in units if group_of[unit] in chosen}
 
@@ -239,10 +241,6 @@ class Contexts:
             pieces=pieces,
             texts=texts,
         )
-
-
-def _keyed_hash(question_id: str, group: tuple) -> bytes:
-    return hashlib.blake2b(f"{question_id} {group}".encode(), digest_size=8, key=b"distractors").digest()
 
 
 def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:

@@ -4,7 +4,6 @@ The functions here choose those candidates and merge the two rankings, given tab
 candidate_id, label, score).
 """
 
-import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +13,7 @@ import pandas as pd
 
 from ..data import answers
 from ..data.answers import Question
+from ..draws import text_hash
 from ..io import rundir
 from ..io.rundir import BUDGETS
 from ..metrics import rankings
@@ -154,11 +154,10 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
     return best[[*ROW, "first_score", "first_rank"]].reset_index(drop=True)
 
 
-def _draws(scores: pd.DataFrame, seed: int) -> list[bytes]:
+def _draws(scores: pd.DataFrame, seed: int) -> list[int]:
     """A keyed hash of each row's ids."""
-    key = f"re-ranking {seed}".encode()
     texts = (f"{question}\0{candidate}" for question, candidate in zip(scores.question_id, scores.candidate_id))
-    return [hashlib.blake2b(text.encode(), digest_size=8, key=key).digest() for text in texts]
+    return [text_hash(text, f"re-ranking {seed}", size=8) for text in texts]
 
 
 def border_ties(scores: pd.DataFrame, k: int) -> list[str]:

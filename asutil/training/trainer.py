@@ -1,7 +1,6 @@
 """The steps of a training: gradients of whole optimiser batches, AdamW, the log, early stopping, checkpoints."""
 
 import contextlib
-import hashlib
 import json
 import logging
 import math
@@ -17,7 +16,7 @@ from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
 from tqdm.auto import tqdm
 
-from .. import losses
+from .. import draws, losses
 from ..io import disk
 from ..models import scoring
 from . import checkpoints, cpu, processes
@@ -57,7 +56,7 @@ def micro_loss(
 def step_seed(seed: int, step: int, micro: int = 0) -> int:
     """The seed of the dropout of a step's micro-batch, and of what ELECTRA's generator puts in."""
     key = f"{seed} {step}" + (f" {micro}" if micro else "")
-    return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=7).digest())
+    return draws.text_hash(key)
 
 
 def unchanged(batch: dict) -> dict:

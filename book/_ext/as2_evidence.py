@@ -7,7 +7,7 @@ from html import escape
 from as2_pages import Shown, boxed, note
 from as2_svg import WIDTH, arrow, box, figure, panel, text
 from docutils import nodes
-from pages import comparisons, examples, report
+from pages import comparisons, examples
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import records
@@ -132,7 +132,7 @@ def near_table(data: dict, runs, dataset: str, rows) -> str:
         after = [records.figures(line) for line in lines.itertuples()]
         before = [line.record["baselines"][BEFORE]["map_projected"] for line in lines.itertuples()]
         figures = [before, *([metrics[name] for metrics in after] for name in SEEN)]
-        cells = [markup.number(report.spread(values)) for values in figures]
+        cells = [markup.spread(values) for values in figures]
         origin = lines.budget.iloc[0] + (f", {HERE}" if lines.source.iloc[0] == HERE else "")
         body.append(markup.line([head, *cells, len(lines), origin]))
     heads = ["Row", "Before training, dev", *(f"After: {name}" for name in SEEN.values()), "Seeds", "Budget"]
@@ -208,7 +208,7 @@ def chance_table(data: dict, runs, row: str, datasets) -> str:
             body.append(markup.line([head, markup.word("not run"), *["–"] * len(UNTRAINED)]))
             continue
         baselines = lines.iloc[0].record["baselines"]
-        figures = (markup.number(report.spread([baselines[name][metric]])) for name, metric in UNTRAINED.items())
+        figures = (markup.spread([baselines[name][metric]]) for name, metric in UNTRAINED.items())
         body.append(markup.line([head, *figures, lines.budget.iloc[0]]))
     heads = [f"{NAMES[name].capitalize()}, {NAMES[metric]}" for name, metric in UNTRAINED.items()]
     title = "Without any training, on the contexts that the models read: points."

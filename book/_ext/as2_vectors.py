@@ -4,14 +4,12 @@ after training.
 
 import csv
 import io
-import json
 from html import escape
-from pathlib import Path
 
 from as2_figures import drawn
 from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
-from pages import comparisons, examples, report, testable, verdicts
+from pages import comparisons, costs, examples, report, testable, verdicts
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import papers, plan
@@ -153,7 +151,7 @@ def readout_lines(data: dict, runs, row: str, dataset: str) -> list[str]:
 def readout_cell(records: list[dict], name: str) -> Html:
     """MAP by one readout, underlined where it is the one that ranks. Older records have that one only."""
     readouts = [record.get("readouts") or {record["settings"]["rank_by"]: record["metrics"]} for record in records]
-    figure = report.spread([metrics[name]["test"]["map"] for metrics in readouts if name in metrics])
+    figure = markup.spread_text([metrics[name]["test"]["map"] for metrics in readouts if name in metrics])
     ranks = all(record["settings"]["rank_by"] == name for record in records)
     return markup.number(Html(f"<u>{figure}</u>") if ranks else figure)
 
@@ -195,10 +193,7 @@ def compared(data: dict, runs, claim: dict, draws: int) -> tuple[Html, str, str]
     """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on
     it.
     """
-    dataset, metric = claim["dataset"], claim["metric"]
-    cells = [data["rows"][claim[key]]["published"][dataset][metric] for key in ("row_a", "row_b")]
-    (first, _), (second, _) = (comparisons.printed_points(cell, data["unit"]) for cell in cells)
-    apart = first - second
+    apart = 100 * comparisons.printed_difference(data, claim).difference
     theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
     ours = comparisons.outcome(data, runs, claim, draws)
     figures = markup.points(ours.questions).replace(" ", "\u00a0")
@@ -259,8 +254,7 @@ class Components(Shown):
 
     def show(self, paper, row, dataset):
         data, runs = comparisons.rows_and_runs(paper)
-        if row not in data["rows"]:
-            raise ValueError(f"{paper} has no row {row!r} (it has: {', '.join(data['rows'])})")
+        papers.one_of(row, data["rows"], paper, "row")
         line = drawable(runs, row, dataset)
         return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, row, dataset)
 
@@ -312,8 +306,8 @@ def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
     """
     if row not in data["budgets"][budget]["rows"]:
         return None
-    no_run = lambda notebook, given: Path(f"{notebook}-{json.dumps(given, sort_keys=True, default=str)}")
-    jobs = plan.jobs(data["slug"], budget, [row], data["budgets"][budget]["seeds"][:1], folder_for=no_run)
+    seeds = data["budgets"][budget]["seeds"][:1]
+    jobs = plan.jobs(data["slug"], budget, [row], seeds, folder_for=costs.planned_folder)
     return next((job.command for job in reversed(jobs) if job.dataset == dataset), None)
 
 

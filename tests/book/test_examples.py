@@ -302,7 +302,7 @@ def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
     assert examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", found(tmp_path), FOLDER) == []
     assert "not run" in examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
-    with pytest.raises(ValueError, match="no row 'roberta_pds'; did you mean 'roberta_psd'"):
+    with pytest.raises(ValueError, match="unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
         examples.moves_of_rows(PAPER, "roberta_base", "roberta_pds", found(tmp_path), FOLDER)
 
 

@@ -274,7 +274,7 @@ def test_a_changed_record_changes_its_table_alone(results):
 
 
 def test_unknown_tables_are_refused(results):
-    with pytest.raises(ValueError, match=r"has no table 'tabel_1'; did you mean 'table_1'"):
+    with pytest.raises(ValueError, match=r"unknown table 'tabel_1'; did you mean 'table_1'"):
         report.results_table(PAPER, "tabel_1", found(results), folder=FOLDER)
     with pytest.raises(ValueError, match="table_3 has no data set 'wikiqa'"):
         report.results_table(PAPER, "table_3", found(results), "wikiqa", folder=FOLDER)

@@ -66,15 +66,8 @@ def test_ids_are_those_of_each_text(backend, by_words_alone, monkeypatch):
     assert apart(backend, TEXTS) == one_by_one(backend, TEXTS)
 
 
-@given(texts=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=8))
-@settings(max_examples=150, deadline=None)
-def test_ids_are_those_of_each_text_whatever_the_text(tokenizer, word_pieces, texts):
-    for backend in (tokenizer.backend_tokenizer, word_pieces):
-        assert apart(backend, texts) == one_by_one(backend, texts)
-
-
-@given(texts=st.lists(st.text(max_size=30), max_size=4))
-@settings(max_examples=100, deadline=None)
+@given(texts=st.lists(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), max_size=8) | st.lists(st.text(max_size=30), max_size=4))
+@settings(max_examples=250, deadline=None)
 def test_ids_are_those_of_each_text_in_any_script(tokenizer, word_pieces, texts):
     for backend in (tokenizer.backend_tokenizer, word_pieces):
         assert apart(backend, texts) == one_by_one(backend, texts)

@@ -2,6 +2,7 @@
 can show.
 """
 
+import math
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -130,11 +131,9 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
     Returns: values from 0 to 1; None where a row has no baseline, or the paper prints no deviation or number of runs.
     """
     baseline = data["rows"][row].get("baseline")
-    cells = [data["rows"][name]["published"].get(dataset, {}).get(metric) for name in (row, baseline) if name]
-    if not baseline or not data.get("runs") or not all(isinstance(cell, list) for cell in cells):
-        return None
-    (mean, std), (other, other_std) = ([x / 100 for x in printed_points(cell, data["unit"])] for cell in cells)
-    return significance.student_t_from_summary(mean, std, data["runs"], other, other_std, data["runs"])
+    claim = {"row_a": row, "row_b": baseline, "dataset": dataset, "metric": metric}
+    found = printed_difference(data, claim) if baseline else None
+    return found if found and not math.isnan(found.p_value) else None
 
 
 def printed_difference(data: dict, claim: dict) -> Comparison | None:

@@ -103,11 +103,7 @@ def planned(paper: str, budget: str = "paper", folder=None) -> list:
     """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. No data or model
     is needed.
     """
-    jobs = plan.jobs(paper, budget, folder_for=planned_folder, folder=folder)
-    searches = {}
-    for job in jobs:
-        if job.search:
-            searches.setdefault(job.search, []).append(job)
+    jobs, searches = plan.jobs_and_searches(paper, budget, folder, folder_for=planned_folder)
     return jobs + [job for tries in searches.values() for job in plan.after(tries)]
 
 

@@ -47,8 +47,8 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
 def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
     """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
-    first, second = (_published(data, claim[row], claim) for row in ("row_a", "row_b"))
-    printed = "–" if None in (first, second) else f"{first - second:+.1f}"
+    found = comparisons.printed_difference(data, claim)
+    printed = f"{100 * found.difference:+.1f}" if found else "–"
     metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
@@ -78,13 +78,6 @@ def _pooled_cell(outcome: Outcome) -> Html:
         return markup.number("–")
     word = outcome.word if outcome.reason else comparisons.direction(outcome.claim, outcome.pooled)
     return markup.number(Html(f"{markup.points(outcome.pooled)}<small>{word}</small>"))
-
-
-def _published(data: dict, row: str, claim: dict) -> float | None:
-    """The printed mean that a claim is about, in points."""
-    cell = data["rows"][row]["published"].get(claim["dataset"], {}).get(claim["metric"])
-    mean, _ = comparisons.printed_points(cell, data["unit"]) or (None, None)
-    return mean
 
 
 def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:

@@ -17,7 +17,7 @@ from aslab.show import markup, plots
 from aslab.show.markup import NAMES, Html
 from asutil.data import answers
 from asutil.draws import choose
-from asutil.io import hub, rundir, spelling
+from asutil.io import hub, rundir
 from asutil.metrics.changes import FATES, best_of, fates, move_counts, rank_moves
 from pages import comparisons
 
@@ -62,9 +62,7 @@ def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[
     Columns of a paper's tables that are one split of a data set are left out: test questions are shown.
     """
     for row in (before, after):
-        if row not in data["rows"]:
-            known = f"{spelling.nearest(row, data['rows'])} (it has: {', '.join(data['rows'])})"
-            raise ValueError(f"{data['slug']} has no row {row!r}{known}")
+        papers.one_of(row, data["rows"], data["slug"], "row")
     printed = [name for table in data["tables"].values() for name in table["datasets"]]
     best = []
     for dataset in dict.fromkeys([*printed, *runs.dataset]):

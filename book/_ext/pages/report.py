@@ -5,7 +5,6 @@ hand.
 from html import escape
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
 from aslab import papers
@@ -14,7 +13,7 @@ from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, values
 from aslab.show import markup
 from aslab.show.markup import BEST, LEGEND, NAMES, Html
-from asutil.io import rundir, spelling
+from asutil.io import rundir
 from pages import comparisons, testable, verdicts
 from pages.comparisons import printed_points, rows_and_runs
 
@@ -76,11 +75,7 @@ def results_panels(
 ) -> list[tuple[str, str]]:
     """(name, HTML) of the data sets of a table that have runs; then, as one panel, those that have none."""
     data, runs = rows_and_runs(paper, runs, folder)
-    if table_id not in data["tables"]:
-        known = ", ".join(data["tables"])
-        raise ValueError(
-            f"{paper} has no table {table_id!r}{spelling.nearest(table_id, data['tables'])} (it has: {known})"
-        )
+    papers.one_of(table_id, data["tables"], paper, "table")
     table = data["tables"][table_id]
     if dataset is not None and dataset not in table["datasets"]:
         raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")
@@ -214,10 +209,10 @@ def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, a
     """
     own = lines.iloc[0]
     baseline = data["rows"][own.row].get("baseline")
-    text = spread(values(lines, metric, as_printed))
+    text = markup.spread_text(values(lines, metric, as_printed))
     beside = {name: values(lines, key)[:1] for name, key in UNTRAINED.get(metric, {}).items()}
     if any(beside.values()):
-        notes = (f"<small>{name} {spread(figures)}</small>" for name, figures in beside.items() if figures)
+        notes = (f"<small>{name} {markup.spread_text(figures)}</small>" for name, figures in beside.items() if figures)
         return markup.number(Html(text + "".join(notes)))
     pairs = comparisons.pairs(runs, own.row, baseline, own.dataset)
     pair = next((pair for pair in pairs if (pair.source, pair.budget) == (own.source, own.budget)), None)
@@ -277,7 +272,7 @@ def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     for (name, backbone), figures in known.items():
         if not figures:  # an order that means nothing for this data set
             continue
-        numbers = [markup.number(spread([figures[m]] if figures.get(m) is not None else [])) for m in metrics]
+        numbers = [markup.spread([figures[m]] if figures.get(m) is not None else []) for m in metrics]
         note = f"<small>{escape(backbone)}</small>" if backbone else ""
         head = markup.cell(Html(escape(NAMES.get(name, name)) + note), "th", scope="row")
         body.append(markup.line([head, "no training", *numbers, *["–"] * after], "as2-from-baseline"))
@@ -301,11 +296,3 @@ def origin_cell(source: str, lines: pd.DataFrame, links: dict) -> Html:
     pages = [(links[line.name], line.seed) for line in lines.itertuples(index=False) if line.name in links]
     made = [f'<a href="{escape(address)}">seed {seed}</a>' for address, seed in pages]
     return Html("ours, this machine" + (f" ({', '.join(made)})" if made else "") + began)
-
-
-def spread(values: list[float]) -> str:
-    """The mean of some seeds' values in per cent, with the standard deviation where there are several: `62.4 ± 1.3`."""
-    if not values:
-        return "–"
-    points = 100 * np.asarray(values)
-    return f"{points.mean():.1f}" + (f" ± {points.std(ddof=1):.1f}" if len(points) > 1 else "")
