@@ -237,14 +237,14 @@ def hints_if_seeds_are_adjusted(tested: list[Finding]) -> int:
     return sum(one.word == FINDING and p_value >= 0.05 for one, p_value in zip(tried, adjusted))
 
 
-def findings_and_hints(folder=None, draws: int = 10_000) -> str:
+def findings_and_hints(draws: int = 10_000) -> str:
     """Every difference of a claim that is a finding or a hint on some questions, paper by paper; "" where there is none.
 
     A claim on several metrics appears with the last of them.
     """
     datasets, body = dict.fromkeys(("wikiqa", "trecqa", "hotpotqa", "ours")), []
     for paper in papers.papers():
-        data, runs = comparisons.rows_and_runs(paper, None, folder)
+        data, runs = comparisons.rows_and_runs(paper)
         last, lines = {claim["id"]: claim["metric"] for claim in papers.claims(data)}, {}
         for budget in BUDGETS:
             for one in findings(data, runs, budget, draws):
@@ -281,17 +281,12 @@ def _difference(one: Finding | None) -> Html:
 OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
 
 
-def scorecard(links=None, folder=None, draws: int = 10_000) -> str:
-    """All papers: how many claims came out how, on the paper's data sets and on ours. A claim on several metrics counts by its last one.
-
-    Args:
-        links: paper -> address of its page, by default `papers/<paper>.html`.
-    """
+def scorecard(draws: int = 10_000) -> str:
+    """All papers: how many claims came out how, on the paper's data sets and on ours. A claim on several metrics counts by its last one."""
     body = []
     for paper in papers.papers():
-        data, runs = comparisons.rows_and_runs(paper, None, folder)
-        address = (links or {}).get(paper, f"papers/{paper}.html")
-        link = Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>')
+        data, runs = comparisons.rows_and_runs(paper)
+        link = Html(f'<a href="papers/{paper}.html">{escape(data["title"])}</a>')
         kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
         head = [markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row", rowspan=str(len(BUDGETS)))]
         for budget, whose in zip(BUDGETS, ("its own", "ours")):

@@ -69,7 +69,7 @@ def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.Data
     return pd.DataFrame(rows, columns=["name", "test", "pair"], dtype=object)
 
 
-def overview_plot(folder=None, draws: int = 10_000):
+def overview_plot():
     """Every claim that committed runs test, paper by paper, a line a claim: our difference in the claimed direction,
     the largest first; a paper's title is above its lines. None where no claim was tested.
     """
@@ -78,8 +78,8 @@ def overview_plot(folder=None, draws: int = 10_000):
 
     each, end = {}, 0.0
     for paper in papers.papers():
-        data, runs = rows_and_runs(paper, folder=folder)
-        points = claimed_points(data, runs, draws)
+        data, runs = rows_and_runs(paper)
+        points = claimed_points(data, runs)
         if len(points):
             start = end + len(_wrapped(data["title"]))
             each[data["title"]] = points.assign(line=points.index + start)

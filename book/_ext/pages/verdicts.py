@@ -98,11 +98,11 @@ def question_count(lines: pd.DataFrame) -> int | None:
     return figures.get("questions") or figures.get("claims")
 
 
-def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str, budgets=rundir.BUDGETS[1:]):
+def at_largest_budget(runs: pd.DataFrame, row: str, dataset: str):
     """(source, budget, records) of a row on a data set, for each source that has some: those of its largest budget."""
     positions = _positions(runs)
     for source in (COMMITTED, HERE):
-        made = ((budget, positions.get((row, dataset, source, budget))) for budget in reversed(budgets))
+        made = ((budget, positions.get((row, dataset, source, budget))) for budget in reversed(rundir.BUDGETS[1:]))
         budget, lines = next(((budget, lines) for budget, lines in made if lines is not None), (None, None))
         if budget:
             yield source, budget, runs.iloc[lines]
@@ -134,20 +134,18 @@ def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
     return verdicts
 
 
-def verdict_table(runs: dict[str, pd.DataFrame] | None = None, links=None, folder=None) -> str:
+def verdict_table(runs: dict[str, pd.DataFrame] | None = None, folder=None) -> str:
     """All five papers as HTML: how many lines (a row on one data set) have which verdict, by the committed results
     alone.
 
     Args:
-        runs: paper -> its records; read by default. links: paper -> address of its page, by default
-        `papers/<paper>.html`.
+        runs: paper -> its records; read by default.
     """
     body, words = [], VERDICTS[:-1]
     for paper in papers.papers():
         data, of_paper = rows_and_runs(paper, runs and runs[paper], folder)
         verdicts = list(of_lines(data, of_paper).values())
-        address = (links or {}).get(paper, f"papers/{paper}.html")
-        head = markup.cell(Html(f'<a href="{escape(address)}">{escape(data["title"])}</a>'), "th", scope="row")
+        head = markup.cell(Html(f'<a href="papers/{paper}.html">{escape(data["title"])}</a>'), "th", scope="row")
         counts = [markup.number(str(verdicts.count(word) or "–")) for word in words]
         body.append(markup.line([head, len(verdicts), *counts]))
     heads = ["Paper", "Rows", *map(markup.word, words)]
