@@ -7,7 +7,7 @@ from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, choices, findings, intervals, leaderboard, mined
+from pages import believed, blind, choices, findings, intervals, leaderboard, mined, quotes
 from sphinx.util.docutils import SphinxRole
 
 from aslab import measured, rankers, records
@@ -169,7 +169,7 @@ class Figure(SphinxRole):
         folder, _, paper = self.env.docname.partition("/")
         paper = paper.partition("/")[0] if folder == "papers" else ""
         try:
-            quote = findings.quoted(self.text, paper)
+            quote = quotes.quoted(self.text, paper)
         except ValueError as error:
             raise ValueError(f"{self.env.docname}, line {self.lineno}: {error}") from error
         told = f'class="as2-quoted" title="{escape(quote.files)}" data-as2-figure="{escape(quote.expression)}"'

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
-from pages import comparisons, findings, intervals, report, testable
+from pages import comparisons, findings, intervals, quotes, report, testable
 from scipy import stats
 
 from aslab import blind, papers, records
@@ -206,7 +206,7 @@ def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     ],
 )
 def test_a_quoted_figure_follows_from_the_records(results, text, shown):
-    quote = findings.quoted(" ".join(text.split()), PAPER, found(results), FOLDER)
+    quote = quotes.quoted(" ".join(text.split()), PAPER, found(results), FOLDER)
     assert quote.shown == shown and quote.files.startswith(f"results/{PAPER}/{{roberta_")
     assert "bm25" not in quote.files and "seed{}" not in quote.files, "a record that is there"
 
@@ -226,7 +226,7 @@ def test_a_quoted_figure_follows_from_the_records(results, text, shown):
 )
 def test_a_figure_that_does_not_follow_is_refused(results, text, said):
     with pytest.raises(ValueError, match=said):
-        findings.quoted(text, PAPER, found(results), FOLDER)
+        quotes.quoted(text, PAPER, found(results), FOLDER)
 
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")
@@ -254,13 +254,13 @@ def by_question(records: list[dict], metric: str) -> pd.Series:
     return pd.concat(each, axis=1).mean(axis=1)
 
 
-def quotes() -> list[tuple[str, str]]:
+def quotes_of_pages() -> list[tuple[str, str]]:
     pages = [*ROOT.glob("book/*.md"), *ROOT.glob("book/papers/**/*.md")]
     slug = lambda path: path.stem if path.parent.name in ("book", "papers") else path.parent.name
     return [(slug(path), " ".join(text.split())) for path in sorted(pages) for text in QUOTED.findall(path.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize(("page", "text"), quotes())
+@pytest.mark.parametrize(("page", "text"), quotes_of_pages())
 def test_what_pages_say_follows_from_the_committed_files(page, text):
     """Counted again from the files alone, with a bootstrap of its own."""
     shown, metric, paper, row, other, dataset, budget, direction = EXPRESSION.fullmatch(text).groups()
@@ -287,7 +287,7 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
 
 
 def test_pages_quote_figures():
-    assert len(quotes()) > 10
+    assert len(quotes_of_pages()) > 10
 
 
 @pytest.mark.parametrize(

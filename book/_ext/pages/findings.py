@@ -1,9 +1,8 @@
-"""What was found: every claim in a sentence, with p-values adjusted for their number, and figures quoted in a page's text.
+"""What was found: every claim in a sentence, with p-values adjusted for their number.
 
 Only committed records count here, so that a page says the same on every machine.
 """
 
-import re
 from collections import Counter
 from html import escape
 from typing import NamedTuple
@@ -305,97 +304,3 @@ def scorecard(draws: int = 10_000) -> str:
 def pre_trains(data: dict) -> bool:
     stages = (stage for row in data["rows"].values() for stage in row.get("stages", ()))
     return any(stage["notebook"] == "pretrain" for stage in stages)
-
-
-# ------------------------------------------------------------------ figures in the text of a page
-
-QUOTED = re.compile(
-    r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"
-    r"(?: is (?P<direction>better|worse|unclear))?",
-    re.DOTALL,
-)
-SIGNS = {"better": 1, "worse": -1, "unclear": 0}
-
-
-class Quote(NamedTuple):
-    """A figure or words on a page, and the records that they follow from."""
-
-    shown: str
-    expression: str
-    files: str
-
-
-def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=None) -> Quote:
-    """Checks words of a page against committed records: `+4.2: map of roberta_sp - roberta_base on pydocs at laptop`.
-
-    A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
-    Words need a direction: `no gain is shown: map of a - b on pydocs at laptop is unclear`, by the interval over questions.
-    Words that name a finding or a hint must be about a claim, and what `Finding.word` says of it.
-    A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
-    Raises: ValueError that says what the records give instead.
-    """
-    match = QUOTED.fullmatch(text.strip())
-    if not match:
-        raise ValueError(
-            f"expected `figure: metric of row - row on data set at budget`, with `is better` after words, got {text!r}"
-        )
-    part = match.groupdict()
-    paper = part["paper"] or paper
-    data, runs = comparisons.rows_and_runs(paper, runs, folder)
-    rows = [name for name in (part["row"], part["other"]) if name]
-    value, sign, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
-    files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
-    if part["direction"]:
-        if sign != SIGNS[part["direction"]]:
-            told = next(word for word, known in SIGNS.items() if known == sign)
-            raise ValueError(
-                f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
-            )
-        if named := re.search(rf"\b({FINDING}|{HINT})\b", part["shown"]):
-            _require_word(named[1], findings(data, runs, "laptop" if part["budget"] == "laptop" else "small"), part)
-    else:
-        digits = len(part["shown"].partition(".")[2])
-        expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
-        if part["shown"].replace("-", "−") != expected:
-            raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
-    return Quote(
-        part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")]), files
-    )
-
-
-def _require_word(word: str, every: list[Finding], part: dict) -> None:
-    """Refuse to call a difference a finding or a hint where no claim is about it, or where it is the other."""
-    place = {part["row"], part["other"]}, part["metric"], part["dataset"]
-    for one in every:
-        claim = one.outcome.claim
-        if ({claim["row_a"], claim["row_b"]}, claim["metric"], claim["dataset"]) == place and one.word:
-            if one.word != word:
-                raise ValueError(
-                    f"{part['shown']!r} is said of {claim['id']}, by {claim['metric']}: the tests say {one.word!r}"
-                )
-            return
-    raise ValueError(
-        f"{part['shown']!r} is said of {part['row']} - {part['other']} on {part['dataset']}: no tested claim is about it"
-    )
-
-
-def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | None, list[str], list[int]]:
-    """Points, the sign of the interval over questions where two rows are compared, and the rows and seeds they are from."""
-    lines = runs[(runs.dataset == part["dataset"]) & (runs.budget == part["budget"])]
-    if len(rows) == 1:
-        own = lines[lines.row == rows[0]]
-        values = records.values(own, part["metric"])
-        if rows[0] not in data["rows"]:  # an untrained baseline, which every record of these questions has
-            known = [line for line in lines.itertuples() if (line.record.get("baselines") or {}).get(rows[0])]
-            values = [line.record["baselines"][rows[0]][part["metric"]] for line in known[:1]]
-            own = lines[lines.index.isin([line.Index for line in known[:1]])]
-        if not values:
-            raise ValueError(f"no record of {rows[0]} on {part['dataset']} at {part['budget']} has {part['metric']}")
-        return 100 * sum(values) / len(values), None, sorted(set(own.row)), sorted(own.seed)
-    pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
-    tested = pair and comparisons.over_questions(pair, *rows, part["metric"])
-    if not tested:
-        raise ValueError(
-            f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
-        )
-    return 100 * tested.difference, tested.sign, rows, pair.seeds
