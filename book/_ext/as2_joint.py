@@ -184,7 +184,7 @@ def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed
     of each local one.
     """
-    names = {f"f1_{verdict.lower().replace(' ', '_')}": verdict for verdict in claims.LABELS}
+    names = {f"f1_{name}": verdict for name, verdict in zip(metrics.verdicts.CLASSES, claims.LABELS)}
     body, folded = [], ""
     for (dataset, budget, source, row), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
         name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
@@ -206,8 +206,7 @@ def confusion(line) -> str:
     split = records.split(line)
     name = "scores.parquet" if split == "test" else f"scores_{split}.parquet"
     scores = rundir.read_table(line.folder, name, ids=("label",))
-    columns = [verdict.lower().replace(" ", "_") for verdict in claims.LABELS]
-    counts = metrics.confusion(scores["label"].to_numpy(), scores[columns].to_numpy().argmax(1))
+    counts = metrics.confusion(scores["label"], metrics.verdicts.predictions(scores))
     body = []
     for verdict, row in zip(counts.index, counts.to_numpy()):
         body.append(markup.line([markup.cell(verdict, "th", scope="row"), *(markup.number(f"{n:,}") for n in row)]))
