@@ -507,6 +507,7 @@ def test_a_run_keeps_the_precision_that_auto_was_where_it_began(tmp_path):
 def test_bf16_is_for_a_gpu_that_computes_in_it(monkeypatch):
     """One from before Ampere imitates it, and has no flash attention."""
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda *_: "T4")
     for computes in (True, False):
         monkeypatch.setattr(
