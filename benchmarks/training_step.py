@@ -245,8 +245,7 @@ def main():
     parser.add_argument(
         "--steps", type=int, default=40 if GPU else 16, help="of a round; the first quarter is not timed"
     )
-    parser.add_argument("--seconds", type=float, help="no round begins later than this")
-    given, started = parser.parse_args(), time.monotonic()
+    given = parser.parse_args()
     given.size = given.size or ("tiny" if given.quick else "base" if GPU else "small")
     given.steps, given.rounds = (
         (8, given.rounds or 2) if given.quick else (given.steps, given.rounds or (3 if GPU else 5))
@@ -266,9 +265,6 @@ def main():
             ", ".join(f"{name} {values[-1][0]:.2f} s" for name, values in read.items()),
             flush=True,
         )
-        if given.seconds and time.monotonic() - started > given.seconds:
-            given.rounds = number + 1
-            break
 
     timed = [batches[step] for step in range(first, given.steps)]
     tokens = sum(batch["tokens"] for batch in timed)

@@ -229,7 +229,7 @@ def assumed() -> str:
     ]
     if most := (gpu or {}).get("largest_micro_batch", {}).get("tokens"):
         memory = f"{gpu['largest_micro_batch']['peak_memory_gib']:.0f} GiB"
-        what = f"measured there: {most:,} tokens, a model of base size forward and backward, not compiled; twice as many did not fit"
+        what = f"measured there: {most:,} tokens, doubled until memory ended; a model of base size forward and backward, not compiled"
         lines.append(("Memory of the largest micro-batch", memory, what))
     if speed := measured("training_step"):
         rate = f"{costs.reached(speed) / 1e9:,.0f} GFLOP/s"

@@ -155,11 +155,13 @@ def test_numbers_of_the_page_follow_the_files(page, tmp_path, monkeypatch):
     assert page.hours(assumed) in page.full()
     model = {"layers": 12, "hidden": 768, "vocabulary": 50_265}
     result = {"model": model, "tokens_a_second": {"ours": 400_000}, "tokens_a_pair": 61.6, "machine": machine}
+    result["largest_micro_batch"] = {"tokens": 12_345, "pairs": 200, "peak_memory_gib": 67.8}
     (tmp_path / "training_step-gpu.json").write_text(json.dumps(result))
     (tmp_path / "training_step.json").write_text(json.dumps(result))
     rate = costs.reached(result)
     shown = page.assumed()
     assert f"{rate / costs.PEAK:.0%}</td>" in shown and f"{rate / 1e12:,.0f} TFLOP/s, measured" in shown and "assumed" not in shown
+    assert ">68 GiB<" in shown and "12,345 tokens" in shown
     assert PAYLOAD not in shown and "&lt;script&gt;" in shown
     years = costs.by_notebook("asbert")["operations"].sum() / rate / 3600 / page.YEAR
     by_measured = costs.by_notebook("asbert")["operations"].sum() / rate / 3600

@@ -132,8 +132,8 @@ def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | Non
     """
     baseline = data["rows"][row].get("baseline")
     claim = {"row_a": row, "row_b": baseline, "dataset": dataset, "metric": metric}
-    found = printed_difference(data, claim) if baseline else None
-    return found if found and not math.isnan(found.p_value) else None
+    tested = printed_difference(data, claim) if baseline else None
+    return tested if tested and not math.isnan(tested.p_value) else None
 
 
 def printed_difference(data: dict, claim: dict) -> Comparison | None:

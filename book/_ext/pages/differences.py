@@ -47,8 +47,8 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
 def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
     """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
-    found = comparisons.printed_difference(data, claim)
-    printed = f"{100 * found.difference:+.1f}" if found else "–"
+    theirs = comparisons.printed_difference(data, claim)
+    printed = f"{100 * theirs.difference:+.1f}" if theirs else "–"
     metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
