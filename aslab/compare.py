@@ -89,7 +89,7 @@ def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
         each = {name: own[column] for name, own in values.items()}
         best = max(each, key=lambda name: each[name].mean())
         for name, own in each.items():
-            low, high = significance.paired_bootstrap(own, own * 0, draws=draws).interval
+            low, high = significance.mean_interval(own, draws)
             tied = name == best or metrics.paired_bootstrap(each[best], own, draws=draws).sign <= 0
             table.loc[name, metric] = f"{100 * own.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]{'*' * tied}"
     return table

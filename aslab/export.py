@@ -14,6 +14,7 @@ from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
 from asutil import metrics, models, tasks
 from asutil.io import disk, rundir
+from asutil.metrics import significance
 
 from .records import PER_QUESTION
 
@@ -64,7 +65,7 @@ def card(record: dict, scores, place: str) -> ModelCard:
     results, lines = [], []
     for name, column in PER_QUESTION.items():
         values = ranking.per_question[column]
-        low, high = (100 * edge for edge in metrics.paired_bootstrap(values, values * 0).interval)
+        low, high = (100 * edge for edge in significance.mean_interval(values))
         lines.append(f"| {name} | {100 * values.mean():.1f} | {low:.1f} to {high:.1f} |")
         about = {
             "task_type": "text-ranking",

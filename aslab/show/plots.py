@@ -234,9 +234,7 @@ def intervals(values: dict[str, pd.DataFrame]):
     figure = Picture(words, figsize=(8, 0.9 + 0.4 * len(order)))
     axis = figure.subplots()
     for place, name in enumerate(order):
-        low, high = significance.paired_bootstrap(
-            values[name]["average_precision"], values[name]["average_precision"] * 0
-        ).interval
+        low, high = significance.mean_interval(values[name]["average_precision"])
         axis.plot([100 * low, 100 * high], [place, place], color="C0")
     seaborn.scatterplot(
         x=[100 * values[name]["average_precision"].mean() for name in order], y=range(len(order)), ax=axis, zorder=3

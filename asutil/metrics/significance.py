@@ -112,6 +112,16 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
     return Comparison((1 + extreme) / (1 + draws), difference, (low, high))
 
 
+def mean_interval(values, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:
+    """The 95 % interval of a system's mean over questions: of its `paired_bootstrap` against 0.
+
+    Example:
+        >>> mean_interval([1, 0, 1, 1], draws=999)
+        (0.25, 1.0)
+    """
+    return paired_bootstrap(values, np.zeros(len(values)), draws, seed).interval
+
+
 def _differences(ours, baseline, draws: int) -> np.ndarray:
     """The difference of each question."""
     if isinstance(ours, pd.Series) and isinstance(baseline, pd.Series):

@@ -54,9 +54,7 @@ class CrossEncoder(rank.BaseRanker):
             numbers = by_length[start : start + BATCH]
             scores[numbers] = self.scores_of([(pairs[n][0].text, pairs[n][1].text) for n in numbers])
             bar.update(len(numbers))
-        columns = {"question_id": [q.id for q, _ in pairs], "candidate_id": [c.id for _, c in pairs]}
-        labels = np.array([candidate.label for _, candidate in pairs], np.int8)
-        return pd.DataFrame(columns).assign(label=labels, score=scores)
+        return rank.rows_of(pairs).assign(score=scores)
 
     def scores_of(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         """The scores of a batch of (question, candidate). Shapes: B pairs -> (B,) float32"""

@@ -96,10 +96,8 @@ class Nearest(rank.BaseRanker):
         else:
             questions = vectors = self.encoder.encode(list(row_of))
         bar.update(len(pairs))
-        table = {"question_id": [q.id for q, _ in pairs], "candidate_id": [c.id for _, c in pairs]}
-        labels = np.array([c.label for _, c in pairs], np.int8)
         scores = self.readouts(questions[u], vectors[v])
-        return pd.DataFrame(table).assign(label=labels, score=scores[self.by], **scores)
+        return rank.rows_of(pairs).assign(score=scores[self.by], **scores)
 
     @torch.no_grad()
     def readouts(self, questions: np.ndarray, candidates: np.ndarray) -> dict[str, np.ndarray]:

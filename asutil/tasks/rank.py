@@ -251,6 +251,12 @@ class Ordered(list):
     ordered = True
 
 
+def rows_of(pairs: list[tuple[Question, Candidate]]) -> pd.DataFrame:
+    """question_id, candidate_id and label (int8) of some candidates, each with its question."""
+    rows = [(question.id, candidate.id, candidate.label) for question, candidate in pairs]
+    return pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
+
+
 def windowed(
     questions: Iterable,
     score: Callable[[list, tqdm], pd.DataFrame],

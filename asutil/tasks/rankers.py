@@ -26,14 +26,11 @@ class Bm25(rank.BaseRanker):
     def score(self, questions: Iterable, progress: bool = True, folder: str | Path | None = None) -> pd.DataFrame:
         """question_id, candidate_id, label (int8), score (float32) of every candidate; nothing is kept in `folder`: it takes no time."""
         questions = list(questions)
-        rows = [
-            (question.id, candidate.id, candidate.label) for question in questions for candidate in question.candidates
-        ]
-        texts = [candidate.text for question in questions for candidate in question.candidates]
+        pairs = [(question, candidate) for question in questions for candidate in question.candidates]
+        texts = [candidate.text for _, candidate in pairs]
         sizes = [len(question.candidates) for question in questions]
         scores = baselines.bm25([question.text for question in questions], texts, sizes)
-        table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label"]).astype({"label": np.int8})
-        return table.assign(score=scores.astype(np.float32))
+        return rank.rows_of(pairs).assign(score=scores.astype(np.float32))
 
 
 def load_ranker(name: str | Path, device: str | None = None):

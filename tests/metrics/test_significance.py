@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from asutil.metrics import significance
-from asutil.metrics.significance import paired_bootstrap, proportion_interval, smallest_gain, student_t, student_t_from_summary
+from asutil.metrics.significance import (
+    mean_interval,
+    paired_bootstrap,
+    proportion_interval,
+    smallest_gain,
+    student_t,
+    student_t_from_summary,
+)
 
 
 @pytest.mark.parametrize(("n", "m"), [(5, 5), (3, 7), (2, 2)])
@@ -114,6 +121,13 @@ def test_bootstrap_equals_scipys_percentile_interval():
     ours, baseline = rng.random(150), rng.random(150) * 0.9
     theirs = stats.bootstrap(((ours - baseline),), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
     assert paired_bootstrap(ours, baseline).interval == pytest.approx(theirs.confidence_interval, abs=0.003)
+
+
+def test_the_interval_of_a_mean_equals_scipys_percentile_interval():
+    values = np.random.default_rng(9).random(150) ** 2
+    theirs = stats.bootstrap((values,), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
+    assert mean_interval(values) == pytest.approx(theirs.confidence_interval, abs=0.003)
+    assert mean_interval(values, draws=500) == mean_interval(pd.Series(values, index=range(7, 157)), draws=500) != mean_interval(values)
 
 
 def test_bootstrap_p_values_are_uniform_without_a_difference():

@@ -115,7 +115,7 @@ def _cells(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: in
 
 
 def _mean(values: pd.Series, draws: int) -> str:
-    low, high = significance.paired_bootstrap(values, [0.0] * len(values), draws=draws).interval
+    low, high = significance.mean_interval(values, draws)
     return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
