@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import differences, intervals, report, testable, verdicts
+from pages import differences, intervals, quotes, report, testable, verdicts
 from scipy import stats
 
 from aslab import papers, records
@@ -209,27 +209,59 @@ def with_dev(folder, **more):
     return found(folder)
 
 
-def test_pooled_is_a_column_of_its_own_over_the_questions_of_both(tmp_path):
+def test_dev_is_a_column_of_its_own_alone_and_pooled_with_test(tmp_path):
     lines = with_dev(tmp_path)
     table = cells(differences.claims_table(PAPER, lines, folder=FOLDER))
-    assert table[0][-1] == "Ours, dev and test pooled [95 %]" and len(table[0]) == 9
+    assert table[0][-1] == "Ours on dev, and pooled with test [95 %]" and len(table[0]) == 9
     row = next(row for row in table if row[0].startswith(CLAIM))
-    each = [
-        np.mean([[v[1] for v in [*values(level, seed=s), *dev(level, s)]] for s, level in enumerate(levels)], axis=0)
-        for levels in ((0.7, 0.75), (0.5, 0.55))
-    ]
-    apart = each[0] - each[1]
-    theirs = stats.bootstrap((apart,), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1)).confidence_interval
-    shown = re.match(r"(\S+) \[(\S+), (\S+)\](\w+)$", row[-1])
-    assert len(apart) == 64 and float(shown[1]) == round(100 * apart.mean(), 1)
-    assert [float(shown[2]), float(shown[3])] == pytest.approx([100 * theirs.low, 100 * theirs.high], abs=0.9)  # a question is 0.8
-    assert shown[4] == ("shows" if float(shown[2]) > 0 else "unclear")
+    of_test, of_dev = (
+        np.subtract(
+            *(np.mean([[v[1] for v in of(level, s)] for s, level in enumerate(levels)], axis=0) for levels in ((0.7, 0.75), (0.5, 0.55)))
+        )
+        for of in (lambda level, s: values(level, seed=s), dev)
+    )
+    figures = r"(\S+) \[(\S+), (\S+)\]"
+    shown = re.match(rf"{figures}(\w+)pooled {figures}, (\w+)$", row[-1]).groups()
+    for apart, said in ((of_dev, shown[:4]), (np.r_[of_dev, of_test], shown[4:])):
+        theirs = stats.bootstrap((apart,), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1)).confidence_interval
+        mean, low, high = map(float, said[:3])
+        assert mean == round(100 * apart.mean(), 1)
+        assert [low, high] == pytest.approx([100 * theirs.low, 100 * theirs.high], abs=100 / len(apart))  # a question is so much
+        assert said[3] == ("shows" if low > 0 else "unclear")
     assert "pooled" not in report.results_table(PAPER, "table_1", lines, folder=FOLDER)  # never among the paper's columns
     for path in tmp_path.glob("*/*/*.json"):  # the same figures of test alone
         commit(tmp_path, {name: value for name, value in json.loads(path.read_text()).items() if name != "per_question_dev"})
     of_test = found(tmp_path)
     without = cells(differences.claims_table(PAPER, of_test, folder=FOLDER))
     assert len(without[0]) == 8 and next(line for line in without if line[0].startswith(CLAIM)) == row[:-1]
+
+
+def test_a_quote_over_dev_or_both_is_checked_against_these_questions(declaring, tmp_path):
+    lines = with_dev(tmp_path / "results")
+    means = {"dev": [np.mean([v[1] for v in dev(level, s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]}
+    means["test"] = [np.mean([v[1] for v in values(level, seed=s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]
+    gain = {name: 50 * (sum(of[:2]) - sum(of[2:])) for name, of in means.items()}
+    gain["both"] = (24 * gain["dev"] + 40 * gain["test"]) / 64
+    assert len({round(one, 1) for one in gain.values()}) == 3
+    place = "p@1 of roberta_ssp - roberta_base on wikiqa at small"
+    for over in ("dev", "both"):
+        assert quotes.quoted(f"{gain[over]:+.1f}: {place} over {over}", PAPER, lines, FOLDER).expression == f"{PAPER} {place} over {over}"
+        with pytest.raises(ValueError, match="the records give"):
+            quotes.quoted(f"{gain['test']:+.1f}: {place} over {over}", PAPER, lines, FOLDER)
+    block = f'<span data-as2-figure="{PAPER} {place} over dev">{gain["dev"]:+.1f}</span>'
+    assert pages.quoted(tmp_path, "page", BeautifulSoup(block, "html.parser")) == 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "50.0: p@1 of roberta_ssp on wikiqa at small over dev",
+        "a hint: p@1 of roberta_ssp - roberta_base on wikiqa at small over dev is better",
+    ],
+)
+def test_over_dev_only_differences_are_quoted_and_not_as_findings(tmp_path, text):
+    with pytest.raises(ValueError, match="over dev: expected a difference of two rows, findings and hints are of test"):
+        quotes.quoted(text, PAPER, with_dev(tmp_path), FOLDER)
 
 
 @pytest.mark.parametrize("place", ["its own", "earlier"])

@@ -50,7 +50,7 @@ def claims(root: Path, name: str):
     """The claims with runs or a reason for none, the others below one line."""
     paper = Paper(root, name)
     every = [(claim, claimed(paper, claim)) for claim in paper.claims()]
-    together = any(traced_reasons.pooled(paper, claim, *found[:2]) for claim, (_, found, _, _) in every)
+    together = any(traced_reasons.on_dev(paper, claim, *found[:2]) for claim, (_, found, _, _) in every)
     known = {claim["id"] for claim, (_, (_, _, seeds), _, reason) in every if seeds or reason}
     for one in every:
         if one[0]["id"] in known:
@@ -68,8 +68,10 @@ def claim_line(paper: Paper, claim: dict, found: tuple, together: bool) -> list[
     head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
     text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
     cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE if reason else f"needs {needed(paper, claim)}"])]
-    both = traced_reasons.pooled(paper, claim, ours, other)
-    last = f"{points(both)} {direction(claim, both, reason)}" if both else NONE
+    last = NONE
+    if dev := traced_reasons.on_dev(paper, claim, ours, other):
+        both = traced_reasons.on_dev(paper, claim, ours, other, with_test=True)
+        last = f"{points(dev)} {direction(claim, dev, reason)} pooled {points(both)}, {direction(claim, both, reason)}"
     return [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if together else [])]
 
 
@@ -168,18 +170,21 @@ def how_far(one: tuple, holm: float) -> str:
 
 def findings_and_hints(root: Path):
     """The differences that are a finding or a hint somewhere: by the last metric of a claim, a line for each two rows."""
-    places = ("wikiqa", "trecqa", "hotpotqa", "ours")
+    places, again = ("wikiqa", "trecqa", "hotpotqa", "ours"), {}
     for name in PAPERS:
         paper, lines = Paper(root, name), {}
         last = {claim["id"]: claim["metric"] for claim in paper.claims()}
         for laptop in (False, True):
             every = asked(paper, laptop)
             for place, holm in sorted(tested(every).items()):
-                claim, (_, _, test, _) = every[place]
+                claim, (_, (ours, other, _), test, _) = every[place]
                 if claim["metric"] == last[claim["id"]]:
                     word = how_far(every[place], holm)
                     opposite = "opposite " * (direction(claim, test) == "opposite")
                     cell = f"{100 * test[0]:+.1f} {opposite}{word}".replace("-0.0", "+0.0")
+                    if dev := traced_reasons.on_dev(paper, claim, ours, other):
+                        cell += f" dev {100 * dev[0]:+.1f}".replace("-0.0", "+0.0")
+                        again.setdefault((laptop, word), []).append((dev[0] * test[0] > 0, sign(dev) == sign(test)))
                     rows = claim["row_a"], claim["row_b"], claim["sign"]
                     lines.setdefault(rows, {})["ours" if laptop else claim["dataset"]] = cell
         kept = {rows: cells for rows, cells in lines.items() if any("chance" not in cell for cell in cells.values())}
@@ -187,6 +192,14 @@ def findings_and_hints(root: Path):
             yield [paper.data["title"]]
         for (row, other, _), cells in kept.items():
             yield [f"{paper.title(row)} − {paper.title(other)}", *(cells.get(place, NONE) for place in places)]
+    said = ""
+    for laptop, whose in ((False, "public"), (True, "our own")):
+        known = [(word, again[laptop, word]) for word in ("finding", "hint") if (laptop, word) in again]
+        of = "{} of {} {}s have the same sign and {} show again"
+        each = [of.format(sum(one for one, _ in kept), len(kept), word, sum(one for _, one in kept)) for word, kept in known]
+        said += f" On {whose} ones {'; '.join(each)}." if each else ""
+    if said:
+        yield f"Dev questions that chose nothing are a second sample.{said}"
 
 
 def models(ours: list[dict], other: list[dict]) -> dict[str, None]:
@@ -219,7 +232,9 @@ def quoted(root: Path, expression: str, shown: str) -> str:
     name, metric, _, row, *rest = expression.split()
     other = rest[1] if rest[0] == "-" else None
     rest = rest[2:] if other else rest
-    (_, dataset, _, budget), said = rest[:4], rest[5:]
+    (_, dataset, _, budget), rest = rest[:4], rest[4:]
+    over = rest[1:2] if rest[:1] == ["over"] else []
+    said = rest[2 * len(over) + 1 :]
     paper = Paper(root, name)
     if not other:
         known = [one for one in paper.records if (one["dataset"], one["budget"]) == (dataset, budget)]
@@ -229,6 +244,10 @@ def quoted(root: Path, expression: str, shown: str) -> str:
         return f"{100 * sum(figures) / len(figures):.{decimals(shown)}f}"
     ours, theirs, _ = paper.pair(row, other, dataset, (budget,))
     test = over_questions(ours, theirs, metric)
+    if over:
+        test = traced_reasons.on_dev(
+            paper, {"row_a": row, "row_b": other, "dataset": dataset, "metric": metric}, ours, theirs, over[0] == "both"
+        )
     if said:
         right = sign(test) == {"better": 1, "worse": -1, "unclear": 0}[said[0]]
         told = {word for word in ("finding", "hint") if word in shown.split()}

@@ -78,8 +78,8 @@ def same(one: dict, two: dict) -> bool:
     return one["name"] == two["name"] or bool(made[0] and made[0] == made[1] and one["per_question"] == two["per_question"])
 
 
-def pooled(paper, claim: dict, ours: list[dict], other: list[dict]):
-    """The test over questions of dev and test together; None where dev chose anything."""
+def on_dev(paper, claim: dict, ours: list[dict], other: list[dict], with_test: bool = False):
+    """The test over the questions of dev, or of dev and test together; None where dev chose anything."""
     sides = []
     for row, records in ((claim["row_a"], ours), (claim["row_b"], other)):
         search = paper.data["budgets"][records[0]["budget"]].get("search", {}) | paper.rows[row].get("search", {}) if records else {}
@@ -88,6 +88,6 @@ def pooled(paper, claim: dict, ours: list[dict], other: list[dict]):
         if chosen or not records or not all("per_question_dev" in one and traced.side(one) == "test" for one in records):
             return None
         of_dev = [[[f"dev {name}", *values] for name, *values in one["per_question_dev"]] for one in records]
-        both = [one | {"per_question": [*dev, *one["per_question"]]} for one, dev in zip(records, of_dev)]
+        both = [one | {"per_question": [*dev, *(one["per_question"] if with_test else [])]} for one, dev in zip(records, of_dev)]
         sides.append(traced.by_question(both, claim["metric"]))
     return traced.bootstrap(tuple(sides[0][name] - sides[1][name] for name in sides[0]))

@@ -3,7 +3,7 @@ can show.
 """
 
 import math
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,15 +24,16 @@ LOST = 20  # `limits` has a column in which a better system loses one question i
 class Outcome(NamedTuple):
     """A claim on one metric, tested with our runs.
 
-    `where` is the pair of rows, `questions` the test over test questions, `pooled` that over dev and test, `reason`
-    why there is none.
+    `reason` is why nothing was tested, `where` the pair of rows, `questions` the test over test questions, `dev` that over
+    dev questions, where they chose nothing, and `pooled` that over both.
     """
 
     claim: dict
-    where: "Pair | None"
-    questions: Comparison | None
-    pooled: Comparison | None
     reason: str
+    where: "Pair | None" = None
+    questions: Comparison | None = None
+    dev: Comparison | None = None
+    pooled: Comparison | None = None
 
     @property
     def word(self) -> str:
@@ -240,12 +241,12 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, draws: int = 10_000, wh
     row, other, metric = claim["row_a"], claim["row_b"], claim["metric"]
     where = where or next(pairs(runs, row, other, claim["dataset"]), None)
     if where is None:
-        return Outcome(claim, None, None, None, testable.of_rows(data, (row, other), claim["dataset"]))
-    ours = over_questions(where, row, other, metric, draws)
-    together = over_questions(where, row, other, metric, draws, of=lambda record: records.pooled(data, record))
+        return Outcome(claim, testable.of_rows(data, (row, other), claim["dataset"]))
+    each = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
+    tests = [over_questions(where, row, other, metric, draws, of) for of in each]
     declared = claim.get("not_testable", {}).get(where.budget, "")
     reason = declared or testable.of_pair(data, where.of(row), where.of(other), metric, claim.get("b_at_chance", False))
-    return Outcome(claim, where, ours, together, reason)
+    return Outcome(claim, reason, where, *tests)
 
 
 # ------------------------------------------------------------------ all rows of a paper

@@ -19,20 +19,22 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     """The paper's claims: row A minus row B, the printed difference and ours, paired by question, with its 95 %
     interval.
 
-    The last column counts the questions of dev and test together, where dev chose nothing. It is left out where no
-    claim has it. Claims without runs are folded into one line.
+    The last column is the same over the questions of dev, and of dev and test together, where dev chose nothing. It is
+    left out where no claim has it. Claims without runs are folded into one line.
     Deviation: D-116, D-117, D-118.
     """
     data, runs = rows_and_runs(paper, runs, folder)
     outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
-    together = any(outcome.pooled for outcome in outcomes)
+    with_dev = any(outcome.dev for outcome in outcomes)
     known = {outcome.claim["id"] for outcome in outcomes if outcome.where or outcome.reason}
     heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Seeds", "Budget", "Direction"]
     title = "Differences in points."
-    if together:
-        heads.append("Ours, dev and test pooled [95 %]")
-        title += " The last column is ours alone: dev chose nothing in these runs, so its questions may be added to those of test."
-    lines_of = lambda some: [markup.line(_claim_cells(data, outcome, together)) for outcome in some]
+    if with_dev:
+        heads.append("Ours on dev, and pooled with test [95 %]")
+        title += (
+            " The last column is ours alone: dev chose nothing in these runs, so its questions are a second sample."
+        )
+    lines_of = lambda some: [markup.line(_claim_cells(data, outcome, with_dev)) for outcome in some]
     with_runs, without = (
         [outcome for outcome in outcomes if (outcome.claim["id"] in known) == wanted] for wanted in (True, False)
     )
@@ -44,7 +46,7 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     return html
 
 
-def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
+def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
     """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
     theirs = comparisons.printed_difference(data, claim)
@@ -58,7 +60,7 @@ def _claim_cells(data: dict, outcome: Outcome, together: bool) -> list:
         markup.number(markup.points(outcome.questions)),
         *((len(where.seeds), where.shown_budget) if where else ("–", _needed(data, outcome))),
         markup.said(outcome.word, outcome.reason),
-        *([_pooled_cell(outcome)] if together else []),
+        *([_dev_cell(outcome)] if with_dev else []),
     ]
 
 
@@ -73,11 +75,12 @@ def _claim_cell(claim: dict, lines: int) -> Html:
     return markup.cell(text, rowspan=str(lines))
 
 
-def _pooled_cell(outcome: Outcome) -> Html:
-    if not outcome.pooled:
+def _dev_cell(outcome: Outcome) -> Html:
+    if not outcome.dev:
         return markup.number("–")
-    word = outcome.word if outcome.reason else comparisons.direction(outcome.claim, outcome.pooled)
-    return markup.number(Html(f"{markup.points(outcome.pooled)}<small>{word}</small>"))
+    word = lambda test: outcome.word if outcome.reason else comparisons.direction(outcome.claim, test)
+    dev, pooled = ((markup.points(test), word(test)) for test in (outcome.dev, outcome.pooled))
+    return markup.number(Html(f"{dev[0]}<small>{dev[1]}</small><small>pooled {pooled[0]}, {pooled[1]}</small>"))
 
 
 def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
@@ -92,7 +95,7 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int
         head = [_claim_cell(claim, len(pairs)), *compared]
         for pair in pairs:
             rows = (claim["row_a"], claim["row_b"])
-            outcome = Outcome(claim, None, None, None, testable.of_rows(data, rows, claim["dataset"]))
+            outcome = Outcome(claim, testable.of_rows(data, rows, claim["dataset"]))
             origin = "––"
             if pair:
                 outcome = comparisons.outcome(data, runs, claim, draws, pair)

@@ -103,7 +103,7 @@ def _outcome(data: dict, runs: pd.DataFrame, claim: dict, laptop: bool, draws: i
     pair = next(comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",)), None)
     if pair:
         return comparisons.outcome(data, runs, claim, draws, pair)
-    return Outcome(claim, None, None, None, testable.of_rows(data, (claim["row_a"], claim["row_b"]), claim["dataset"]))
+    return Outcome(claim, testable.of_rows(data, (claim["row_a"], claim["row_b"]), claim["dataset"]))
 
 
 def is_tested(outcome: Outcome) -> bool:
@@ -241,7 +241,7 @@ def findings_and_hints(draws: int = 10_000) -> str:
 
     A claim on several metrics appears with the last of them.
     """
-    datasets, body = dict.fromkeys(("wikiqa", "trecqa", "hotpotqa", "ours")), []
+    datasets, body, shown = dict.fromkeys(("wikiqa", "trecqa", "hotpotqa", "ours")), [], []
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper)
         last, lines = {claim["id"]: claim["metric"] for claim in papers.claims(data)}, {}
@@ -259,21 +259,44 @@ def findings_and_hints(draws: int = 10_000) -> str:
         for (row, other, _), of in kept.items():
             names = " − ".join(data["rows"][name]["name"] for name in (row, other))
             body.append(markup.line([names, *(_difference(of.get(place)) for place in datasets)]))
+            shown += [(place == "ours", one) for place, one in of.items()]
     if not body:
         return ""
     title = (
         "Differences that a paper claims and that are a finding (bold) or a hint on some questions, in points of MAP, of mAP for "
-        "evidence, of accuracy for claims. Opposite: to the claim. Ours: our own questions."
+        "evidence, of accuracy for claims. Opposite: to the claim. Dev: the same on the dev questions alone, where they chose nothing. "
+        "Ours: our own questions. –: not claimed there, not run, or not testable."
     )
     heads = ["Row A − row B", *(NAMES.get(name, name) for name in datasets)]
-    return markup.table(title, heads, body)
+    return markup.table(title, heads, body) + _again_on_dev(shown)
+
+
+def _again_on_dev(every: list[tuple[bool, Finding]]) -> str:
+    """How many findings and hints have the same sign on dev questions, and how many show there.
+
+    Args:
+        every: whether it is about our own questions, and the finding.
+    """
+    said = []
+    for ours, whose in ((False, "public"), (True, "our own")):
+        each = []
+        for word in (FINDING, HINT):
+            known = [one.outcome for own, one in every if (own, one.word) == (ours, word) and one.outcome.dev]
+            same = sum(one.dev.difference * one.questions.difference > 0 for one in known)
+            again = sum(one.dev.sign == one.questions.sign for one in known)
+            each += [f"{same} of {len(known)} {word}s have the same sign and {again} show again"] * bool(known)
+        said += [f" On {whose} ones {'; '.join(each)}."] * bool(each)
+    return f"<p>Dev questions that chose nothing are a second sample.{''.join(said)}</p>" if said else ""
 
 
 def _difference(one: Finding | None) -> Html:
     if one is None:
         return markup.number("–")
     opposite = "opposite " * (one.outcome.word == "opposite")
-    shown = markup.number(Html(f"{100 * one.outcome.questions.difference:+z.1f}<small>{opposite}{one.word}</small>"))
+    dev = f"<small>dev {100 * one.outcome.dev.difference:+z.1f}</small>" if one.outcome.dev else ""
+    shown = markup.number(
+        Html(f"{100 * one.outcome.questions.difference:+z.1f}<small>{opposite}{one.word}</small>{dev}")
+    )
     return markup.best(shown) if one.word == FINDING else shown
 
 

@@ -1,6 +1,7 @@
 """Figures and words in the text of a page, checked against the records that they follow from."""
 
 import re
+from functools import partial
 from typing import NamedTuple
 
 import pandas as pd
@@ -13,7 +14,7 @@ from pages.findings import FINDING, HINT, Finding, findings
 
 QUOTED = re.compile(
     r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"
-    r"(?: is (?P<direction>better|worse|unclear))?",
+    r"(?: over (?P<over>dev|both))?(?: is (?P<direction>better|worse|unclear))?",
     re.DOTALL,
 )
 SIGNS = {"better": 1, "worse": -1, "unclear": 0}
@@ -31,6 +32,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     """Checks words of a page against committed records: `+4.2: map of roberta_sp - roberta_base on pydocs at laptop`.
 
     A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
+    `over dev` compares two rows on dev questions alone, `over both` on those of dev and test, where dev chose nothing.
     Words need a direction: `no gain is shown: map of a - b on pydocs at laptop is unclear`, by the interval over questions.
     Words that name a finding or a hint must be about a claim, and what `Finding.word` says of it.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
@@ -42,6 +44,10 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             f"expected `figure: metric of row - row on data set at budget`, with `is better` after words, got {text!r}"
         )
     part = match.groupdict()
+    if part["over"] and (not part["other"] or re.search(rf"\b({FINDING}|{HINT})\b", part["shown"])):
+        raise ValueError(
+            f"over {part['over']}: expected a difference of two rows, findings and hints are of test: {text!r}"
+        )
     paper = part["paper"] or paper
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     rows = [name for name in (part["row"], part["other"]) if name]
@@ -95,7 +101,9 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | 
             raise ValueError(f"no record of {rows[0]} on {part['dataset']} at {part['budget']} has {part['metric']}")
         return 100 * sum(values) / len(values), None, sorted(set(own.row)), sorted(own.seed)
     pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
-    tested = pair and comparisons.over_questions(pair, *rows, part["metric"])
+    of = {"dev": records.dev_questions, "both": records.pooled}.get(part["over"])
+    of = partial(of, data) if of else records.per_question
+    tested = pair and comparisons.over_questions(pair, *rows, part["metric"], of=of)
     if not tested:
         raise ValueError(
             f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
