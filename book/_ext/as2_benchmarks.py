@@ -31,6 +31,7 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
     "start": ("From a command to the first training step", "12 seconds"),
     "book": ("Building this book", "three minutes, ten seconds where nothing changed"),
     "scoring": ("Scoring candidates", "CrossEncoder.predict of sentence-transformers"),
+    "scoring-gpu": ("Scoring candidates", "CrossEncoder.predict as it comes, float32; ours bf16"),
     "metrics": ("Ranking metrics", "torchmetrics and trec_eval"),
     "latency": ("A joint model, all questions in batches", "the pair model on the same candidates"),
     "search": ("Exact search among a million vectors", "sentence-transformers"),
@@ -63,7 +64,7 @@ def overview(names, results: dict[str, dict]) -> str:
 
 
 def line(name: str, result: dict | None) -> str:
-    title, peer = TITLES.get(name.removesuffix("-gpu"), (name, ""))
+    title, peer = TITLES.get(name) or TITLES.get(name.removesuffix("-gpu"), (name, ""))
     head = markup.cell(f"{title}, GPU" if name.endswith("-gpu") else title, "th", scope="row")
     if result is None:
         return markup.line([head, peer, "", "", "", markup.word("not run")])
@@ -315,7 +316,8 @@ def growth(result: dict) -> str:
     caption = (
         f"How time grows, each point in a process of its own, on {machine(result['machine'])}; text of "
         f"{result['source']}, a model of {model['layers']} layers of {model['hidden']}, one thread a process. "
-        f"Two processes train on {result['ratio']:.2f} times the tokens of one."
+        f"Two processes train on {result['ratio']:.2f} times the tokens of one "
+        f"({result['spread']['least']:.2f} to {result['spread']['most']:.2f} from round to round)."
     )
     return drawn(growth_plot(result), caption) + memory_table(result)
 
@@ -327,11 +329,13 @@ def growth_plot(result: dict):
     measured = {name: axes for name, axes in AXES.items() if result.get(name)}
     figure = Figure(figsize=(8, 3 * -(-len(measured) // 2)), layout="constrained")
     panels = figure.subplots(-(-len(measured) // 2), 2, squeeze=False).flat
-    for axis, (name, (size, label, measure, unit)) in zip(panels, measured.items()):
+    for (name, (size, label, measure, unit)), axis in zip(measured.items(), panels):
         points = [(point[size], point[measure]) for point in result[name] if point[measure] is not None]
         axis.plot(*zip(*points), color="black", marker="o")
         axis.set(xlabel=label, ylabel=unit, ylim=(0, None), xlim=(0, None), xticks=[x for x, _ in points[-2:]])
         axis.grid(alpha=0.3)
+        axis.xaxis.set_major_formatter("{x:,.10g}")
+        axis.yaxis.set_major_formatter("{x:,.10g}")
     for axis in panels:
         axis.set_axis_off()
     return figure

@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from asutil.data.questions import Candidate, Question
+from asutil.io import rundir
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if "--quick" in path.read_text("utf-8") and path.stem != "side_by_side"]
@@ -476,3 +477,9 @@ def test_the_largest_micro_batch_is_the_last_before_memory_ends(corpus):
     largest = training_step.largest_micro_batch(model, sampler, size=512, most=1 << 20)
     assert len(sizes) == 3 and largest == {"tokens": sizes[1], "pairs": 8, "peak_memory_gib": None}
     assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_what_the_page_says_of_scoring_on_a_gpu():
+    found = json.loads((rundir.root() / "results/benchmarks/scoring-gpu.json").read_text())
+    assert found["largest_difference"] <= 0.2 * found["spread_of_scores"], "up to a fifth of their spread"
+    assert found["against_bfloat16"]["median"] >= found["goal"]

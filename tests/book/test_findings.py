@@ -235,7 +235,7 @@ def test_a_figure_that_does_not_follow_is_refused(results, text, said):
 
 
 QUOTED = re.compile(r"\{as2-figure\}`([^`]+)`")
-EXPRESSION = re.compile(r"(.+?): (\S+) of (?:(\w+)/)?(\w+)(?: - (\w+))? on (\w+) at (\w+)(?: is (\w+))?")
+EXPRESSION = re.compile(r"(.+?): (\S+) of (?:(\w+)/)?(\w+)(?: - (\w+))? on (\w+) at (\w+)(?: over (\w+))?(?: is (\w+))?")
 PLACE = {
     "p@1": 1,
     "label_accuracy": 1,
@@ -254,8 +254,11 @@ def committed(paper: str, row: str, dataset: str, budget: str) -> dict[int, dict
     return {one["seed"]: one for one in (json.loads(path.read_text("utf-8")) for path in files)}
 
 
-def by_question(records: list[dict], metric: str) -> pd.Series:
-    each = [pd.DataFrame(one["per_question"]).set_index(0)[PLACE[metric]] for one in records]
+def by_question(records: list[dict], metric: str, over: str | None = None) -> pd.Series:
+    """The means over seeds of the questions of test, of `over` "dev", or of "both"."""
+    sides = {None: ["per_question"], "dev": ["per_question_dev"], "both": ["per_question_dev", "per_question"]}[over]
+    of = lambda one, side: pd.DataFrame(one[side]).set_index(0)[PLACE[metric]]
+    each = [pd.concat([of(one, side).add_prefix(f"{side} " if over else "") for side in sides]) for one in records]
     return pd.concat(each, axis=1).mean(axis=1)
 
 
@@ -268,7 +271,7 @@ def quotes_of_pages() -> list[tuple[str, str]]:
 @pytest.mark.parametrize(("page", "text"), quotes_of_pages())
 def test_what_pages_say_follows_from_the_committed_files(page, text):
     """Counted again from the files alone, with a bootstrap of its own."""
-    shown, metric, paper, row, other, dataset, budget, direction = EXPRESSION.fullmatch(text).groups()
+    shown, metric, paper, row, other, dataset, budget, over, direction = EXPRESSION.fullmatch(text).groups()
     ours = committed(paper or page, row, dataset, budget)
     if other is None:
         sides = [next(filter(None, map(one["metrics"].get, ("test", "dev", "validation")))) for one in ours.values()]
@@ -282,7 +285,7 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
     trained = [own for own in pair if next(iter(own.values()))["settings"].get("architecture") != "untrained"] or pair
     seeds = set.intersection(*map(set, trained))
     assert seeds
-    first, second = (by_question([one for seed, one in own.items() if own not in trained or seed in seeds], metric) for own in pair)
+    first, second = (by_question([one for seed, one in own.items() if own not in trained or seed in seeds], metric, over) for own in pair)
     deltas = (first - second.loc[first.index]).to_numpy()
     if direction is None:
         assert abs(100 * deltas.mean() - float(shown.replace("−", "-"))) < 0.051
@@ -495,6 +498,23 @@ def test_the_gains_on_wikiqa_are_hints_but_that_of_ssp_and_over_dev_and_test_tho
     assert seeds["roberta_all", "trecqa"] == seeds["roberta_sp", "trecqa"] == seeds["roberta_ssp_head_anew", "trecqa"] == [0, 1, 2]
     for row in ("roberta_ssp_head_anew", "roberta_sp", "roberta_sp_shuffled", "roberta_psd", "roberta_all", "roberta_ssp_shuffled"):
         assert seeds[row, "wikiqa"] == [0, 1, 2]
+
+
+def test_on_dev_every_public_finding_keeps_its_sign_and_half_of_the_hints_and_two_of_our_own_findings_lose_it():
+    kept, lost = {}, []
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper)
+        for budget in findings.BUDGETS:
+            for one in findings.findings(data, runs, budget):
+                claim, outcome = one.outcome.claim, one.outcome
+                if one.word in ("finding", "hint") and claim["metric"] == "map" and outcome.dev:
+                    same = outcome.dev.difference * outcome.questions.difference > 0
+                    kept.setdefault((budget, one.word), []).append(same)
+                    lost += [(claim["row_a"], claim["row_b"])] if not same and (budget, one.word) == ("laptop", "finding") else []
+    assert all(kept["small", "finding"]) and sum(kept["small", "hint"]) * 2 == len(kept["small", "hint"])
+    assert lost == [("roberta_sdc", "roberta_base"), ("joint_mspp_ae_k", "pairwise_roberta_base")]
+    each = committed("sentence_objectives", "roberta_base", "wikiqa", "small")[0]
+    assert 0.5 < len(each["per_question_dev"]) / len(each["per_question"]) < 0.52
 
 
 def test_shuffled_labels_bring_nearly_half_of_the_gain_of_sp_and_nearly_all_of_that_of_ssp():

@@ -10,6 +10,7 @@ from pages import blind, leaderboard
 from aslab import measured, papers
 from aslab.blind import committed
 from asutil.io import disk, rundir
+from asutil.metrics import paired_bootstrap
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -131,6 +132,26 @@ def test_what_is_said_of_the_share_that_models_keep_without_the_question(archite
     assert {game: len(kept) for game, kept in after_games.items()} == ({"SSP": 5, "ALL": 3} if architecture == "pair" else {})
     for game, kept in after_games.items():
         assert abs(sum(kept) / len(kept) - 0.5) < 0.06, f"about half after {game}"
+
+
+def test_a_classifier_that_sees_only_candidates_is_no_worse_than_bm25_on_wikiqa():
+    """The warning of the front page."""
+    (bag,) = [one["map"] for one in committed()["bag_of_words"] if (one["dataset"], one["protocol"]) == ("wikiqa", "clean")]
+    record = disk.read_json(rundir.root() / "results/sentence_objectives/roberta_base/wikiqa-small-seed0.json")
+    assert bag > record["baselines"]["bm25"]["map"]
+
+
+@pytest.mark.parametrize("dataset", ["wikiqa", "trecqa"])
+def test_what_the_page_of_rankers_says_of_triplets(dataset):
+    every = leaderboard.entries(dataset)
+    common = sorted(set.intersection(*(set(entry.questions.index) for entry in every)))
+    of = lambda name, model: next(
+        entry.questions.loc[common, "average_precision"] for entry in every if entry.name.startswith(name) and model in entry.backbone
+    )
+    assert paired_bootstrap(of("Triplet-BERT", "MiniLM"), of("Pairwise RoBERTa-Base", "MiniLM")).sign == 1
+    assert of("Triplet-BERT", "MiniLM").mean() > of("Joint MSPP IEk → FT IEk, top 5", "MiniLM").mean()
+    assert of("Triplet-BERT", "MiniLM").mean() == max(entry.questions.loc[common, "average_precision"].mean() for entry in every)
+    assert paired_bootstrap(of("Triplet-RoBERTa", "granite"), of("RoBERTa-Base", "granite")).sign == 0
 
 
 def test_our_own_questions_are_needed():

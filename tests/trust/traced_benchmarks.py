@@ -43,6 +43,7 @@ MEASURED = {
     "start": ["From a command to the first training step", "12 seconds"],
     "book": ["Building this book", "three minutes, ten seconds where nothing changed"],
     "scoring": ["Scoring candidates", "CrossEncoder.predict of sentence-transformers"],
+    "scoring-gpu": ["Scoring candidates", "CrossEncoder.predict as it comes, float32; ours bf16"],
     "metrics": ["Ranking metrics", "torchmetrics and trec_eval"],
     "latency": ["A joint model, all questions in batches", "the pair model on the same candidates"],
     "search": ["Exact search among a million vectors", "sentence-transformers"],
@@ -54,7 +55,7 @@ def benchmarks(root: Path, *names: str):
     """The overview of all, then the figures of each."""
     found = {name: benchmark(root, name) for name in names}
     for name, one in found.items():
-        title, peer = MEASURED[name.removesuffix("-gpu")]
+        title, peer = MEASURED.get(name) or MEASURED[name.removesuffix("-gpu")]
         what = [f"{title}, GPU" if name.endswith("-gpu") else title, peer]
         if one is None:
             yield [*what, "", "", "", "not run"]
@@ -161,7 +162,8 @@ def growth(root: Path):
         yield (
             f"How time grows, each point in a process of its own, on {machine(one['machine'])}; text of "
             f"{one['source']}, a model of {one['model']['layers']} layers of {one['model']['hidden']}, one thread a process. Two "
-            f"processes train on {one['ratio']:.2f} times the tokens of one."
+            f"processes train on {one['ratio']:.2f} times the tokens of one "
+            f"({one['spread']['least']:.2f} to {one['spread']['most']:.2f} from round to round)."
         )
         for (name, size), label in zip(grows.items(), words):
             ends = [at for at in one.get(name, ()) if at["peak_memory_mib"] is not None]
