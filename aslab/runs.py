@@ -176,14 +176,14 @@ def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
 
 
 def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
-    """The settings that a run was pre-trained with; for a released model, the defaults of `pretrain`.
+    """The settings that a run was pre-trained with; for a released model, those of the paper.
 
     The form of the documents (text_column, paragraph_separator) is that of the run's own corpus, and None for another.
     Raises: ValueError if the file of excluded titles has changed since the run.
     """
     folder = find(model)
     if folder is None:
-        return SimpleNamespace(**settings("pretrain", {"objective": objective}))
+        return SimpleNamespace(**settings("pretrain", {"objective": objective, "budget": "paper"}))
     record = read_record(folder)
     inputs, chosen = record.get("inputs", {}), settings("pretrain", {}) | record["settings"]
     if inputs.get("corpus") != sources.fingerprint_of_source(source):
@@ -265,7 +265,8 @@ def start(notebook: str, values: dict) -> Run:
     folder = no_link(runs_folder(given.get("runs_dir")) / described["name"])
     folder.mkdir(parents=True, exist_ok=True)
     lock = None if "RANK" in os.environ else disk.lock_folder(folder)  # the processes of one training share its run
-    disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
+    if os.environ.get("RANK", "0") == "0":
+        disk.write_json(folder / "run.json", {"notebook": notebook, "given": given})
     values = settings(notebook, given)
     for name in (*STARTS, *STAGES):
         if values.get(name) and (start_folder := find(values[name], values["runs_dir"])):

@@ -73,7 +73,7 @@ def reading(path, name) -> Iterator[None]:
     except SafetensorError as error:
         raise ValueError(f"{name}: the weights in {path} are damaged or cut short ({error})") from error
     except OSError as error:
-        if "safetensors" in str(error):
+        if "safetensors" in str(error) and _has_no(str(path), "model.safetensors"):
             raise ValueError(_pickled(name)) from error
         absent = "" if Path(path).is_dir() else "no such folder, and "
         raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
@@ -84,6 +84,11 @@ def reading(path, name) -> Iterator[None]:
         if not isinstance(error, Exception) and not is_rust_panic:
             raise
         raise ValueError(f"{name}: {path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _has_no(path: str, file: str) -> bool:
+    """Whether a folder lacks a file, or a repository of the hub is known to; without a network it may not be known."""
+    return Path(path).is_dir() or try_to_load_from_cache(path, file) is _CACHED_NO_EXIST
 
 
 def _without_nan(loaded):
@@ -150,7 +155,7 @@ def saved_heads(path) -> dict[str, torch.Tensor]:
         try:
             file = Path(hf_hub_download(str(path), HEAD))
         except LocalEntryNotFoundError:
-            if try_to_load_from_cache(str(path), HEAD) is not _CACHED_NO_EXIST:
+            if not _has_no(str(path), HEAD):
                 log.warning(
                     "%s: without a network it is not known whether it has a %s; its heads start fresh", path, HEAD
                 )

@@ -148,7 +148,10 @@ def unreachable(hub_id: str, error: Exception) -> str:
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file, or of a folder's files by name and content."""
+    """Hash of a file, or of a folder's files by name and content.
+
+    Hidden folders do not count: `hf download` keeps the times of its downloads in one.
+    """
     path = Path(path)
     if path.is_file():
         state = path.stat()
@@ -157,7 +160,9 @@ def sha256(path: Path) -> str:
         raise FileNotFoundError(f"{path} does not exist")
     whole = hashlib.sha256()
     for file in sorted(p for p in path.rglob("*") if p.is_file()):
-        whole.update(f"{file.relative_to(path).as_posix()}\0{sha256(file)}\n".encode())
+        name = file.relative_to(path)
+        if not any(folder.startswith(".") for folder in name.parts[:-1]):
+            whole.update(f"{name.as_posix()}\0{sha256(file)}\n".encode())
     return whole.hexdigest()
 
 

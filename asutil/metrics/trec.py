@@ -5,6 +5,7 @@
 """
 
 import argparse
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -61,7 +62,7 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
         run_path: ranked[["question_id", "q0", "candidate_id", "rank", "score", "tag"]],
         qrels_path: table.assign(zero=0)[["question_id", "zero", "candidate_id", "label"]],
     }
-    form = {"sep": " ", "header": False, "index": False, "lineterminator": "\n"}
+    form = {"sep": " ", "header": False, "index": False, "lineterminator": "\n", "quoting": csv.QUOTE_NONE}
     lines = {path: columns.to_csv(**form) for path, columns in files.items()}
     for path, text in lines.items():
         disk.atomically(Path(path), lambda part, text=text: part.write_text(text, encoding="utf-8"))

@@ -105,7 +105,9 @@ class Embedder(nn.Module):
         """The vectors of a padded table of texts. Shapes: input_ids, attention_mask (B, T) -> (B, H)"""
         names = ["input_ids", "attention_mask", *["token_type_ids"] * self._takes_types]
         hidden = self.backbone(**{name: texts[name] for name in names if name in texts}).last_hidden_state
-        classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's is at the end
+        classes = None
+        if self.settings["pooling"] == "cls":
+            classes = (texts["input_ids"] == self.tokenizer.cls_token_id).int().argmax(1)  # XLNet's is at the end
         with torch.autocast(hidden.device.type, enabled=False):
             return pooled(hidden, texts["attention_mask"].bool(), self.settings["pooling"], classes)
 
@@ -241,6 +243,8 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
     _check_length(backbone, tokenizer, settings["max_tokens"])
+    if settings["pooling"] == "cls" and tokenizer.cls_token_id is None:
+        raise ValueError(f"{name} has no class token for pooling=cls: take mean or max")
     former = getattr(backbone.config, "embedding", None) or {}
     with checkpoints.seeded(seed):
         model = Embedder(backbone, tokenizer, settings, fresh)

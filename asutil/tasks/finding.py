@@ -266,10 +266,17 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15) -> dict:
         count: at most so many questions of each type.
     Returns: {"vectors": (3 * questions, H), "roles": question, positive or negative, "questions": the number of each
         vector's question, "kinds": that question's type}
+    Raises: ValueError where no question has both, within what is read of its context.
     """
     vectors, kinds = [], []
     with evaluating(model, autocast=False) as device:
-        for number in _of_each_type(contexts, count):
+        numbers = _of_each_type(contexts, count)
+        if not numbers:
+            raise ValueError(
+                f"expected a question whose input has evidence and other sentences, got none among {len(contexts.read)}: contexts are "
+                f"cut at max_tokens={contexts.max_tokens}, which left out {contexts.dropped['evidence']} pieces of evidence"
+            )
+        for number in numbers:
             read, micro = contexts.read[number], padded(contexts, [number])
             outputs = model({key: tensor.to(device) for key, tensor in micro.items()})
             [positive] = draws.choose(np.flatnonzero(read.evidence), 1)

@@ -61,7 +61,9 @@ def _loaded(name, device) -> rank.BaseRanker:
     device = device or scoring.device()
     path = checkpoints.source(name)
     if embedder.saved_settings(path):
-        return nearest.Nearest(embedder.load(name, device))
+        return nearest.Nearest(
+            embedder.load(name, device), _record(Path(path).parent).get("settings", {}).get("rank_by")
+        )
     if Path(path).name == "model" and not Path(path).is_dir():
         raise ValueError(f"{Path(path).parent.name} kept no model: its encoder was used untrained, as it was given")
     folder = sentence_transformer.folder(name)
@@ -122,7 +124,7 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
     if head in model.fresh:
         as_encoder = f"notebooks/embed.ipynb -p architecture untrained -p model {name}"
         raise ValueError(f"{name} has no {head} head: {fine_tune}; or let it embed each text by itself ({as_encoder})")
-    record = rundir.read_record(run) if (run / "record.json").is_file() else {}
+    record = _record(run)
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):
@@ -131,6 +133,11 @@ def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
     if record.get("calibration"):
         ranker.calibration = Calibration(**record["calibration"]["fitted"])
     return ranker
+
+
+def _record(run: Path) -> dict:
+    """The record of a run; empty for the folder of a model that was copied."""
+    return rundir.read_record(run) if (run / "record.json").is_file() else {}
 
 
 # ------------------------------------------------------------------ the scores of a data set

@@ -21,7 +21,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     generator's samples in place of the masks; a model without a masked-language-model head reads text without masks.
 
     Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss
-        of the objective; mlm_loss where there are masks; detection_loss of ELECTRA; for a union the accuracy on the
+        of the objective; mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the
         examples of each of its objectives, such as accuracy_sdc.
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     Deviation: D-72; D-106, auc and rank_1.
@@ -37,7 +37,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
         if (own := members == number).any():
             measures[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[own].mean())
     mlm_loss, measures["loss"], *detection_loss = losses
-    if masks:
+    if getattr(model, "generator", getattr(model, "mlm", None)) is not None:
         measures["mlm_loss"] = mlm_loss
     if detection_loss:
         [measures["detection_loss"]] = detection_loss

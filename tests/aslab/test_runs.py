@@ -164,6 +164,13 @@ def test_a_chain_is_followed_to_the_backbone_that_it_began_with(project):
     assert runs.started_from("pretrain-e-0123456789af") is None  # there is no such run to ask
 
 
+def test_of_the_processes_of_one_training_the_first_alone_writes_run_json(project, monkeypatch):
+    """Those of another node do not see its process numbers, and would take its file for one that was left."""
+    for rank, written in (("1", False), ("0", True)):
+        monkeypatch.setenv("RANK", rank)
+        assert (runs.start("pretrain", {"objective": "ssp"}).folder / "run.json").is_file() == written
+
+
 def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsys):
     run = runs.start("pretrain", {"objective": "ssp", "steps": 3, "unrelated": object()})
     assert run.folder == runs.folder_for("pretrain", {"objective": "ssp", "steps": 3}) and run.folder.is_dir()

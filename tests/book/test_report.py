@@ -56,6 +56,17 @@ def test_the_rule_at_the_papers_settings(published, ours, questions, expected):
     assert verdicts.verdict(published, ours, questions, at_paper_settings=True) == expected
 
 
+def test_an_own_task_matches_with_the_one_seed_that_a_pre_training_has(monkeypatch):
+    monkeypatch.setattr(verdicts.plan, "at_paper_settings", lambda *_: True)
+    data, name = papers.read(PAPER, FOLDER), "pretraining"
+    row = next(row for row, of in data["rows"].items() if of["published"].get(name, {}).get("accuracy"))
+    theirs = verdicts.printed_points(data["rows"][row]["published"][name]["accuracy"], data["unit"])
+    one = record(row, name, "paper", 0, 0.5) | {"notebook": "pretrain"}
+    one["metrics"] = {"validation": {"accuracy": (theirs[0] if isinstance(theirs, tuple | list) else theirs) / 100}}
+    line = pd.DataFrame([{"row": row, "dataset": name, "budget": "paper", "seed": 0, "record": one, "folder": None, "earlier": []}])
+    assert verdicts.of_cells(data, row, name, ["accuracy"], line) == [("matches", "")]
+
+
 def test_the_rule_elsewhere():
     assert verdicts.verdict((78.3, 2.8), [0.783] * 5, 237) == "reduced budget"  # however good it looks
     assert verdicts.verdict((78.3, 2.8), [], 237, at_paper_settings=True) == "not run"

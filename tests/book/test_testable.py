@@ -1,6 +1,7 @@
 """What cannot be tested here: each reason from made-up records, its limits against exact ones; dev and test pooled, against scipy."""
 
 import json
+import math
 import re
 import shutil
 
@@ -13,7 +14,7 @@ from pages import differences, intervals, quotes, report, testable, verdicts
 from scipy import stats
 
 from aslab import papers, records
-from tests.trust import pages
+from tests.trust import pages, traced_reasons
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record, values
 
@@ -115,6 +116,17 @@ def test_an_own_task_at_chance():
     assert testable.at_chance(lines, "f1") == "at chance on its own task, AUC 50.5"
     lines.record.iloc[0]["settings"]["labels"] = "shuffled"
     assert testable.at_chance(lines, "f1") == "at chance on its own task, as labels that were shuffled intend, AUC 50.5"
+
+
+def test_an_own_task_of_mspp_has_a_label_for_each_candidate():
+    """The least AUC that 500 groups of one right and four wrong candidates need, by the variance of ranks over 2,500 labels."""
+    lines = found_on_its_own_task()
+    one = lines.record.iloc[0]
+    one["settings"] |= {"objective": "mspp", "positives": 1, "negatives": 4}
+    limit = 0.5 + 1.96 * math.sqrt((500 + 2000 + 1) / (12 * 500 * 2000))
+    for auc, said in ((limit - 0.001, True), (limit + 0.001, False)):
+        one["metrics"]["validation"]["auc"] = auc
+        assert bool(testable.at_chance(lines, "accuracy")) == said == bool(traced_reasons.own_task([one]))
 
 
 def found_on_its_own_task():

@@ -142,6 +142,19 @@ def test_a_pickle_as_data_is_refused_and_the_conversion_that_is_named_works(tmp_
     assert len(read(tmp_path / "my data.parquet")) == 1
 
 
+def test_what_a_download_notes_in_a_hidden_folder_is_no_part_of_the_hash(tmp_path):
+    folder = tmp_path / ".hidden" / "data"  # where the folder itself lies does not matter
+    (folder / ".cache/huggingface").mkdir(parents=True)
+    (folder / "a").write_text("one")
+    (folder / ".gitattributes").write_text("one")
+    (folder / ".cache/huggingface/a.metadata").write_text("1764150000.0")
+    whole = hub.sha256(folder)
+    (folder / ".cache/huggingface/a.metadata").write_text("1764160000.0")
+    assert hub.sha256(folder) == whole
+    (folder / ".gitattributes").write_text("two")
+    assert hub.sha256(folder) != whole
+
+
 def test_hashes_follow_content_and_names(tmp_path):
     (tmp_path / "a").write_text("one")
     whole = hub.sha256(tmp_path)

@@ -90,6 +90,14 @@ def test_scores_are_read_back_as_the_same_floats(tmp_path_factory, scores):
     assert [read[name] for name in ids] == near.tolist()
 
 
+def test_ids_keep_their_quotation_marks(tmp_path):
+    ids = ['what"s', '"', "it's", "a,b\\"]
+    table = pd.DataFrame({"question_id": ids, "candidate_id": ids[::-1], "label": 1, "score": np.float32(0.5)})
+    run, qrels = trec.write_trec(table, tmp_path / "run.txt", tmp_path / "qrels.txt")
+    assert [line.split(" ")[::2][:2] for line in run.read_text().splitlines()] == [list(pair) for pair in zip(ids, ids[::-1])]
+    assert [line.split(" ")[::2] for line in qrels.read_text().splitlines()] == [list(pair) for pair in zip(ids, ids[::-1])]
+
+
 def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
     good, bad = random_scores(0, 9), random_scores(0, 9).assign(candidate_id=lambda table: table.candidate_id + " x")
     paths = trec.export(run_of(tmp_path / "good", good), tmp_path / "out")

@@ -110,6 +110,18 @@ def test_xlnet_whose_class_token_stands_last(tmp_path, pooling):
     np.testing.assert_allclose(model.encode(texts), by_transformers(tmp_path, texts, pooling), atol=2e-5)
 
 
+def test_a_tokenizer_without_a_class_token(tmp_path):
+    tokenizer = xlnet_tokenizer()
+    small_backbone(tokenizer, "xlnet").save_pretrained(tmp_path)
+    tokenizer.cls_token = None
+    tokenizer.save_pretrained(tmp_path)
+    tokenizer = tokenizers.load_tokenizer(tmp_path)
+    assert tokenizer.cls_token_id is None
+    assert np.isfinite(embedder.start_from(tmp_path, tokenizer, settings_of(pooling="mean")).encode(texts_of(3))).all()
+    with pytest.raises(ValueError, match="has no class token for pooling=cls: take mean or max"):
+        embedder.start_from(tmp_path, tokenizer, settings_of(pooling="cls"))
+
+
 @given(seed=st.integers(0, 99), longest=st.integers(2, 40))
 def test_a_vector_does_not_depend_on_its_neighbours(model, seed, longest):
     texts = texts_of(9, seed, longest)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
+    AutoConfig,
     AutoModel,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
@@ -351,6 +352,23 @@ def test_a_pickle_of_the_hub_is_not_converted_by_a_bot(saved, on_hub):
     assert not any(line.endswith(".bin") for line in asked if line.startswith("GET"))
     assert_same(parameters(loading.load("owner/good")), parameters(loading.load(root / "models/owner/good/main")))
     assert hub.commits == {"owner/good": commit_of("models", "owner/good")}
+
+
+def test_a_missing_network_is_not_taken_for_a_pickle(saved, on_hub, monkeypatch):
+    """The cache has the config of both models; the hub has said of one alone that it has no safetensors."""
+    _, folder = saved
+    root, _ = on_hub
+    for name in ("weights", "pickle"):
+        shutil.copytree(folder, root / f"models/owner/{name}/main")
+        AutoConfig.from_pretrained(f"owner/{name}")
+    (root / "models/owner/pickle/main/model.safetensors").unlink()
+    with pytest.raises(ValueError, match="owner/pickle has no safetensors weights"):
+        loading.load("owner/pickle")
+    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(ValueError, match="owner/pickle has no safetensors weights"):
+        loading.load("owner/pickle")
+    with pytest.raises(FileNotFoundError, match="owner/weights.*could not be loaded from the hub.*set ASUTIL_MIRROR"):
+        loading.load("owner/weights")
 
 
 def test_a_head_that_may_be_missing_is_warned_of(saved, on_hub, monkeypatch, caplog):

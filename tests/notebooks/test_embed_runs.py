@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from asutil import metrics
-from asutil.io import rundir
+from asutil.io import disk, rundir
 from asutil.tasks import nearest, rankers
 
 from ..conftest import WORDS
@@ -77,6 +77,14 @@ def test_the_ranker_of_a_run_gives_its_scores(made, questions_file):  # noqa: F8
     ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
     assert isinstance(ranker, nearest.Nearest) and ranker.by == "distance"
     assert [score for _, score in sorted(ranked)] == pytest.approx(kept.tolist(), abs=1e-5)
+
+
+def test_a_ranker_ranks_by_what_its_run_ranked_by(made, tmp_path):
+    folder = shutil.copytree(made["siamese"], tmp_path / made["siamese"].name)
+    record = rundir.read_record(folder)
+    disk.write_json(folder / "record.json", record | {"settings": record["settings"] | {"rank_by": "probability"}})
+    assert rankers.load_ranker(folder, "cpu").by == "probability" != rankers.load_ranker(made["siamese"], "cpu").by
+    assert rankers.load_ranker(shutil.copytree(folder / "model", tmp_path / "copied"), "cpu").by == "distance"
 
 
 def test_a_run_says_what_it_is(made):

@@ -401,6 +401,17 @@ def test_a_decoder_without_global_attention_is_not_given_any(tokenizer, question
     assert given[0] - given[1] == {"global_attention_mask"}
 
 
+def test_markers_need_evidence_that_was_not_cut_away(tokenizer):
+    sentences = [*["A few words that say nothing."] * 12, "The answer is blue."]
+    answer = Answer("blue", "span", frozenset({(0, 12)}))
+    contexts = read(
+        model := new(tokenizer, max_tokens=60), [LongQuestion("q", "What is it?", (Passage("t", tuple(sentences)),), (answer,))]
+    )
+    assert contexts.dropped["evidence"] == 1
+    with pytest.raises(ValueError, match="got none among 1: contexts are cut at max_tokens=60, which left out 1 pieces of evidence"):
+        finding.markers(model, contexts)
+
+
 def test_markers_are_unit_vectors_of_evidence_and_of_another_sentence(tokenizer, questions):
     model = new(tokenizer)
     contexts = read(model, questions)

@@ -110,6 +110,11 @@ def test_every_model_is_measured_on_its_own_task(released, tmp_path, documents):
     assert [name.split(", ")[1] for name in found] == ["nsp", "sop"]
     for one in found.values():
         assert one["majority"] == 0.5 and 0 <= one["accuracy"] <= 1 and 0 < one["examples"] <= 8
+        assert "mlm_loss" not in one, "nothing predicts what the masks hide"
+
+
+def test_a_released_model_reads_inputs_of_the_papers_length():
+    assert runs.pretrained_with("google-bert/bert-base-uncased", "nsp", "pydocs").max_tokens == 128
 
 
 # ------------------------------------------------------------------ accuracy, and the order of examples

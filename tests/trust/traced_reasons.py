@@ -50,6 +50,8 @@ def own_task(records: list[dict]) -> str:
         asked, majority = found.get("examples") or record["settings"].get("validation_examples"), found.get("majority")
         if None in (found.get("auc"), asked, majority):
             return ""
+        if record["settings"].get("objective") == "mspp":  # a label for each candidate
+            asked *= record["settings"]["positives"] + record["settings"]["negatives"]
         right, wrong = asked * majority, asked * (1 - majority)
         if found["auc"] > 0.5 + 1.96 * ((asked + 1) / (12 * right * wrong)) ** 0.5:
             return ""

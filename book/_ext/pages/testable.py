@@ -128,13 +128,19 @@ def chance(line, metric: str) -> float | None:
 
 
 def _at_chance_on_its_own_task(lines: pd.DataFrame) -> str:
-    """AUC <= 1/2 + 1.96 sqrt((n + 1) / (12 n+ n-)), the standard error of the AUC of scores without any signal."""
+    """AUC <= 1/2 + 1.96 sqrt((n + 1) / (12 n+ n-)), the standard error of the AUC of scores without any signal.
+
+    n counts labels: an example of MSPP has one for each of its candidates.
+    """
     for line in lines.itertuples():
         own, settings = figures(line), line.record["settings"]
         examples, majority = own.get("examples") or settings.get("validation_examples"), own.get("majority")
         if None in (own.get("auc"), examples, majority):
             return ""
-        error = ((examples + 1) / (12 * examples**2 * majority * (1 - majority))) ** 0.5
+        labels = examples * (
+            settings["positives"] + settings["negatives"] if settings.get("objective") == "mspp" else 1
+        )
+        error = ((labels + 1) / (12 * labels**2 * majority * (1 - majority))) ** 0.5
         if own["auc"] > 0.5 + LEVEL * error:
             return ""
     meant = ", as labels that were shuffled intend" * (line.record["settings"].get("labels") == "shuffled")

@@ -77,7 +77,8 @@ def of_cells(data: dict, row: str, dataset: str, metrics, lines: pd.DataFrame) -
     at_paper_settings = all(plan.at_paper_settings(data, row, dataset, chain) for chain in chains)
     published = data["rows"][row]["published"].get(dataset, {})
     private = dataset in data.get("private", ())
-    seeds = 1 if papers.untrained(data, row) else SEEDS
+    once = papers.untrained(data, row) or dataset == papers.NOTEBOOKS["pretrain"]  # a pre-training has one seed
+    seeds = 1 if once else SEEDS
     cells = []
     for metric in metrics:
         theirs = printed_points(published.get(metric), data["unit"])
