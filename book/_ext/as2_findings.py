@@ -66,7 +66,7 @@ class Overview(Shown):
         figure = intervals.overview_plot()
         caption = (
             "Every tested claim, a line each. To the right of zero a claim comes out as the paper says. A triangle that points up: the "
-            "whole interval is right of zero, so it shows; down: the opposite shows; a dot: neither."
+            "whole interval is right of zero, so it shows; down: the opposite shows; a dot: neither. The page Findings names every line."
         )
         return drawn(figure, caption) if figure else note("Differences of claims: not run.")
 
