@@ -67,11 +67,12 @@ def claim_line(paper: Paper, claim: dict, found: tuple, together: bool) -> list[
     printed, (ours, other, seeds), test, reason = found
     head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
     text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
-    cells = [points(test), *([str(seeds), ours[0]["budget"]] if seeds else [NONE, NONE if reason else f"needs {needed(paper, claim)}"])]
+    origin = f"{seeds} seed{'s' * (seeds > 1)}, {ours[0]['budget']}" if seeds else "" if reason else f"needs {needed(paper, claim)}"
+    cells = [f"{points(test)} {origin}".strip()]
     last = NONE
     if dev := traced_reasons.on_dev(paper, claim, ours, other):
         both = traced_reasons.on_dev(paper, claim, ours, other, with_test=True)
-        last = f"{points(dev)} {direction(claim, dev, reason)} pooled {points(both)}, {direction(claim, both, reason)}"
+        last = f"{points(dev)} {direction(claim, dev, reason)} pooled {points(both)} {direction(claim, both, reason)}"
     return [*text, *cells, f"{direction(claim, test, reason)} {reason}".strip(), *([last] if together else [])]
 
 

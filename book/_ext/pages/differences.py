@@ -27,10 +27,10 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
     with_dev = any(outcome.dev for outcome in outcomes)
     known = {outcome.claim["id"] for outcome in outcomes if outcome.where or outcome.reason}
-    heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Seeds", "Budget", "Direction"]
+    heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Direction"]
     title = "Differences in points."
     if with_dev:
-        heads.append("Ours on dev, and pooled with test [95 %]")
+        heads.append("On dev, and pooled with test")
         title += (
             " The last column is ours alone: dev chose nothing in these runs, so its questions are a second sample."
         )
@@ -52,13 +52,15 @@ def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
     theirs = comparisons.printed_difference(data, claim)
     printed = f"{100 * theirs.difference:+.1f}" if theirs else "–"
     metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
+    origin = _needed(data, outcome)
+    if where:
+        origin = f"{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}, {where.shown_budget}"
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
         rows_of_claim(data, claim),
         claim["sign"],
         markup.number(printed),
-        markup.number(markup.points(outcome.questions)),
-        *((len(where.seeds), where.shown_budget) if where else ("–", _needed(data, outcome))),
+        markup.number(Html(f"{_stacked(outcome.questions)}<small>{escape(origin)}</small>")),
         markup.said(outcome.word, outcome.reason),
         *([_dev_cell(outcome)] if with_dev else []),
     ]
@@ -67,7 +69,13 @@ def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
 def _needed(data: dict, outcome: Outcome) -> str:
     """What a claim without runs waits for: the smallest budget that has its rows and its data set."""
     budget = None if outcome.reason else papers.first_budget(data, outcome.claim)
-    return f"needs {budget}" if budget else "–"
+    return f"needs {budget}" if budget else ""
+
+
+def _stacked(test) -> Html:
+    """The difference, and under it its interval: so that the table is as narrow as the page."""
+    gain, _, interval = markup.points(test).partition(" ")
+    return Html(f"{gain}<small>{interval}</small>" if interval else gain)
 
 
 def _claim_cell(claim: dict, lines: int) -> Html:
@@ -79,8 +87,8 @@ def _dev_cell(outcome: Outcome) -> Html:
     if not outcome.dev:
         return markup.number("–")
     word = lambda test: outcome.word if outcome.reason else comparisons.direction(outcome.claim, test)
-    dev, pooled = ((markup.points(test), word(test)) for test in (outcome.dev, outcome.pooled))
-    return markup.number(Html(f"{dev[0]}<small>{dev[1]}</small><small>pooled {pooled[0]}, {pooled[1]}</small>"))
+    dev, pooled = (f"{_stacked(test)}<small>{word(test)}</small>" for test in (outcome.dev, outcome.pooled))
+    return markup.number(Html(f"{dev}<small>pooled</small>{pooled}"))
 
 
 def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
