@@ -30,13 +30,13 @@ def results(tmp_path):
 def test_claims(results):
     html = differences.claims_table(PAPER, found(results), draws=500, folder=FOLDER)
     row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
-    assert row[1:4] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1", "+", "+4.6"]
-    difference, low, high = map(float, re.fullmatch(r"(\S+)\[(\S+), (\S+)\]3 seeds, small", row[4]).groups())
+    assert row[1:3] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1", "+4.6claimed +"]
+    difference, low, high = map(float, re.fullmatch(r"(\S+)\[(\S+), (\S+)\]3 seeds, small", row[3]).groups())
     assert difference == 20.0  # 70 - 50
     assert low < 20 < high
-    assert row[5:] == ["shows" if low > 0 else "unclear"]
+    assert row[4:] == ["shows" if low > 0 else "unclear"]
     electra = next(r for r in cells(html) if "ELECTRA too" in r[0])
-    assert electra[3:] == ["+5.4", "–needs gpu", "not run"]
+    assert electra[2:] == ["+5.4claimed +", "–needs gpu", "not run"]
 
 
 def test_a_claim_is_tested_on_each_of_its_metrics(results):
@@ -47,12 +47,12 @@ def test_a_claim_is_tested_on_each_of_its_metrics(results):
     assert len(table) == 2 + 2 * len(data["claims"]) - len(alone)
     place = next(n for n, row in enumerate(table) if row[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
     of_map = table[place + 1]
-    assert of_map[:3] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP", "+", "+2.9"]  # 88.7 - 85.8; its claim stands in the line above
+    assert of_map[:2] == ["RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP", "+2.9claimed +"]  # 88.7 - 85.8; its claim stands in the line above
     each = {
         row: np.mean([[v[2] for v in record(row, "wikiqa", "small", seed, m)["per_question"]] for seed in (0, 1, 2)])
         for row, m in (("roberta_ssp", 0.7), ("roberta_base", 0.5))
     }
-    assert of_map[3].startswith(f"{100 * (each['roberta_ssp'] - each['roberta_base']):+.1f}[")
+    assert of_map[2].startswith(f"{100 * (each['roberta_ssp'] - each['roberta_base']):+.1f}[")
 
 
 @pytest.mark.parametrize(("ours", "word"), [(1.0, "shows"), (0.3, "opposite"), (0.5, "unclear")])
@@ -69,7 +69,7 @@ def test_claims_pair_seeds(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5), record("roberta_base", "wikiqa", "small", 1, 0.9), shuffled)
     html = differences.claims_table(PAPER, found(tmp_path), draws=200, folder=FOLDER)
     row = next(r for r in cells(html) if r[0].startswith("On WikiQA the SSP objective lifts RoBERTa."))
-    assert row[4:] == ["+0.0[+0.0, +0.0]1 seed, small", "unclear"]
+    assert row[3:] == ["+0.0[+0.0, +0.0]1 seed, small", "unclear"]
 
 
 def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp_path):

@@ -33,7 +33,7 @@ def directions(lines, folder=FOLDER):
     """The direction of the claim on P@1 in the table of claims, in that of two tests, and the word of the row in the results."""
     line = next(row for row in cells(differences.claims_table(PAPER, lines, draws=500, folder=folder)) if row[0].startswith(CLAIM))
     two = next((row for row in cells(differences.two_tests_table(PAPER, lines, folder=folder)) if row[0] == ROW), [""])
-    return line[5], two[-1]
+    return line[4], two[-1]
 
 
 def word_of(lines, name="roberta_ssp"):
@@ -224,7 +224,7 @@ def with_dev(folder, **more):
 def test_dev_is_a_column_of_its_own_alone_and_pooled_with_test(tmp_path):
     lines = with_dev(tmp_path)
     table = cells(differences.claims_table(PAPER, lines, folder=FOLDER))
-    assert table[0][-1] == "On dev, and pooled with test" and len(table[0]) == 7
+    assert table[0][-1] == "On dev, and pooled with test" and len(table[0]) == 6
     row = next(row for row in table if row[0].startswith(CLAIM))
     of_test, of_dev = (
         np.subtract(
@@ -245,7 +245,7 @@ def test_dev_is_a_column_of_its_own_alone_and_pooled_with_test(tmp_path):
         commit(tmp_path, {name: value for name, value in json.loads(path.read_text()).items() if name != "per_question_dev"})
     of_test = found(tmp_path)
     without = cells(differences.claims_table(PAPER, of_test, folder=FOLDER))
-    assert len(without[0]) == 6 and next(line for line in without if line[0].startswith(CLAIM)) == row[:-1]
+    assert len(without[0]) == 5 and next(line for line in without if line[0].startswith(CLAIM)) == row[:-1]
 
 
 def test_a_quote_over_dev_or_both_is_checked_against_these_questions(declaring, tmp_path):

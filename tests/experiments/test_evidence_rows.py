@@ -505,15 +505,15 @@ def test_claims_are_compared_question_by_question(tmp_path):
     line = table[name("longformer_base_contrast", "longformer_base", "answer_f1")]
     gain = np.mean([is_right(0.75, seed, "dev") * 1.0 - is_right(0.25, seed, "dev") for seed in (0, 1)], axis=0)
     assert (
-        gain.mean() == 0.5 and line[:2] == ["+", "–"] and line[2].startswith("+50.0[") and line[2].endswith("]2 seeds, gpu, this machine")
+        gain.mean() == 0.5 and line[0] == "–claimed +" and line[1].startswith("+50.0[") and line[1].endswith("]2 seeds, gpu, this machine")
     )
-    assert line[3:] == ["shows"]
+    assert line[2:] == ["shows"]
     interval = stats.bootstrap((gain,), np.mean, n_resamples=4999, method="percentile", rng=np.random.default_rng(1)).confidence_interval
-    shown = [float(part) for part in line[2].split("[")[1].split("]")[0].split(", ")]
+    shown = [float(part) for part in line[1].split("[")[1].split("]")[0].split(", ")]
     assert shown == pytest.approx([100 * end for end in interval], abs=5)
     assert table[name("longformer_base_cosine", "longformer_base_contrast", "answer_f1")][-1] == "shows"  # worse, as claimed
     assert table[name("longformer_base_dot", "longformer_base_contrast", "answer_f1")][-1] == "opposite"
-    assert table[name("longformer_base_shared", "longformer_base", "map_projected")][2:] == [
+    assert table[name("longformer_base_shared", "longformer_base", "map_projected")][1:] == [
         "+0.0[+0.0, +0.0]2 seeds, gpu, this machine",
         "unclear",
     ]

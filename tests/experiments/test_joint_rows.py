@@ -360,8 +360,8 @@ def test_claims_are_compared_claim_by_claim(tmp_path):
     lines = found(tmp_path)
     table = {row[0]: row[2:] for row in cells(differences.claims_table(PAPER, lines, draws=500)) if "Carried over to Climate" in row[0]}
     shown, _, alike = (next(row for name, row in table.items() if words in name) for words in ("one without", "weighted", "max pooling"))
-    assert shown[:2] == ["+", "–"] and shown[2].startswith("+30.0[") and shown[3:] == ["shows"]
-    assert alike[2:] == ["+0.0[+0.0, +0.0]2 seeds, small, this machine", "unclear"]  # the same claims are right
+    assert shown[0] == "–claimed +" and shown[1].startswith("+30.0[") and shown[2:] == ["shows"]
+    assert alike[1:] == ["+0.0[+0.0, +0.0]2 seeds, small, this machine", "unclear"]  # the same claims are right
     (pair,) = comparisons.pairs(lines, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "climate_fever")
     right = [np.mean([right_claims(level, seed) for seed in (0, 1)], axis=0) for level in (0.9, 0.6)]
     test = comparisons.over_questions(pair, "joint_mspp_ie_k_ft_ie_1", "joint_roberta_base_ie_1", "label_accuracy", draws=2000)

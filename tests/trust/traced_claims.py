@@ -66,7 +66,7 @@ def claims(root: Path, name: str):
 def claim_line(paper: Paper, claim: dict, found: tuple, together: bool) -> list[str]:
     printed, (ours, other, seeds), test, reason = found
     head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
-    text = [*head, compared(paper, claim), claim["sign"], NONE if printed is None else f"{printed:+.1f}"]
+    text = [*head, compared(paper, claim), f"{NONE if printed is None else f'{printed:+.1f}'} claimed {claim['sign']}"]
     origin = f"{seeds} seed{'s' * (seeds > 1)}, {ours[0]['budget']}" if seeds else "" if reason else f"needs {needed(paper, claim)}"
     cells = [f"{points(test)} {origin}".strip()]
     last = NONE

@@ -27,7 +27,7 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
     with_dev = any(outcome.dev for outcome in outcomes)
     known = {outcome.claim["id"] for outcome in outcomes if outcome.where or outcome.reason}
-    heads = ["Claim", "Row A − row B", "Claimed", "Paper", "Ours [95 %]", "Direction"]
+    heads = ["Claim", "Row A − row B", "Paper", "Ours [95 %]", "Direction"]
     title = "Differences in points."
     if with_dev:
         heads.append("On dev, and pooled with test")
@@ -58,8 +58,7 @@ def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
         rows_of_claim(data, claim),
-        claim["sign"],
-        markup.number(printed),
+        markup.number(Html(f"{printed}<small>claimed {claim['sign']}</small>")),
         markup.number(Html(f"{_stacked(outcome.questions)}<small>{escape(origin)}</small>")),
         markup.said(outcome.word, outcome.reason),
         *([_dev_cell(outcome)] if with_dev else []),
