@@ -70,8 +70,8 @@ def scale(grid: list[Tag], labels: dict[int, Tag], way: int):
     known = {}
     for path in grid:
         text = labels[id(path)].get_text().strip() if labels[id(path)] else ""
-        if re.fullmatch(r"−?[\d.]+", text):
-            known[corners(path)[0, way]] = float(text.replace("−", "-"))
+        if re.fullmatch(r"−?[\d.,]+", text):
+            known[corners(path)[0, way]] = float(text.replace("−", "-").replace(",", ""))
     if not known:
         return lambda places: places
     must(len(known) > 1, f"an axis of a plot has two labels or more, one has {len(known)}")
