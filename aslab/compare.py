@@ -8,6 +8,7 @@ A RUN is a name or folder of a finished run, or a TREC run file of any program; 
 import argparse
 import itertools
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
@@ -31,7 +32,8 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
-    Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name.
+    Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name, and
+        for runs that were measured on different labels.
     """
     scores = {}
     for name in names:
@@ -46,20 +48,37 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
             raise ValueError(f"two runs are called {short}: give each another name")
         scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
     if qrels is None:
+        _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
         return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
     labels = trec.read_qrels(qrels)
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
-def aligned(values: dict[str, pd.DataFrame], missing: str = "refuse") -> tuple[dict[str, pd.DataFrame], str]:
+def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
+    """Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError."""
+    first, *others = scores
+    for name in others:
+        both = scores[first].merge(scores[name], on=["question_id", "candidate_id"], suffixes=("", "_there"))
+        if len(wrong := both[both.label != both.label_there]):
+            one = wrong.iloc[0]
+            raise ValueError(
+                f"{first} and {name} were measured on different labels: candidate {one.candidate_id!r} of question {one.question_id!r} "
+                f"has {one.label} and {one.label_there} ({len(wrong)} such)"
+            )
+
+
+def aligned(
+    values: dict[str, pd.DataFrame], missing: str = "refuse", asked: Iterable[str] = ()
+) -> tuple[dict[str, pd.DataFrame], str]:
     """The same questions for every run, and a sentence on those that some run lacks.
 
     Args:
+        asked: questions that every run should have, also where none has.
         missing: `refuse` them, `drop` them for all, or count them as `zero` for the runs that lack them.
     Raises: ValueError that names questions, where they are refused or none is left.
     """
-    every = list(dict.fromkeys(question for table in values.values() for question in table.index))
+    every = list(dict.fromkeys([*asked, *(question for table in values.values() for question in table.index)]))
     lacking = {name: [question for question in every if question not in table.index] for name, table in values.items()}
     lacking = {name: questions for name, questions in lacking.items() if questions}
     each = [
@@ -130,7 +149,13 @@ def settings(names: list[str]) -> pd.DataFrame:
 
 
 def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str) -> str:
-    values, message = aligned(read(names, qrels), missing)
+    asked = []
+    if qrels is not None:
+        labels = trec.read_qrels(qrels)
+        asked = labels.loc[labels.label > 0, "question_id"].unique()
+        if not len(asked):
+            raise ValueError(f"{qrels}: expected a relevance above 0, got none")
+    values, message = aligned(read(names, qrels), missing, asked)
     count = len(next(iter(values.values())))
     tables = {
         "Settings that differ": settings(names),

@@ -296,7 +296,10 @@ def main() -> None:
     parser.add_argument("cores", type=int, help="number of CPU threads")
     parser.add_argument("--bf16", action="store_true", help="train in bf16 instead of fp32")
     given = parser.parse_args()
-    print(measure(given.backbone, given.cores, given.bf16))
+    try:
+        print(measure(given.backbone, given.cores, given.bf16))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
 
 
 if __name__ == "__main__":

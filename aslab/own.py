@@ -91,8 +91,7 @@ def chain(config: dict) -> Chain:
             raise ValueError(f"{name} is missing\n{USAGE}")
     corpus = ",".join(_existing("corpus", part) for part in sources.parts_of(option["corpus"]))
     questions = _existing("questions", option["questions"])
-    to = files.expanded(option["to"])
-    _require_replaceable(to)
+    _require_replaceable(to := files.expanded(str(option["to"] or DEFAULTS["to"])))
     shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
     seeds = _seeds(option["seeds"])
@@ -253,6 +252,7 @@ def report(systems: dict[str, list[str]]) -> list:
     """
     frames = {system: averaged(names) for system, names in systems.items()}
     _require_systems(systems)
+    compare.read([name for names in systems.values() for name in names])  # on the same labels
     values, _ = compare.aligned(frames)
     best, run = choose(systems)
     dev = rundir.read_table(rundir.find(run), "scores_dev.parquet")["question_id"].nunique()

@@ -109,6 +109,11 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
         return hub.sha256(Path(name))
     if name in hub.EMBEDDED:
         return hub.sha256(Path(hub.model_path(name)) / "model.safetensors")
+    folder = runs_folder(runs_dir)
+    of_a_run = Path(name).parts[:1] == (folder.name,) or name.startswith(("pretrain-", "finetune-", "embed-"))
+    if must_exist and of_a_run and name.count("/") < 2:
+        finished = [path.name for path in folder.glob("*-*") if path.is_dir()]
+        raise ValueError(f"{parameter}: no run {name!r}{nearest(Path(name).name, finished)}")
     known = (*FROM_SCRATCH, *hub.EMBEDDED)
     if "/" not in name and nearest(name, known, 0.7) and name not in known:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")

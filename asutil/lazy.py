@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -> Callable[[str], object]:
-    """A package's `__getattr__`: its modules, and the public names that it re-exports from them.
+    """A package's `__getattr__`: its modules, and the public names that it re-exports from them; `dir` lists both.
 
     Args:
         exported: module of the package -> the names that the package re-exports from it.
@@ -21,4 +21,8 @@ def names_of(package: str, exported: dict[str, tuple[str, ...]] | None = None) -
             return importlib.import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
+    module = sys.modules[package]
+    module.__dir__ = lambda: sorted(
+        {*vars(module), *source, *(one.name for one in pkgutil.iter_modules(module.__path__))}
+    )
     return find

@@ -43,6 +43,8 @@ def test_every_exported_name_of_a_package_is_there():
         exported = next(cell.cell_contents for cell in names if isinstance(cell.cell_contents, dict))
         for name in exported:
             assert getattr(package, name) is not None
+            assert name in dir(package), "for completion"
+    assert {"load_ranker", "metrics"} <= set(dir(asutil))
 
 
 def test_counting_ranks_and_reading_runs_need_no_torch():

@@ -230,12 +230,15 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
     arguments = parser.parse_args()
     hub_id, _, config = arguments.source.partition(":")
-    rows = itertools.islice(
-        hub.stream(hub_id, arguments.split, config or HUB_FORMS.get(hub_id, Form()).config), arguments.limit
-    )
-    table = pyarrow.Table.from_pylist(list(tqdm(rows, total=arguments.limit, unit=" rows")))
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    atomically(arguments.out, lambda path: pyarrow.parquet.write_table(table, path))
+    try:
+        rows = itertools.islice(
+            hub.stream(hub_id, arguments.split, config or HUB_FORMS.get(hub_id, Form()).config), arguments.limit
+        )
+        table = pyarrow.Table.from_pylist(list(tqdm(rows, total=arguments.limit, unit=" rows")))
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        atomically(arguments.out, lambda path: pyarrow.parquet.write_table(table, path))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
     print(f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {arguments.out}")
 
 

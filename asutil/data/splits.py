@@ -81,7 +81,7 @@ def require_limit(limit: int | None, unit: str) -> None:
 
 def require_one_of(what: str, value, known: Iterable[str]) -> None:
     if value not in known:
-        raise ValueError(f"unknown {what} {value!r}{spelling.nearest(value, known)} Known: {', '.join(known)}")
+        raise ValueError(f"unknown {what} {value!r}{spelling.nearest(value, known) or '.'} Known: {', '.join(known)}")
 
 
 def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False, hint="") -> Path | None:

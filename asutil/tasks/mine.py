@@ -128,7 +128,10 @@ def mine(
     encoder = None if model in RANKED else tasks.rankers.load_encoder(model)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
     numbers = {}
-    texts = _distinct(chain(right, _sentences(sentences, whole["train"])), numbers)
+    given = _sentences(sentences, whole["train"])
+    if (first := next(given, None)) is None:
+        raise ValueError(f"{sentences}: expected sentences to mine from, got none")
+    texts = _distinct(chain(right, [first], given), numbers)
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
             ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else RANKED[model](texts)

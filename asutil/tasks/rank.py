@@ -58,7 +58,7 @@ class BaseRanker(ABC):
         self.require_contexts(contexts)
         fitted = self._calibration() if calibrated else None
         asked = as_question(question, candidates, contexts)
-        if not candidates:
+        if not asked.candidates:
             return []
         ranked = best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy(), self.name)
         if fitted is None:
@@ -213,6 +213,7 @@ def as_question(question: str, candidates: list[str], contexts: list[tuple] | No
     """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
     if isinstance(candidates, str):
         raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
+    candidates = list(candidates)  # a column of a table, too
     for place, text in {
         "question": question,
         **{f"candidates[{n}]": text for n, text in enumerate(candidates)},

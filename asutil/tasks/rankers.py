@@ -104,8 +104,12 @@ def load_encoder(name: str | Path):
             model that `embedder.untrained` reads, whose last layer is averaged.
     Raises: FileNotFoundError for an unknown name; ValueError for a model of another kind, such as a cross-encoder.
     """
-    if embedder.saved_settings(checkpoints.source(name)):
+    path = checkpoints.source(name)
+    if embedder.saved_settings(path):
         return embedder.load(name)
+    notebook = _record(Path(path).parent).get("notebook", "pretrain")
+    if notebook != "pretrain":
+        raise ValueError(f"{name}: expected a model that embeds each text by itself, got one of {notebook}")
     folder = sentence_transformer.folder(name)
     kind = sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":

@@ -147,6 +147,34 @@ def test_questions_that_a_run_lacks(files, monkeypatch, capsys):
     assert "over 20 questions" in zero and "counted as zero" in zero and "90.0 [" in zero
 
 
+def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, monkeypatch, capsys):
+    words = (files / "short.run", files / "other.run", "--qrels", files / "qrels")
+    (files / "other.run").write_text((files / "short.run").read_text())
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, *words)
+    assert "short.run lacks 2 of 20 questions" in capsys.readouterr().err
+    assert "over 18 questions" in called(monkeypatch, capsys, *words, "--missing", "drop")
+    assert "over 20 questions" in called(monkeypatch, capsys, *words, "--missing", "zero")
+    (files / "qrels").write_text("q0 0 a 0\n")
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, *words)
+    assert "qrels: expected a relevance above 0, got none" in capsys.readouterr().err
+
+
+def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypatch):
+    tables = {}
+    for name, right in (("finetune-mine-0123456789ab", 0), ("finetune-mine-ba9876543210", 1)):
+        labels = [int(n == right) for n in range(3)]
+        tables[name] = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": labels, "score": [0.3, 0.2, 0.1]})
+        (tmp_path / "runs" / name).mkdir(parents=True)
+    monkeypatch.setattr(compare.rundir, "find", lambda name: tmp_path / "runs" / name)
+    monkeypatch.setattr(compare.rundir, "read_table", lambda run, numbers: tables[run.name])
+    with pytest.raises(ValueError, match=r"different labels: candidate 'a' of question 'q' has 1 and 0 \(2 such\)"):
+        compare.read(list(tables))
+    tables[name] = tables["finetune-mine-0123456789ab"].iloc[::-1]
+    assert len(compare.read(list(tables))) == 2, "the order of candidates does not matter"
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -138,7 +138,11 @@ def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     """A run of finetune whose one right candidate of five has these ranks on test."""
     run = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
     run.mkdir()
-    rows = [(question, f"{question}{n}", int(n == rank), -float(n)) for question, rank in ranks.items() for n in range(1, 6)]
+    rows = [
+        (question, f"{question}{n if n != rank else 'right'}", int(n == rank), -float(n))
+        for question, rank in ranks.items()
+        for n in range(1, 6)
+    ]
     table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"]).astype({"label": np.int8, "score": np.float32})
     table.to_parquet(run / "scores.parquet")
     table[table.question_id != "c"].to_parquet(run / "scores_dev.parquet")

@@ -289,6 +289,14 @@ def test_a_commit_has_changes_where_code_differs_from_it_not_where_results_do(tm
     assert provenance.of_project(tmp_path)["commit"] == f"{commit}+changes"
 
 
+@pytest.mark.parametrize("name", ["runs/pretrain-ssp-0123", "pretrain-ssp-0123", "runs/nope"])
+def test_a_run_that_is_not_there_is_not_asked_of_the_hub(project, name):
+    (project / "runs" / "pretrain-ssp-0123456789ab").mkdir(parents=True)
+    near = "; did you mean 'pretrain-ssp-0123456789ab'?" * ("ssp" in name)
+    with pytest.raises(ValueError, match=re.escape(f"model: no run {name!r}{near}")):
+        runs.start("finetune", {"model": name, "dataset": "pydocs"})
+
+
 def test_an_empty_name_among_models_is_no_folder():
     with pytest.raises(ValueError, match="models: expected names joined by commas, one is empty in 'bm25,'"):
         runs.models("bm25,", "laptop")

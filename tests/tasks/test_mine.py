@@ -282,6 +282,13 @@ def test_questions_with_one_text_share_their_candidates(tmp_path):
 # ------------------------------------------------------------------ what is refused
 
 
+def test_a_source_without_a_sentence_is_refused(tmp_path, data):
+    (tmp_path / "empty.txt").touch()
+    with pytest.raises(ValueError, match="empty.txt: expected sentences to mine from, got none"):
+        mine.mine(data, tmp_path / "empty.txt", "bm25", tmp_path / "mined")
+    assert not (tmp_path / "mined").exists()
+
+
 @pytest.mark.parametrize(
     ("rule", "message"),
     [

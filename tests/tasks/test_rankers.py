@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import huggingface_hub
 import numpy as np
+import pandas as pd
 import pytest
 import sentence_transformers
 import torch
@@ -16,6 +17,8 @@ from sentence_transformers.sentence_transformer.modules import Dense, Normalize,
 from asutil import load_ranker
 from asutil.data import answers, baseline_scores
 from asutil.data.questions import Candidate, Question
+from asutil.io import disk
+from asutil.tasks import rankers
 
 QUESTION = "Where is the mill, the old mill?"
 TEXTS = ["The mill is by the river.", "By the sea.", "Nothing", "", "The MILL: old, old mill!"]
@@ -51,6 +54,21 @@ def test_bm25_with_nothing_to_compare():
         model.rank("mill", ["river"], contexts=[(None, None)])
     with pytest.raises(ValueError, match="a list of texts expected, got one text"):
         model.rank("mill", "river")
+
+
+@pytest.mark.parametrize("form", [np.array, pd.Series, iter, tuple])
+def test_candidates_may_be_any_column_of_texts(form):
+    model = load_ranker("bm25")
+    assert model.rank(QUESTION, form(TEXTS)) == model.rank(QUESTION, TEXTS)
+    assert model.rank(QUESTION, form([])) == []
+
+
+def test_a_model_that_was_fine_tuned_is_no_encoder(tmp_path):
+    folder = tmp_path / "finetune-mine-0123456789ab"
+    (folder / "model").mkdir(parents=True)
+    disk.write_json(folder / "record.json", {"name": folder.name, "notebook": "finetune", "weights_sha256": {}, "tables_sha256": {}})
+    with pytest.raises(ValueError, match="expected a model that embeds each text by itself, got one of finetune"):
+        rankers.load_encoder(folder)
 
 
 @pytest.mark.parametrize("prompts", [{}, {"query": "find: ", "document": "text: "}])
