@@ -246,7 +246,8 @@ def test_no_published_number_is_typed_into_a_page():
             *(ROOT / "book" / "papers").rglob("*.md"),
             *(ROOT / "book" / name for name in ("index.md", "deviations.md", "significance.md", "examples.md")),
         ]:
-            typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", page.read_text("utf-8")))
+            text = re.sub(r"\{as2-figure\}`[^`]*`", "", page.read_text("utf-8"))  # these are checked against our records
+            typed = numbers & set(re.findall(r"(?<![\d.])(?:\d{2,}\.\d+|0\.\d{2,})(?![\d.])", text))
             assert not typed, (page.name, slug, typed)
 
 
