@@ -62,8 +62,8 @@ def _read_tsv(path: Path) -> pa.Table:
         if len(row) != len(header):
             raise ValueError(f"{path}, row {number}: expected {len(header)} fields as in the header, got {len(row)}")
     if len(set(header)) < len(header):
-        alone = " (its lines end in CR alone)" * ("\r" in "".join(header))
-        raise ValueError(f"{path}, row 1: expected distinct column names, got {header!s:.120}{alone}")
+        reason = " (its lines end in CR alone)" * ("\r" in "".join(header))
+        raise ValueError(f"{path}, row 1: expected distinct column names, got {header!s:.120}{reason}")
     columns = zip(*rows) if rows else [()] * len(header)
     return pa.table({name: pa.array(values, pa.string()) for name, values in zip(header, columns)})
 

@@ -243,10 +243,10 @@ def assumed() -> str:
 def share_reached(result: dict) -> str:
     """Where the share of the peak was measured, in words."""
     rate, machine = costs.reached(result), as2_benchmarks.machine(result["machine"])
-    said = f"{rate / 1e12:,.0f} TFLOP/s, measured by training_step on {machine}, torch {result['machine']['versions']['torch']}"
+    source = f"{rate / 1e12:,.0f} TFLOP/s, measured by training_step on {machine}, torch {result['machine']['versions']['torch']}"
     if own := result.get("share_of_989_tflops"):
-        said += f"; it counts {own['median']:.0%} itself, without what the last layer leaves out"
-    return said
+        source += f"; it counts {own['median']:.0%} itself, without what the last layer leaves out"
+    return source
 
 
 TABLES = {

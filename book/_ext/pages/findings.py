@@ -277,16 +277,16 @@ def _again_on_dev(every: list[tuple[bool, Finding]]) -> str:
     Args:
         every: whether it is about our own questions, and the finding.
     """
-    said = []
+    sentences = []
     for ours, whose in ((False, "public"), (True, "our own")):
-        each = []
+        counts = []
         for word in (FINDING, HINT):
             known = [one.outcome for own, one in every if (own, one.word) == (ours, word) and one.outcome.dev]
             same = sum(one.dev.difference * one.questions.difference > 0 for one in known)
             again = sum(one.dev.sign == one.questions.sign for one in known)
-            each += [f"{same} of {len(known)} {word}s have the same sign and {again} show again"] * bool(known)
-        said += [f" On {whose} ones {'; '.join(each)}."] * bool(each)
-    return f"<p>Dev questions that chose nothing are a second sample.{''.join(said)}</p>" if said else ""
+            counts += [f"{same} of {len(known)} {word}s have the same sign and {again} show again"] * bool(known)
+        sentences += [f" On {whose} ones {'; '.join(counts)}."] * bool(counts)
+    return f"<p>Dev questions that chose nothing are a second sample.{''.join(sentences)}</p>" if sentences else ""
 
 
 def _difference(one: Finding | None) -> Html:
