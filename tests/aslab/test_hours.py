@@ -12,6 +12,7 @@ import yaml
 from transformers import AutoModel, RobertaConfig
 
 from aslab import hours, plan, runs
+from asutil.corpus import sources
 from asutil.io import rundir
 
 ROOT = Path(__file__).parents[2]
@@ -143,3 +144,21 @@ def test_a_dry_run_prints_them(tmp_path):
 def test_nothing_of_it_imports_torch():
     code = "import sys; from aslab import hours; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("main", "words", "broken"),
+    [
+        (hours.main, ["some/model", "1"], (hours, "measure")),
+        (sources.main, ["owner/texts", "--limit", "3", "--out", "w.parquet"], (sources.hub, "stream")),
+    ],
+)
+def test_a_command_that_fails_says_why_in_a_line(monkeypatch, capsys, main, words, broken):
+    def failing(*_):
+        raise FileNotFoundError("it could not be loaded from the hub")
+
+    monkeypatch.setattr(*broken, failing)
+    monkeypatch.setattr("sys.argv", ["command", *words])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert capsys.readouterr().err.endswith("error: it could not be loaded from the hub\n")

@@ -94,6 +94,12 @@ def test_refused_before_anything_runs(config, changed, message):
         own.chain(config | changed)
 
 
+@pytest.mark.parametrize(("to", "expected"), [(5, "5"), (None, own.DEFAULTS["to"]), ("", own.DEFAULTS["to"])])
+def test_a_place_that_is_a_number_or_left_empty(config, monkeypatch, tmp_path, to, expected):
+    monkeypatch.chdir(tmp_path)
+    assert own.chain(config | {"to": to}).to == own.files.expanded(expected)
+
+
 def test_inputs_are_read_before_anything_runs(config, tmp_path):
     corpus, few = "corpus: 10 documents, 10 of them long enough", "Fewer than 6 test questions cannot show any difference"
     assert own.require_readable(own.chain(config)) == f"{corpus}\nquestions: 10 train, 1 dev, 1 test. {few}"

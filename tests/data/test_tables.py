@@ -59,6 +59,10 @@ HEADER = "question_id\tquestion\tdocument_title\tanswer\tlabel\n"
             "row 4: question_id '1' belongs to 'q' in row 2, got 'other'",
         ),
         (b"question\tanswer\tanswer\tlabel\nq\ta\ta\t1\n", "row 1: expected distinct column names"),
+        (
+            b"question\tanswer\tlabel\r" + b"q\ta\t1\r" * 999,
+            r"row 1: expected distinct column names, got .{1,120} \(its lines end in CR alone\)$",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_tsv(tmp_path, content, message):

@@ -277,7 +277,7 @@ def _again_on_dev(every: list[tuple[bool, Finding]]) -> str:
     Args:
         every: whether it is about our own questions, and the finding.
     """
-    sentences = []
+    groups = []
     for ours, whose in ((False, "public"), (True, "our own")):
         counts = []
         for word in (FINDING, HINT):
@@ -285,8 +285,8 @@ def _again_on_dev(every: list[tuple[bool, Finding]]) -> str:
             same = sum(one.dev.difference * one.questions.difference > 0 for one in known)
             again = sum(one.dev.sign == one.questions.sign for one in known)
             counts += [f"{same} of {len(known)} {word}s have the same sign and {again} show again"] * bool(known)
-        sentences += [f" On {whose} ones {'; '.join(counts)}."] * bool(counts)
-    return f"<p>Dev questions that chose nothing are a second sample.{''.join(sentences)}</p>" if sentences else ""
+        groups += [f" On {whose} ones {'; '.join(counts)}."] * bool(counts)
+    return f"<p>Dev questions that chose nothing are a second sample.{''.join(groups)}</p>" if groups else ""
 
 
 def _difference(one: Finding | None) -> Html:
