@@ -1,5 +1,6 @@
 """Baselines of answer sentence selection that learn nothing."""
 
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Sequence
@@ -55,7 +56,7 @@ def bm25_over(texts: Iterable[str]) -> Callable[[str], np.ndarray]:
 
     Shapes: N texts; a question -> (N,)
     """
-    import bm25s
+    bm25s = _without_jax("bm25s")
 
     def words(text: str) -> list[str]:  # interned: half a million candidates share their words
         return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]
@@ -72,3 +73,17 @@ def bm25_over(texts: Iterable[str]) -> Callable[[str], np.ndarray]:
         return index.get_scores(query) if query else zeros
 
     return scores_for
+
+
+def _without_jax(name: str):
+    """The module, imported as on a machine without JAX.
+
+    Where JAX is installed bm25s calls it once at its import, and at its first call JAX takes three quarters of a GPU's free memory.
+    """
+    installed = {part: sys.modules.pop(part) for part in ("jax", "jax.lax") if part in sys.modules}
+    sys.modules.update({"jax": None, "jax.lax": None})
+    try:
+        return importlib.import_module(name)
+    finally:
+        del sys.modules["jax"], sys.modules["jax.lax"]
+        sys.modules.update(installed)

@@ -394,6 +394,22 @@ def test_bm25_without_a_single_word(tmp_path):
     assert baseline_scores(load_answers(folder(tmp_path, test=rows))["test"], "bm25").score.tolist() == [0]
 
 
+def test_bm25_calls_no_jax(tmp_path):
+    """JAX takes three quarters of a GPU's memory at its first call, and bm25s calls it where it is installed."""
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax/__init__.py").write_text("")
+    (tmp_path / "jax/lax.py").write_text("def top_k(*_): raise SystemExit('JAX was called')")
+    code = (
+        "import sys; from asutil.data.baselines import bm25_over\n"
+        "IMPORT\n"
+        "assert bm25_over(['red wine', 'a car'])('wine').argmax() == 0\n"
+        "import jax.lax; assert jax.lax.top_k and sys.modules['jax.lax'] is jax.lax"
+    )
+    for before in ("pass", "import jax.lax"):
+        command = [sys.executable, "-c", code.replace("IMPORT", before)]
+        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}."})
+
+
 def test_no_torch(tmp_path):
     folder(tmp_path)
     code = (
