@@ -14,7 +14,7 @@ from collections.abc import Callable
 def seconds(sides: dict[str, Callable], rounds: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """How long each side took in each round, by the clock on the wall and by the processor's, which counts this process alone.
 
-    Every other round goes backwards, so that no side always comes after the same one.
+    Every other round goes backwards, so that no side always comes after the same one. A line is printed after each round.
     """
     wall, processor = {name: [] for name in sides}, {name: [] for name in sides}
     for number in range(rounds):
@@ -23,6 +23,11 @@ def seconds(sides: dict[str, Callable], rounds: int) -> tuple[dict[str, list[flo
             sides[name]()
             wall[name].append(time.perf_counter() - started[0])
             processor[name].append(time.process_time() - started[1])
+        print(
+            f"round {number + 1} of {rounds}:",
+            ", ".join(f"{name} {taken[-1]:.2f} s" for name, taken in wall.items()),
+            flush=True,
+        )
     return wall, processor
 
 
