@@ -438,10 +438,45 @@ def test_what_is_said_of_evidence_on_hotpotqa_and_qasper():
     assert [sorted(seeds) for seeds in near.values()] == [[0, 1, 2]] * 2
     without = [record["metrics"]["dev"]["map_projected"] for record in near["longformer_base"].values()]
     assert 0.085 < np.ptp(without) < 0.09, "almost nine points"
-    (qasper,) = committed("evidence_contrast", "led_base", "qasper", "small").values()
-    shown = pd.Series({line[0]: line[PLACE["map_projected"]] for line in qasper["per_question"]})
-    low, _ = np.percentile(np.random.default_rng(0).choice(shown, (10_000, len(shown))).mean(1), [2.5, 97.5])
-    assert low < qasper["baselines"]["random"]["map"], "no better than a random order"
+    qasper = {row: committed("evidence_contrast", row, "qasper", "small") for row in ("led_base", "led_base_contrast")}
+    draw = np.random.default_rng(0)
+    for ran in qasper.values():
+        assert sorted(ran) == [0, 1, 2]
+        baselines = ran[0]["baselines"]
+        above = lambda metric, level, ran=ran: low_of(by_question([*ran.values()], metric), draw) > level
+        assert not above("map_projected", baselines["random"]["map"]), "no better than a random order"
+        assert not above("evidence_f1", baselines["all_sentences"]["evidence_f1"]), "no better than marking every sentence"
+        assert above("answer_f1", baselines["most_frequent_answer"]["answer_f1"]), "answers better than chance"
+    for dataset, budget in (("hotpotqa", "small"), ("pydocs_evidence", "laptop")):
+        ran = [*committed("evidence_contrast", "longformer_base_contrast", dataset, budget).values()]
+        assert low_of(by_question(ran, "answer_f1"), draw) <= ran[0]["baselines"]["most_frequent_answer"]["answer_f1"]
+
+
+def low_of(values: pd.Series, draw) -> float:
+    """The lower end of the 95 % interval of a mean over questions."""
+    values = values.dropna().to_numpy()
+    return np.percentile(draw.choice(values, (10_000, len(values))).mean(1), 2.5)
+
+
+def test_ssp_read_thirty_times_as_many_tokens_on_a_gpu():
+    small, gpu = ([*committed("sentence_objectives", "roberta_ssp", "pretraining", budget).values()] for budget in ("small", "gpu"))
+    (small,), (gpu,) = small, gpu
+    assert 29.5 < gpu["figures"]["tokens"] / small["figures"]["tokens"] < 30.5
+    assert small["inputs"] == gpu["inputs"], "the same Wikipedia, the same model"
+    assert (small["settings"]["mlm_weight"], gpu["settings"]["mlm_weight"]) == (0, 1), "beside the game"
+    assert gpu["hardware"]["gpu"]
+
+
+@pytest.mark.parametrize("paper", papers.papers())
+def test_a_box_says_it_in_short(paper):
+    """A table, a few sentences, the plot; what is behind them stands below, under headings of its own."""
+    text = (ROOT / f"book/papers/{paper}.md").read_text("utf-8")
+    box = re.search(r":::\{admonition\} What we found\n(.*?)\n:::\n", text, re.DOTALL)[1]
+    points = re.findall(r"^- \*\*", box, re.MULTILINE)
+    assert 3 <= len(points) <= 6
+    said = re.sub(r"\{as2-figure\}`([^:]*):[^`]*`", r"\1", re.sub(r"^\|.*$|```.*?```", "", box, flags=re.DOTALL | re.MULTILINE))
+    assert len(said.split()) < 320
+    assert "### What these figures cannot say" in text.split(box)[1]
 
 
 @pytest.mark.parametrize(
@@ -474,7 +509,8 @@ def test_what_is_said_of_evidence_on_hotpotqa_and_qasper():
         (
             "evidence_contrast",
             ("hotpotqa", "qasper"),
-            {f"longformer_base{name}": {"hotpotqa"} for name in ("", "_contrast", "_cosine")} | {"led_base": {"qasper"}},
+            {f"longformer_base{name}": {"hotpotqa"} for name in ("", "_contrast", "_cosine")}
+            | {f"led_base{name}": {"qasper"} for name in ("", "_contrast")},
         ),
     ],
 )
