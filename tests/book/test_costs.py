@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pages import costs
 
 from aslab import hours, papers, plan
+from asutil.io import disk
 
 ROOT = Path(__file__).resolve().parents[2]
 PAYLOAD = "<script>alert('x')</script>"
@@ -176,6 +177,18 @@ def test_big_numbers_are_said_in_words(page):
         "2.31 trillion",
     ]
     assert [page.size(n) for n in (0, 4e9, 3.2e12)] == ["–", "4 GB", "3.2 TB"]
+
+
+def test_a_run_on_a_gpu_says_nothing_of_cpus(tmp_path):
+    place = tmp_path / "paper" / "row"
+    place.mkdir(parents=True)
+    ran = {"notebook": "finetune", "budget": "small", "seconds": 3600, "settings": {"dataset": "wikiqa", "max_tokens": 128}}
+    for seed, gpu in enumerate((None, "one", None)):
+        figures = {"examples": 10, "tokens": 640, "training_seconds": 4 if gpu else 64}
+        one = ran | {"name": f"run {seed}", "figures": figures, "hardware": {"cpu_cores": 2, "gpu": gpu}}
+        disk.write_json(place / f"wikiqa-small-seed{seed}.json", one)
+    (line,) = costs.trained(tmp_path).itertuples()
+    assert (line.runs, line.speed, line.tokens, line.hours) == (2, 10, 64, 1)
 
 
 def test_a_damaged_record_is_named(tmp_path):

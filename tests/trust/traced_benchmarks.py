@@ -176,11 +176,11 @@ def growth(root: Path):
 
 
 def trained(root: Path):
-    """The committed runs that trained, by kind: the number of cores they ran on, and medians."""
+    """The committed runs that trained on CPUs, by kind: the number of cores they ran on, and medians."""
     kinds, found = {}, {}
     for path in sorted((root / "results").glob("*/*/*.json")):
         one = json.loads(path.read_text("utf-8"))
-        if one.get("figures", {}).get("examples"):
+        if one.get("figures", {}).get("examples") and not one["hardware"].get("gpu"):
             found[one["name"]] = one
     for one in found.values():
         settings = one["settings"]

@@ -194,16 +194,15 @@ def reached(result: dict) -> float:
 
 
 def trained(folder: str | Path = "results") -> pd.DataFrame:
-    """Committed runs that trained, one line a kind and budget, with the median of their figures.
+    """Committed runs that trained on CPUs, one line a kind and budget, with the median of their figures.
 
     Columns: notebook, kind, dataset, budget, longest (input, in tokens), tokens (an example), speed (tokens a
-    second), hours (of a whole
-        run), runs (how many).
+    second), hours (of a whole run), runs (how many).
     """
     measured = {}
     for path in sorted((rundir.root() / folder).glob("*/*/*.json")):
         record = read_json(path)
-        if record.get("figures", {}).get("examples"):
+        if record.get("figures", {}).get("examples") and not record.get("hardware", {}).get("gpu"):
             try:
                 measured[record["name"]] = _measured(record)
             except (KeyError, TypeError, ArithmeticError) as error:
