@@ -458,15 +458,6 @@ def low_of(values: pd.Series, draw) -> float:
     return np.percentile(draw.choice(values, (10_000, len(values))).mean(1), 2.5)
 
 
-def test_ssp_read_thirty_times_as_many_tokens_on_a_gpu():
-    small, gpu = ([*committed("sentence_objectives", "roberta_ssp", "pretraining", budget).values()] for budget in ("small", "gpu"))
-    (small,), (gpu,) = small, gpu
-    assert 29.5 < gpu["figures"]["tokens"] / small["figures"]["tokens"] < 30.5
-    assert small["inputs"] == gpu["inputs"], "the same Wikipedia, the same model"
-    assert (small["settings"]["mlm_weight"], gpu["settings"]["mlm_weight"]) == (0, 1), "beside the game"
-    assert gpu["hardware"]["gpu"]
-
-
 @pytest.mark.parametrize("paper", papers.papers())
 def test_a_box_says_it_in_short(paper):
     """A table, a few sentences, the plot; what is behind them stands below, under headings of its own."""
