@@ -70,6 +70,7 @@ def _number_in(message: str) -> int | None:
 def whole_folder(folder: str | Path) -> Iterator[Path]:
     """A temporary folder that becomes `folder` once all of its files are on the disk; after an error nothing is left.
 
+    Its files can be read by whom new files can be read by; safetensors writes some that only their owner reads.
     Raises: OSError naming the folder, where it cannot be written.
     """
     folder = Path(folder)
@@ -82,7 +83,10 @@ def whole_folder(folder: str | Path) -> Iterator[Path]:
                 shutil.rmtree(leftover, ignore_errors=True)
             part.mkdir(parents=True)
             yield part
+            readers = part.stat().st_mode & 0o666
             for path in (*part.rglob("*"), part):
+                if path.is_file():
+                    path.chmod(readers)
                 _to_disk(path)
             if folder.exists():
                 folder.rename(former)

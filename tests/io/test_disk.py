@@ -7,9 +7,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from asutil.io import disk
 
@@ -110,6 +112,22 @@ def killed():
 
 
 @pytest.mark.parametrize("swept", [True, False])
+@pytest.mark.parametrize(("hidden", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
+def test_a_colleague_reads_what_new_files_let_him_read(tmp_path, hidden, mode):
+    before = os.umask(hidden)
+    try:
+        with disk.whole_folder(tmp_path / "model") as part:
+            (part / "deeper").mkdir()
+            for path in (part / "config.json", part / "deeper" / "a.json"):
+                path.write_text("{}")
+            save_file({"a": np.zeros(2)}, part / "model.safetensors")
+    finally:
+        os.umask(before)
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert [path.stat().st_mode & 0o777 for path in files] == [mode] * 3
+    assert (tmp_path / "model" / "deeper").stat().st_mode & 0o777 == 0o777 & ~hidden
+
+
 def test_a_folder_that_a_killed_program_was_replacing_is_not_lost(tmp_path, monkeypatch, swept):
     folder = tmp_path / "model"
     with disk.whole_folder(folder) as part:
