@@ -111,7 +111,6 @@ def killed():
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("swept", [True, False])
 @pytest.mark.parametrize(("hidden", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
 def test_a_colleague_reads_what_new_files_let_him_read(tmp_path, hidden, mode):
     before = os.umask(hidden)
@@ -128,6 +127,7 @@ def test_a_colleague_reads_what_new_files_let_him_read(tmp_path, hidden, mode):
     assert (tmp_path / "model" / "deeper").stat().st_mode & 0o777 == 0o777 & ~hidden
 
 
+@pytest.mark.parametrize("swept", [True, False])
 def test_a_folder_that_a_killed_program_was_replacing_is_not_lost(tmp_path, monkeypatch, swept):
     folder = tmp_path / "model"
     with disk.whole_folder(folder) as part:
