@@ -442,6 +442,7 @@ def test_what_is_said_of_evidence_on_hotpotqa_and_qasper():
     draw = np.random.default_rng(0)
     for ran in qasper.values():
         assert sorted(ran) == [0, 1, 2]
+        assert ran[0]["figures"]["read"] == {"train": 158, "dev": 150}
         baselines = ran[0]["baselines"]
         above = lambda metric, level, ran=ran: low_of(by_question([*ran.values()], metric), draw) > level
         assert not above("map_projected", baselines["random"]["map"]), "no better than a random order"
