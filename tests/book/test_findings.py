@@ -461,7 +461,7 @@ def low_of(values: pd.Series, draw) -> float:
 
 @pytest.mark.parametrize("paper", papers.papers())
 def test_a_box_says_it_in_short(paper):
-    """A table, a few sentences, the plot; what is behind them stands below, under headings of its own."""
+    """A table and a few points; what is behind them stands below, under headings of its own."""
     text = (ROOT / f"book/papers/{paper}.md").read_text("utf-8")
     box = re.search(r":::\{admonition\} What we found\n(.*?)\n:::\n", text, re.DOTALL)[1]
     points = re.findall(r"^- \*\*", box, re.MULTILINE)
