@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import json
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -18,6 +19,12 @@ def described(path: Path, folder: Path) -> dict:
     name = path.relative_to(folder).as_posix()
     about = {"path": name, "oid": hashlib.sha1(name.encode()).hexdigest()}
     return about | ({"type": "file", "size": path.stat().st_size} if path.is_file() else {"type": "directory"})
+
+
+def forget_the_hub() -> None:
+    """transformers keeps the address that it asked first; where nobody answers any more it asks again for a minute and a half."""
+    if (module := sys.modules.get("transformers.utils.hub")) is not None:
+        module._hf_api = None
 
 
 @contextlib.contextmanager
@@ -105,8 +112,10 @@ def serving(root: Path, monkeypatch, cache: Path) -> Iterator[list[str]]:
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", False)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    forget_the_hub()
     try:
         yield asked
     finally:
+        forget_the_hub()
         server.shutdown()
         server.server_close()
