@@ -325,7 +325,7 @@ def changed(root: Path) -> None:
     record = json.loads(place.read_text("utf-8"))
     record["metrics"]["test"]["map"] += 0.1
     disk.write_json(place, record)
-    (results / "albert_sop" / "pretraining-laptop-seed0.json").unlink()  # quoted in no text, where a build would refuse the change
+    unquoted(root, results).unlink()  # a build would refuse the change where a text quotes the record
     paper = root / "experiments" / "sentence_objectives.yml"
     text = paper.read_text("utf-8")
     cell = re.search(r"p@1: \[(\d+\.\d), ", text)
@@ -340,6 +340,13 @@ def changed(root: Path) -> None:
     build(root)
     traced_pages(root)
     never_shown(root, told)
+
+
+def unquoted(root: Path, results: Path) -> Path:
+    """The first record of a pre-training whose row no text quotes."""
+    quotes = [quote for page in (root / "book").rglob("*.md") for quote in re.findall(r"\{as2-figure\}`([^`]+)`", page.read_text("utf-8"))]
+    words = set(re.findall(r"\w+", " ".join(quotes)))
+    return next(path for path in sorted(results.glob("*/pretraining-laptop-seed0.json")) if path.parent.name not in words)
 
 
 def ended_badly(root: Path) -> str:
