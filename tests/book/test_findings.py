@@ -687,3 +687,44 @@ def test_the_script_that_checks_a_number_gives_the_number(capsys, monkeypatch):
     assert printed.split()[0] == quote.split(":")[0]
     low, high = map(float, re.search(r"\[\s*(\S+)\s+(\S+?)\s*\]", printed).groups())
     assert low < float(printed.split()[0]) < high
+
+
+def test_the_words_of_the_boxes_that_quote_no_figure():
+    draw = np.random.default_rng(0)
+    over = lambda paper, row, dataset, budget, side=None: by_question([*committed(paper, row, dataset, budget).values()], "map", side)
+    for row, dataset, budget in (("siamese_roberta", "pydocs", "laptop"), ("siamese_bert", "pydocs", "small")):
+        runs = committed("asbert", row, dataset, budget)
+        assert low_of(over("asbert", row, dataset, budget), draw) <= runs[0]["baselines"]["random"]["map"], "a network at chance"
+    changed = []
+    for dataset, budget in (("wikiqa", "small"), ("trecqa", "small"), ("pydocs", "laptop")):
+        for head in ("ie_k", "ae_k"):
+            lead = lambda row, side=None, of=(dataset, budget): (
+                over("joint_inference", row, *of, side) - over("joint_inference", "pairwise_roberta_base", *of, side)
+            ).mean()
+            assert min(lead(f"joint_roberta_base_{head}"), lead(f"joint_roberta_base_{head}", "dev")) > -0.06, "a few points at most"
+            assert lead(f"joint_mspp_{head}") > 0
+            changed += [(dataset, head)] if lead(f"joint_mspp_{head}", "dev") < 0 else []
+    assert changed == [("trecqa", "ae_k"), ("pydocs", "ie_k"), ("pydocs", "ae_k")], "three leads change their sign on dev"
+    near = {}
+    for name in ("dot", "dot_light", "contrast", "cosine"):
+        runs = [*committed("evidence_contrast", f"longformer_base_{name}", "pydocs_evidence", "laptop").values()]
+        near[name] = by_question(runs, "map_projected").mean()
+        assert name[:3] != "dot" or by_question(runs, "evidence_f1").max() == 0, "marks no right sentence"
+    assert near["dot"] > near["dot_light"] > near["contrast"] > near["cosine"]
+    for game in ("sp", "ssp", "psd", "all"):
+        gains = over("sentence_objectives", f"roberta_{game}", "trecqa", "small") - over(
+            "sentence_objectives", "roberta_base", "trecqa", "small"
+        )
+        assert low_of(gains, draw) <= 0, "no game gains anything that shows on TREC-QA"
+
+
+def test_the_words_on_how_hard_the_games_are():
+    rows = {"NSP": "bert_nsp", "SOP": "albert_sop", "SP": "roberta_sp", "SSP": "roberta_ssp", "PSD": "roberta_psd"}
+    for budget, hardest_first, behind_words in (("small", "SOP SSP SP PSD NSP", ""), ("laptop", "SP SSP NSP PSD SOP", "SP SSP")):
+        made = {
+            game: committed("sentence_objectives", row, "pretraining", budget)[0]["metrics"]["validation"] for game, row in rows.items()
+        }
+        assert sorted(made, key=lambda game, made=made: made[game]["auc"]) == hardest_first.split()
+        ours = ("SP", "SSP", "PSD")
+        assert [game for game in ours if made[game]["auc"] < made[game]["auc_tfidf"]] == behind_words.split()
+    assert abs(made["PSD"]["auc"] - made["PSD"]["auc_tfidf"]) < 0.01, "level"
