@@ -14,20 +14,19 @@ from collections.abc import Callable
 def seconds(sides: dict[str, Callable], rounds: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """How long each side took in each round, by the clock on the wall and by the processor's, which counts this process alone.
 
-    Every other round goes backwards, so that no side always comes after the same one. A line is printed after each round.
+    Every other round goes backwards, so that no side always comes after the same one. Each time is printed as it comes.
     """
     wall, processor = {name: [] for name in sides}, {name: [] for name in sides}
     for number in range(rounds):
+        print(f"round {number + 1} of {rounds}:", end="", flush=True)
         for name in list(sides)[:: -1 if number % 2 else 1]:
             started = time.perf_counter(), time.process_time()
             sides[name]()
             wall[name].append(time.perf_counter() - started[0])
             processor[name].append(time.process_time() - started[1])
-        print(
-            f"round {number + 1} of {rounds}:",
-            ", ".join(f"{name} {taken[-1]:.2f} s" for name, taken in wall.items()),
-            flush=True,
-        )
+            label = name if isinstance(name, str) else " ".join(map(str, name))
+            print(f" {label} {wall[name][-1]:.2f} s", end="", flush=True)
+        print()
     return wall, processor
 
 
