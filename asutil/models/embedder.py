@@ -142,21 +142,20 @@ class Embedder(nn.Module):
             for start in range(0, len(texts), WINDOW):
                 window = texts[start : start + WINDOW]
                 on_device = torch.empty(len(window), self.dimensions, device=device)
-                for micro in self._padded(window, device):
-                    on_device[micro.pop("labels")] = self.vectors(micro)
-                    bar.update(len(micro["input_ids"]))
+                for micro, found in scoring.computed(self.vectors, self._padded(window, device), device):
+                    on_device[micro["labels"].to(device, non_blocking=True)] = found
+                    bar.update(len(found))
                 vectors[start : start + WINDOW] = on_device.cpu().numpy()
         return vectors
 
-    def _padded(self, texts: list[str], device):
+    def _padded(self, texts: list[str], device) -> list[dict]:
         """Padded tables of the texts, ordered by length; the texts' numbers take the place of labels."""
         micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
         tokens, lengths = tokenized(self.tokenizer.backend_tokenizer, texts)
         tokens = np.append(tokens, 0)  # where no text has a token, there is still something to read from
         starts = lengths.cumsum() - lengths
         joined = pairs.join_texts(tokens, starts, lengths, self.template, self.settings["max_tokens"])
-        for micro in batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens):
-            yield {name: tensor.to(device, non_blocking=True) for name, tensor in micro.items()}
+        return batches.micro_batches(joined, np.arange(len(texts)), self.template.pad, micro_tokens)
 
     # -------------------------------------------------------------- on disk
 

@@ -181,15 +181,17 @@ class Ranker(BaseRanker):
             micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
             # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
             inputs = pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
-            for batch in batches.micro_batches(*inputs):
-                # Places of full slots, looked up on the CPU: on a GPU this would wait for the model.
-                places = (batch["labels"].flatten() >= 0).nonzero()[:, 0]
-                batch = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
-                rows, places = batch.pop("labels").flatten(), places.to(device, non_blocking=True)
-                logits, _ = self.model(batch)
-                scores[rows[places]] = (logits[..., 1] - logits[..., 0]).flatten()[places]
-                bar.update(len(places))
+            for batch, found in scoring.computed(self._differences, batches.micro_batches(*inputs), device):
+                rows = batch["labels"].flatten()
+                full = (rows >= 0).nonzero()[:, 0]  # full slots, looked up on the CPU: a GPU would be waited for
+                bar.update(len(full))
+                rows, full = (numbers.to(device, non_blocking=True) for numbers in (rows[full], full))
+                scores[rows] = found.flatten()[full]
         return scores.cpu().numpy()  # the only time that a GPU is waited for
+
+    def _differences(self, batch: dict) -> torch.Tensor:
+        logits, _ = self.model(batch)
+        return logits[..., 1] - logits[..., 0]
 
     @property
     def _device(self) -> torch.device:

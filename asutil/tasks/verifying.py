@@ -16,9 +16,9 @@ from ..data.claims import LABELS, Claim
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.slots import Pairs, Slots
 from ..metrics.verdicts import CLASSES
+from ..models import scoring
 from ..models.heads import POOLED
 from ..models.joint import JointEncoder
-from ..models.scoring import evaluating
 
 UNKNOWN = -1  # the label of a claim in a blind test set
 WINDOW = 1 << 12  # claims that are ordered by length together: memory is bounded by it
@@ -48,7 +48,7 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
         expected = f"a model of {len(LABELS)} verdicts, as verify_claims trains one"
         raise ValueError(f"expected {expected}, got one with the head {model.HEADS[0]}")
     bar = tqdm(total=len(claims), unit=" claims", disable=not progress, dynamic_ncols=True)
-    with bar, evaluating(model) as device:
+    with bar, scoring.evaluating(model) as device:
         scores = torch.empty(len(claims), len(LABELS), device=device)
         for start in range(0, len(claims), WINDOW):
             _window(model, claims[start : start + WINDOW], max_tokens, scores[start : start + WINDOW], bar)
@@ -62,12 +62,10 @@ def _window(model, claims, max_tokens: int, scores: torch.Tensor, bar) -> None:
     inputs, numbers = inputs_of(model, claims), np.arange(len(claims))
     micro_tokens = TOKENS_ON_GPU if scores.device.type == "cuda" else TOKENS_ON_CPU
     # Ordered by length, so the claims come in another order: their numbers take the place of the labels.
-    for micro in inputs.laid_out(inputs.join(numbers, max_tokens), numbers, numbers, micro_tokens):
-        micro = {name: tensor.to(scores.device, non_blocking=True) for name, tensor in micro.items()}
-        rows = micro.pop("labels")
-        logits, _ = model(micro)
-        scores[rows] = logits.float().log_softmax(-1)
-        bar.update(len(rows))
+    micro_batches = inputs.laid_out(inputs.join(numbers, max_tokens), numbers, numbers, micro_tokens)
+    for micro, found in scoring.computed(lambda micro: model(micro)[0].float(), micro_batches, scores.device):
+        scores[micro["labels"].to(scores.device, non_blocking=True)] = found.log_softmax(-1)
+        bar.update(len(found))
 
 
 # ------------------------------------------------------------------ claims and labels
