@@ -79,7 +79,10 @@ def last_line(output: str) -> dict:
 
 
 def run(name: str, arguments: str = "", seconds: float | None = None) -> str:
-    """The output of one script, which is shown while it comes. Raises: SystemExit where it fails, or takes more than `seconds`."""
+    """The output of one script, which is shown while it comes.
+
+    Raises: RuntimeError where it fails; SystemExit where it takes more than `seconds`.
+    """
     command = [sys.executable, HERE / f"{name}.py", *shlex.split(arguments)]
     # One GPU of several: transformers' Trainer would take all of them.
     gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "0").split(",")[0]
@@ -97,7 +100,7 @@ def run(name: str, arguments: str = "", seconds: float | None = None) -> str:
     if ended:
         raise SystemExit(f"{name}.py was stopped: the time is over; the figures of finished benchmarks are kept")
     if process.returncode:
-        raise SystemExit(f"{name}.py ended with status {process.returncode}")
+        raise RuntimeError(f"{name}.py ended with status {process.returncode}")
     return "".join(lines)
 
 
@@ -124,13 +127,17 @@ def main():
     if absent:
         parser.error(f"no benchmark {absent[0]!r}: {', '.join(sorted(path.stem for path in HERE.glob('*.py')))}")
     gpu = torch.cuda.get_device_name() if torch.cuda.is_available() else None
+    failed = []
     for name in given.names:
-        place = record(
-            last_line(run(name, given.arguments, until and max(1.0, until - time.monotonic()))),
-            rundir.root() / "results" / "benchmarks",
-            gpu,
-        )
+        try:
+            output = run(name, given.arguments, until and max(1.0, until - time.monotonic()))
+        except RuntimeError as error:
+            failed.append(str(error))
+            continue  # the next one needs nothing of it
+        place = record(last_line(output), rundir.root() / "results" / "benchmarks", gpu)
         print(place.relative_to(rundir.root()))
+    if failed:
+        raise SystemExit(f"{'; '.join(failed)}: the figures of the others are kept")
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ import time
 from collections.abc import Callable
 
 
-def seconds(sides: dict[str, Callable], rounds: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+def seconds(sides: dict[object, Callable], rounds: int) -> tuple[dict, dict]:
     """How long each side took in each round, by the clock on the wall and by the processor's, which counts this process alone.
 
     Every other round goes backwards, so that no side always comes after the same one. Each time is printed as it comes.
+    Returns: the seconds of every round by the names of `sides`, twice.
     """
     wall, processor = {name: [] for name in sides}, {name: [] for name in sides}
     for number in range(rounds):
@@ -24,7 +25,7 @@ def seconds(sides: dict[str, Callable], rounds: int) -> tuple[dict[str, list[flo
             sides[name]()
             wall[name].append(time.perf_counter() - started[0])
             processor[name].append(time.process_time() - started[1])
-            label = name if isinstance(name, str) else " ".join(map(str, name))
+            label = " ".join(map(str, name)) if isinstance(name, tuple) else name
             print(f" {label} {wall[name][-1]:.2f} s", end="", flush=True)
         print()
     return wall, processor

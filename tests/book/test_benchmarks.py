@@ -72,6 +72,16 @@ def test_sides_take_turns_and_each_round_is_timed_alone(shared, monkeypatch):
     assert processor == {"ours": [0.0] * 3, "peer": [0.0] * 3}
 
 
+def test_a_side_may_have_any_name(shared, capsys):
+    names = ["ours", 2, (3, "pair", None)]
+    wall, _ = shared.seconds(dict.fromkeys(names, lambda: None), rounds=2)
+    assert list(wall) == names and all(len(taken) == 2 for taken in wall.values())
+    assert re.sub(r" [\d.]+ s\b", "", capsys.readouterr().out).splitlines() == [
+        "round 1 of 2: ours 2 3 pair None",
+        "round 2 of 2: 3 pair None 2 ours",
+    ]
+
+
 def test_ratios_are_of_speeds_in_the_same_round(shared):
     assert doctest.testmod(shared).failed == 0
     # twice the work in half the time, then in the same time
@@ -110,7 +120,7 @@ def test_a_script_that_fails_leaves_no_figures(keeping, tmp_path, monkeypatch, c
     (tmp_path / "broken.py").write_text('print("{}")\nraise SystemExit(3)\n')
     (tmp_path / "fine.py").write_text('print("first")\nprint("last")\n')
     monkeypatch.setattr(keeping, "HERE", tmp_path)
-    with pytest.raises(SystemExit, match=r"broken\.py ended with status 3"):
+    with pytest.raises(RuntimeError, match=r"broken\.py ended with status 3"):
         keeping.run("broken")
     assert keeping.run("fine") == "first\nlast\n"
     (tmp_path / "slow.py").write_text("import time\nprint('begun', flush=True)\ntime.sleep(60)\n")
@@ -118,6 +128,17 @@ def test_a_script_that_fails_leaves_no_figures(keeping, tmp_path, monkeypatch, c
         keeping.run("slow", seconds=0.5)
     (tmp_path / "told.py").write_text("import sys\nprint(sys.argv[1:])\n")
     assert keeping.run("told", "'a folder' --dataset wikiqa") == "['a folder', '--dataset', 'wikiqa']\n"
+
+
+def test_what_fails_keeps_no_other_from_being_measured(keeping, tmp_path, monkeypatch):
+    (tmp_path / "broken.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "fine.py").write_text("""print('{"name": "fine", "ratio": 2.0, "goal": 1}')\n""")
+    monkeypatch.setattr(keeping, "HERE", tmp_path)
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    monkeypatch.setattr(sys, "argv", ["record.py", "broken", "fine"])
+    with pytest.raises(SystemExit, match=r"broken\.py ended with status 3: the figures of the others are kept"):
+        keeping.main()
+    assert [path.name for path in (tmp_path / "results" / "benchmarks").iterdir()] == ["fine.json"]
 
 
 @pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
