@@ -15,6 +15,7 @@ time. Time does not care for weights: those of tiny and base are random, and the
 
 import contextlib
 import itertools
+import threading
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -163,22 +164,36 @@ def checked(ranker: rank.Ranker, given: list, way: str) -> dict[str, float]:
 
 
 class Passes:
-    """Seconds inside a model's forward passes; on a GPU by its own clock, which nothing has to wait for."""
+    """Seconds in which forward passes of a model are under way; on a GPU by its own clock, which nothing has to wait for."""
 
     def __init__(self, model: torch.nn.Module):
-        self.marks = []
-        model.register_forward_pre_hook(self.mark)
-        model.register_forward_hook(self.mark)
+        self.found, self.here = [], threading.local()  # each thread has one pass under way
+        model.register_forward_pre_hook(self.begin)
+        model.register_forward_hook(self.end)
 
-    def mark(self, *_) -> None:
-        self.marks.append(torch.cuda.Event(enable_timing=True) if GPU else time.perf_counter())
-        if GPU:
-            self.marks[-1].record()
+    def now(self):
+        if not GPU:
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+    def begin(self, *_) -> None:
+        self.here.start = self.now()
+
+    def end(self, *_) -> None:
+        self.found.append((self.here.start, self.now()))
 
     def seconds(self) -> float:
         """Of the passes since it was last asked; on a GPU these must be done, as they are once there are scores."""
-        pairs, self.marks = zip(self.marks[::2], self.marks[1::2]), []
-        return sum(start.elapsed_time(end) / 1000 if GPU else end - start for start, end in pairs)
+        found, self.found = self.found, []
+        if GPU:
+            return sum(start.elapsed_time(end) / 1000 for start, end in found)
+        seconds, until = 0.0, 0.0
+        for start, end in sorted(found):  # of several at once, as cores compute them, each second counts once
+            seconds += max(0.0, end - max(start, until))
+            until = max(until, end)
+        return seconds
 
 
 def timed(rankers: dict, given: list, alone: int, rounds: int) -> tuple[dict, dict]:

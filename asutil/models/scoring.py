@@ -65,7 +65,7 @@ def computed(work: Callable, micro_batches: list[dict], device: torch.device) ->
     """Each micro-batch with `work(micro_batch on the device)`, in their order, inside `evaluating`.
 
     On a CPU, where there are enough of them, each core computes micro-batches of its own: cores that share one wait for each other after
-    every operation. Results are the same.
+    every operation. Results are the same up to rounding.
     Args:
         work: called in several threads at once; it must not change the model.
     """
@@ -75,7 +75,8 @@ def computed(work: Callable, micro_batches: list[dict], device: torch.device) ->
 
     cores = torch.get_num_threads()
     if device.type != "cpu" or cores == 1 or len(micro_batches) < A_CORE * cores:
-        yield from zip(micro_batches, map(alone, micro_batches))
+        for micro_batch in micro_batches:
+            yield micro_batch, alone(micro_batch)
         return
     product = products.on(device, constant=True)
 

@@ -22,20 +22,11 @@ def test_where_a_process_computes(monkeypatch):
 CPU, CORES = torch.device("cpu"), 3
 
 
-@pytest.fixture
-def cores():
-    """Three threads to compute with, whatever the machine has."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(CORES)
-    yield
-    torch.set_num_threads(before)
-
-
 def micro_batches(count=scoring.A_CORE * CORES + 1):
     return [{"x": torch.full((2,), float(number))} for number in range(count)]
 
 
-def test_each_core_computes_micro_batches_of_its_own(cores):
+def test_each_core_computes_micro_batches_of_its_own(three_threads):
     met = threading.Barrier(CORES, timeout=60)  # which only so many at once can pass
     weight, inside = torch.ones(1, requires_grad=True), []
 
@@ -54,7 +45,7 @@ def test_each_core_computes_micro_batches_of_its_own(cores):
 
 
 @pytest.mark.parametrize(("count", "device"), [(scoring.A_CORE * CORES - 1, "cpu"), (scoring.A_CORE * CORES, "meta")])
-def test_cores_share_a_few_micro_batches_and_another_device_computes_them_in_turn(cores, count, device):
+def test_cores_share_a_few_micro_batches_and_another_device_computes_them_in_turn(three_threads, count, device):
     given, seen = micro_batches(count), []
 
     def work(batch):
@@ -66,7 +57,7 @@ def test_cores_share_a_few_micro_batches_and_another_device_computes_them_in_tur
     assert set(seen) == {(threading.main_thread(), device, CORES)}
 
 
-def test_an_error_of_one_core_ends_the_others(cores):
+def test_an_error_of_one_core_ends_the_others(three_threads):
     begun = []
 
     def work(batch):
@@ -83,7 +74,7 @@ def test_an_error_of_one_core_ends_the_others(cores):
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("scoring")]
 
 
-def test_products_are_the_same_in_all_threads(cores, monkeypatch):
+def test_products_are_the_same_in_all_threads(three_threads, monkeypatch):
     """oneDNN's, where it is faster, with weights in its order that all threads share."""
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         pytest.skip("this torch has no oneDNN")

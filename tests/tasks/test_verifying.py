@@ -210,6 +210,16 @@ def test_verdicts_equal_a_loop_over_claims(tokenizer, asked, head, monkeypatch):
     np.testing.assert_allclose(again[list(verdicts.CLASSES)], columns, rtol=0, atol=2e-6)
 
 
+@pytest.mark.parametrize("head", HEADS)
+def test_cores_with_claims_of_their_own_give_the_same(tokenizer, head, monkeypatch, request):
+    monkeypatch.setattr(verifying, "TOKENS_ON_CPU", 1)  # a claim each
+    model, asked = sharpened(new_model(tokenizer, head)), made_up(20, 1, (2, 5))
+    alone = verifying.predict(model, asked, length(head), progress=False)
+    request.getfixturevalue("three_threads")
+    again = verifying.predict(model, asked, length(head), progress=False)
+    np.testing.assert_allclose(again[list(verdicts.CLASSES)], alone[list(verdicts.CLASSES)], rtol=0, atol=2e-6)
+
+
 @torch.no_grad()
 @pytest.mark.parametrize("head", HEADS)
 def test_missing_evidence_changes_nothing(tokenizer, head):
