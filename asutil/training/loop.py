@@ -8,7 +8,8 @@ sums. Any number of processes can continue from a checkpoint.
 """
 
 import contextlib
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -24,6 +25,7 @@ from .trainer import StepTrainer
 # Passes through a model below which it is not compiled: that takes half a minute or more, and saves a fifth of a pass.
 # Measured on an H200 with RoBERTa-base (benchmarks/training_step.py), 65,536 tokens a pass: a thousand take three minutes.
 WORTH_COMPILING = 1000
+log = logging.getLogger(__name__)
 
 
 def train(model, batches, folder: str | Path, **options) -> dict:
@@ -84,9 +86,7 @@ def _lay_out(trainer: StepTrainer) -> None:
         batches.layout = "packed"
     if packs and _compiles(trainer):
         torch.compiler.reset()  # what earlier trainings of this process compiled counts against a limit
-        # Without a C compiler, or on an old GPU, there is a warning, and the model is trained as it is.
-        torch._dynamo.config.suppress_errors = True
-        model.compiled = torch.compile(model.backbone.forward, dynamic=True)
+        model.compiled = _compiled(model.backbone.forward)
     if processes.count() > 1 and hasattr(batches, "micro_tokens"):
         batches.micro_tokens = processes.share(batches[0]["micro"], batches.micro_tokens, processes.count())
 
@@ -96,6 +96,27 @@ def _compiles(trainer: StepTrainer) -> bool:
     if trainer.options.compile is not None:
         return trainer.options.compile
     return trainer.device.type == "cuda" and trainer.steps * len(trainer.batches[0]["micro"]) >= WORTH_COMPILING
+
+
+def _compiled(forward: Callable) -> Callable:
+    """A compiled forward; where that fails, as without a C compiler or on an old GPU, there is a warning, and it runs as it is."""
+    compiled = torch.compile(forward, dynamic=True)
+    failed = False
+
+    def call(**given):
+        nonlocal failed
+        if not failed:
+            try:
+                return compiled(**given)
+            except torch._dynamo.exc.TorchDynamoException as error:
+                failed = True
+                reason = " ".join(
+                    str(error).strip().partition("\n\n")[0].split()
+                )  # the rest is advice on debugging torch
+                log.warning("the model is not compiled (%s): it is trained as it is, with the same results", reason)
+        return forward(**given)
+
+    return call
 
 
 @contextlib.contextmanager

@@ -363,7 +363,7 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
     assert compiled == [{"dynamic": True}] * sum(len(made(corpus, "packed")[step]["micro"]) for step in range(6))
 
 
-def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path, monkeypatch):
+def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path, monkeypatch, caplog):
     """For real up to the compiler itself, which a machine may lack; and one training does not count against the next one's limit."""
     tried = []
 
@@ -374,11 +374,13 @@ def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=no_compiler))
     monkeypatch.setattr(products, "faster", lambda: False)
     plain = train(corpus, tokenizer, tmp_path / "plain", made(corpus, "packed"), still=True, compile=False)
-    with torch._dynamo.config.patch(suppress_errors=False, recompile_limit=1):
-        for folder in ("a", "b"):
-            before = len(tried)
+    said = lambda: [record.message for record in caplog.records if record.name == training.loop.__name__]
+    assert not tried and not said()
+    with torch._dynamo.config.patch(recompile_limit=1):
+        for number, folder in enumerate("ab", start=1):
             assert train(corpus, tokenizer, tmp_path / folder, made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
-            assert len(tried) > before
+            assert len(tried) == len(said()) == number
+            assert "(backend='no_compiler' raised: RuntimeError: no C compiler): it is trained as it is" in said()[-1]
     torch.compiler.reset()
 
 
