@@ -99,14 +99,19 @@ def test_an_error_is_never_published():
 # ------------------------------------------------------------------ what is committed
 
 
+@pytest.fixture(scope="module")
+def executed():
+    return {one.path: one for one in gallery.executed()}
+
+
 @pytest.fixture(params=COMMITTED, ids=lambda path: path.stem)
-def one(request):
-    return next(one for one in gallery.executed() if one.path == request.param)
+def one(executed, request):
+    return executed[request.param]
 
 
-def test_every_paper_has_an_executed_notebook():
-    assert {one.data["slug"] for one in gallery.executed()} == set(gallery.papers.papers())
-    assert len(gallery.executed()) == len(COMMITTED)
+def test_every_paper_has_an_executed_notebook(executed):
+    assert {one.data["slug"] for one in executed.values()} == set(gallery.papers.papers())
+    assert len(executed) == len(COMMITTED)
 
 
 def test_a_committed_notebook_is_of_a_committed_record(one):

@@ -303,7 +303,7 @@ def _difference(one: Finding | None) -> Html:
 OUTCOMES = ("shows", "unclear", "opposite", testable.VERDICT, "not run")
 
 
-def scorecard(draws: int = 10_000) -> str:
+def scorecard() -> str:
     """All papers: how many claims came out how, on the paper's data sets and on ours. A claim on several metrics counts by its last one."""
     body = []
     for paper in papers.papers():
@@ -312,7 +312,7 @@ def scorecard(draws: int = 10_000) -> str:
         kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
         head = [markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row", rowspan=str(len(BUDGETS)))]
         for budget, whose in zip(BUDGETS, ("its own", "ours")):
-            last = {one.outcome.claim["id"]: one.outcome.word for one in findings(data, runs, budget, draws)}
+            last = {one.outcome.claim["id"]: one.outcome.word for one in findings(data, runs, budget)}
             words = list(last.values())
             body.append(
                 markup.line([*head, whose, *(markup.number(str(words.count(word) or "–")) for word in OUTCOMES)])
