@@ -163,12 +163,17 @@ def per_question(one) -> pd.DataFrame:
     return rundir.read_table(one.folder, f"{name}.parquet").set_index("question_id")
 
 
+_TABLES = {}  # of committed records, by identity: the values, which keep theirs, and their table
+
+
 def _committed(one, key: str) -> pd.DataFrame:
     names, values = ["question_id", *columns(one.record).values()], one.record[key]
-    if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
-        file = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
-        raise ValueError(f"{file}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
-    return pd.DataFrame(values, columns=names).set_index("question_id")
+    if _TABLES.get(id(values), [None])[0] is not values:
+        if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
+            file = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
+            raise ValueError(f"{file}: {key} is expected to have rows of {', '.join(names)}, got {wrong[0]!r:.80}")
+        _TABLES[id(values)] = values, pd.DataFrame(values, columns=names).set_index("question_id")
+    return _TABLES[id(values)][1]
 
 
 def chosen_on_dev(data: dict, one) -> bool:

@@ -4,13 +4,16 @@ The t test asks whether other seeds would change the picture, the bootstrap whet
 """
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
 from scipy import special
 
 CELLS_AT_ONCE = 2_000_000  # draws x questions in memory
+CELLS_KEPT = 15_000_000  # draws x questions of a data set whose draws are kept
 ROUNDING = 1e-12  # a mean this near to another is the same one: sums of thirds differ in their last bits
 
 
@@ -99,17 +102,28 @@ def paired_bootstrap(ours, baseline, draws: int = 10_000, seed: int = 0) -> Comp
     """
     deltas = _differences(ours, baseline, draws)
     difference = float(deltas.mean())
-    generator, means = np.random.default_rng(seed), np.empty(draws)
-    step = max(1, CELLS_AT_ONCE // len(deltas))
-    for start in range(0, draws, step):
-        count = min(step, draws - start)
-        questions = generator.integers(len(deltas), size=(count, len(deltas)))
-        means[start : start + count] = deltas[questions].mean(axis=1)
+    drawn = _kept if draws * len(deltas) <= CELLS_KEPT else _drawn
+    means = np.concatenate([times @ deltas for times in drawn(len(deltas), draws, seed)]) / len(deltas)
     # Means of a few distinct values meet |D| and 0 exactly,
     # up to the last bits of a sum: such a draw counts, and such an end is 0.
     extreme = int((np.abs(means - difference) >= abs(difference) - ROUNDING).sum())
     low, high = (0.0 if abs(end) < ROUNDING else float(end) for end in np.percentile(means, [2.5, 97.5]))
     return Comparison((1 + extreme) / (1 + draws), difference, (low, high))
+
+
+def _drawn(questions: int, draws: int, seed: int) -> Iterator[np.ndarray]:
+    """How often each question is in each draw, some draws at a time. Shapes: (D, questions) uint16 each"""
+    generator, step = np.random.default_rng(seed), max(1, CELLS_AT_ONCE // questions)
+    for start in range(0, draws, step):
+        drawn = generator.integers(questions, size=(min(step, draws - start), questions))
+        drawn += questions * np.arange(len(drawn))[:, None]  # a place in the table of this step
+        yield np.bincount(drawn.ravel(), minlength=drawn.size).reshape(drawn.shape).astype(np.uint16)
+
+
+@lru_cache(maxsize=16)
+def _kept(questions: int, draws: int, seed: int) -> tuple[np.ndarray, ...]:
+    """The same, kept: all differences on one data set have the same draws."""
+    return tuple(_drawn(questions, draws, seed))
 
 
 def mean_interval(values, draws: int = 10_000, seed: int = 0) -> tuple[float, float]:

@@ -143,6 +143,7 @@ def test_bootstrap_in_bounded_memory(monkeypatch):
     ours, baseline = rng.random(101), rng.random(101)
     whole = paired_bootstrap(ours, baseline, draws=500, seed=4)
     monkeypatch.setattr(significance, "CELLS_AT_ONCE", 101 * 7)
+    monkeypatch.setattr(significance, "CELLS_KEPT", 0)
     assert paired_bootstrap(ours, baseline, draws=500, seed=4) == whole
     assert paired_bootstrap(ours, baseline, draws=500, seed=5) != whole
 
