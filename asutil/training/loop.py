@@ -110,10 +110,11 @@ def _compiled(forward: Callable) -> Callable:
                 return compiled(**given)
             except torch._dynamo.exc.TorchDynamoException as error:
                 failed = True
-                reason = " ".join(
-                    str(error).strip().partition("\n\n")[0].split()
-                )  # the rest is advice on debugging torch
-                log.warning("the model is not compiled (%s): it is trained as it is, with the same results", reason)
+                reason = str(error).strip().partition("\n\n")[0]  # what follows is on debugging torch
+                log.warning(
+                    "the model is not compiled (%s): it is trained as it is, with the same results",
+                    " ".join(reason.split()),
+                )
         return forward(**given)
 
     return call
