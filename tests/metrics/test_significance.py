@@ -137,6 +137,20 @@ def test_bootstrap_p_values_are_uniform_without_a_difference():
     assert 2 <= small <= 22
 
 
+def test_draws_are_kept_for_the_next_difference_where_they_fit(monkeypatch):
+    made, drawn = [], significance._drawn
+    monkeypatch.setattr(significance, "_drawn", lambda *given: made.append(given) or drawn(*given))
+    monkeypatch.setattr(significance, "CELLS_KEPT", 90 * 7)
+    significance._kept.cache_clear()
+    for questions, times in ((7, 1), (8, 2)):
+        for baseline in (0, 1):
+            paired_bootstrap(np.arange(questions), np.full(questions, baseline), draws=90, seed=3)
+        assert made == [(questions, 90, 3)] * times
+        made.clear()
+    (kept,) = significance._kept(7, 90, 3)
+    assert kept.dtype == np.uint16 and (kept.sum(axis=1) == 7).all()
+
+
 def test_bootstrap_in_bounded_memory(monkeypatch):
     """Cut into small blocks, the draws are the same."""
     rng = np.random.default_rng(3)
