@@ -167,7 +167,7 @@ class Passes:
     """Seconds in which forward passes of a model are under way; on a GPU by its own clock, which nothing has to wait for."""
 
     def __init__(self, model: torch.nn.Module):
-        self.found, self.here = [], threading.local()  # each thread has one pass under way
+        self.times, self.here = [], threading.local()  # each thread has one pass under way
         model.register_forward_pre_hook(self.begin)
         model.register_forward_hook(self.end)
 
@@ -182,15 +182,16 @@ class Passes:
         self.here.start = self.now()
 
     def end(self, *_) -> None:
-        self.found.append((self.here.start, self.now()))
+        self.times.append((self.here.start, self.now()))
 
     def seconds(self) -> float:
         """Of the passes since it was last asked; on a GPU these must be done, as they are once there are scores."""
-        found, self.found = self.found, []
+        times = self.times
+        self.times = []
         if GPU:
-            return sum(start.elapsed_time(end) / 1000 for start, end in found)
+            return sum(start.elapsed_time(end) / 1000 for start, end in times)
         seconds, until = 0.0, 0.0
-        for start, end in sorted(found):  # of several at once, as cores compute them, each second counts once
+        for start, end in sorted(times):  # of several at once, as cores compute them, each second counts once
             seconds += max(0.0, end - max(start, until))
             until = max(until, end)
         return seconds

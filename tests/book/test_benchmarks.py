@@ -373,17 +373,21 @@ def test_time_inside_the_model_is_that_between_its_marks(slow, monkeypatch):
 
 def test_a_second_in_which_several_cores_compute_counts_once(slow):
     passes = slow.Passes(torch.nn.Linear(2, 2))
-    passes.found = [(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.0, 1.5)]
+    passes.times = [(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.0, 1.5)]
     assert passes.seconds() == 3 + 1
-    both, model = threading.Barrier(2, timeout=60), torch.nn.Linear(2, 2)
+    model, met = torch.nn.Linear(2, 2), threading.Barrier(2, timeout=60)
+
+    def wait_for_the_other(*_):
+        met.wait()
+
     passes = slow.Passes(model)
-    model.register_forward_pre_hook(lambda *_: print(both.wait()))  # it opens when both have begun
+    model.register_forward_pre_hook(wait_for_the_other)
     threads = [threading.Thread(target=model, args=(torch.zeros(1, 2),)) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    (start, end), (other_start, other_end) = passes.found
+    (start, end), (other_start, other_end) = passes.times
     assert max(start, other_start) < min(end, other_end)
     assert passes.seconds() == pytest.approx(max(end, other_end) - min(start, other_start))
 
@@ -456,8 +460,7 @@ def test_words_on_the_page_of_choices_follow_from_the_figures():
     assert read("backends")["torch"]["pairs_a_second"]["least"] > 100
     search = read("search")
     (words,) = (" ".join(part.split()) for part in page.split("\n\n") if part.startswith("**A million candidates.**"))
-    said = "less than ten milliseconds a question where 64 are asked together, and less than a tenth of a second for a question alone"
-    assert said in words
+    assert "less than ten milliseconds a question where 64 are asked together, and less than a tenth of a second for a question" in words
     assert search["vectors"] == 1_000_000 and search["questions"] == 64
     together, alone = (search["milliseconds_a_question"][side]["most"] for side in ("ours", "ours_alone"))
     assert together < 10 and alone < 100

@@ -364,7 +364,7 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
 
 
 def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path, monkeypatch, caplog):
-    """For real up to the compiler itself, which a machine may lack; and one training does not count against the next one's limit."""
+    """For real up to the compiler itself, which a machine may lack."""
     tried = []
 
     def no_compiler(graph, _):
@@ -374,13 +374,26 @@ def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=no_compiler))
     monkeypatch.setattr(products, "faster", lambda: False)
     plain = train(corpus, tokenizer, tmp_path / "plain", made(corpus, "packed"), still=True, compile=False)
-    said = lambda: [record.message for record in caplog.records if record.name == training.loop.__name__]
-    assert not tried and not said()
+    told = lambda: [record.message for record in caplog.records if record.name == training.loop.__name__]
+    assert not tried and not told()
+    assert train(corpus, tokenizer, tmp_path / "a", made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
+    assert len(tried) == len(told()) == 1
+    assert "(backend='no_compiler' raised: RuntimeError: no C compiler): it is trained as it is" in told()[0]
+    torch.compiler.reset()
+
+
+def test_one_training_does_not_count_against_the_limit_of_the_next(corpus, tokenizer, tmp_path, monkeypatch):
+    graphs = []
+
+    def compiler(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=compiler))
     with torch._dynamo.config.patch(recompile_limit=1):
         for number, folder in enumerate("ab", start=1):
-            assert train(corpus, tokenizer, tmp_path / folder, made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
-            assert len(tried) == len(said()) == number
-            assert "(backend='no_compiler' raised: RuntimeError: no C compiler): it is trained as it is" in said()[-1]
+            train(corpus, tokenizer, tmp_path / folder, made(corpus, "packed", steps=1), compile=True)
+            assert len(graphs) == number
     torch.compiler.reset()
 
 
