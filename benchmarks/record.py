@@ -130,11 +130,11 @@ def main():
     failed = []
     for name in given.names:
         try:
-            output = run(name, given.arguments, until and max(1.0, until - time.monotonic()))
-        except RuntimeError as error:
-            failed.append(str(error))
+            result = last_line(run(name, given.arguments, until and max(1.0, until - time.monotonic())))
+        except (RuntimeError, ValueError) as error:
+            failed.append(f"{name}: {error}")
             continue  # the next one needs nothing of it
-        place = record(last_line(output), rundir.root() / "results" / "benchmarks", gpu)
+        place = record(result, rundir.root() / "results" / "benchmarks", gpu)
         print(place.relative_to(rundir.root()))
     if failed:
         raise SystemExit(f"{'; '.join(failed)}: the figures of the others are kept")

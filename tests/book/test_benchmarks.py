@@ -133,11 +133,12 @@ def test_a_script_that_fails_leaves_no_figures(keeping, tmp_path, monkeypatch, c
 
 def test_what_fails_keeps_no_other_from_being_measured(keeping, tmp_path, monkeypatch):
     (tmp_path / "broken.py").write_text("raise SystemExit(3)\n")
+    (tmp_path / "silent.py").write_text("")
     (tmp_path / "fine.py").write_text("""print('{"name": "fine", "ratio": 2.0, "goal": 1}')\n""")
     monkeypatch.setattr(keeping, "HERE", tmp_path)
     monkeypatch.setattr(rundir, "root", lambda: tmp_path)
-    monkeypatch.setattr(sys, "argv", ["record.py", "broken", "fine"])
-    with pytest.raises(SystemExit, match=r"broken\.py ended with status 3: the figures of the others are kept"):
+    monkeypatch.setattr(sys, "argv", ["record.py", "broken", "silent", "fine"])
+    with pytest.raises(SystemExit, match=r"broken\.py ended with status 3; silent: expected .*: the figures of the others are kept"):
         keeping.main()
     assert [path.name for path in (tmp_path / "results" / "benchmarks").iterdir()] == ["fine.json"]
 
