@@ -10,6 +10,8 @@ import statistics
 import time
 from collections.abc import Callable
 
+import asutil  # noqa: F401  before torch, as it sets how OpenMP waits
+
 
 def seconds(sides: dict[object, Callable], rounds: int) -> tuple[dict, dict]:
     """How long each side took in each round, by the clock on the wall and by the processor's, which counts this process alone.

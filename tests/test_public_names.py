@@ -1,11 +1,15 @@
 """The names that scripts outside the packages rely on, and how little has to be imported for them."""
 
 import importlib
+import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
 NAMES = {
     "asutil": ["load_ranker"],
     "asutil.corpus": ["build", "Corpus", "documents"],
@@ -59,3 +63,24 @@ def test_an_unknown_name_is_an_attribute_error():
 
     with pytest.raises(AttributeError, match="module 'asutil.metrics' has no attribute 'rankingg'"):
         asutil.metrics.rankingg  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({}, "1000"), ({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "ACTIVE"}, "None")],
+    ids=["unset", "spin count of the user", "wait policy of the user"],
+)
+def test_openmp_waits_without_taking_a_core_from_others(before, after):
+    environment = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    code = "import os, asutil; print(os.environ.get('GOMP_SPINCOUNT'))"
+    command = [sys.executable, "-c", code]
+    assert subprocess.run(command, env=environment | before, capture_output=True, text=True, check=True).stdout.strip() == after
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_a_notebook_sets_how_openmp_waits_before_torch_is_loaded(path):
+    cells = [cell for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    lines = "".join("".join(cell["source"]) + "\n" for cell in cells).splitlines()
+    imports = [line.split()[1].partition(".")[0] for line in lines if line.startswith(("import ", "from "))]
+    heavy = {"torch", "transformers", "sklearn", "seaborn"} & set(imports)
+    assert min(imports.index(name) for name in ("asutil", "aslab") if name in imports) < min(map(imports.index, heavy), default=99)
