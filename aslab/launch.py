@@ -36,10 +36,9 @@ def given_parameters(options: dict) -> dict:
     Raises: click.UsageError for YAML that is no mapping and for a name that is no identifier.
     """
     import yaml
-    from papermill.cli import _resolve_type
     from papermill.iorw import NoDatesSafeLoader, papermill_io
 
-    from asutil.io import files
+    from asutil.io import files, private
 
     def parse(text):
         return files.yaml_value(text, NoDatesSafeLoader)
@@ -59,7 +58,7 @@ def given_parameters(options: dict) -> dict:
                 raise click.UsageError(f"{option} {text} expects `name: value` pairs, got {values!r:.80}")
             _check_names(values, f"{option} {text}: ")
             given.update(values)
-    given.update((name, _resolve_type(value)) for name, value in options["parameters"])
+    given.update((name, private.value_of_word(value)) for name, value in options["parameters"])
     given.update(options["parameters_raw"])
     _check_names(given)
     return given

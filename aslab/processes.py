@@ -11,7 +11,7 @@ import json
 import os
 from pathlib import Path
 
-from asutil.io import disk, rundir
+from asutil.io import disk, private, rundir
 from asutil.training import processes
 
 from . import parameters, runs
@@ -56,11 +56,9 @@ def main() -> None:
     options = parser.parse_args()
     path = Path(options.run)
     if path.suffix == ".ipynb":
-        from papermill.cli import _resolve_type
-
         notebook = path.stem
         kept = {name: text for name, text in options.parameters if parameters.stays_text(notebook, name, text)}
-        given = {name: kept.get(name, _resolve_type(text)) for name, text in options.parameters}
+        given = {name: kept.get(name, private.value_of_word(text)) for name, text in options.parameters}
         runs.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")

@@ -17,6 +17,8 @@ from torch.nn.functional import scaled_dot_product_attention
 from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
+from ..io import private
+
 NAME = "asutil_packed"
 BLOCK = 128
 # Packed lengths are multiples of it: matrix units work on whole tiles, there are few sizes to compile for, and memory of one micro-batch
@@ -123,12 +125,12 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None, reads=None):
         inputs["token_type_ids"] = micro["token_type_ids"]
     if reads is not None:
         inputs["reads"] = reads
-    former = config._attn_implementation
-    config._attn_implementation = NAME
+    former = private.attention(config)
+    private.set_attention(config, NAME)
     try:
         return (forward or backbone)(**inputs, cu_seq_lens=micro["cu_seq_lens"], longest=micro["longest"])
     finally:
-        config._attn_implementation = former
+        private.set_attention(config, former)
 
 
 @contextlib.contextmanager
@@ -138,14 +140,14 @@ def plain_attention(model):
     On a CPU in bf16 the fused backward pass of torch 2.13 is slower; in fp32 there is no difference. Its dropout is torch's own.
     """
     configs = {id(module.config): module.config for module in model.modules() if hasattr(module, "config")}
-    fused = [config for config in configs.values() if getattr(config, "_attn_implementation", None) == "sdpa"]
+    fused = [config for config in configs.values() if private.attention(config) == "sdpa"]
     for config in fused:
-        config._attn_implementation = "eager"
+        private.set_attention(config, "eager")
     try:
         yield
     finally:
         for config in fused:
-            config._attn_implementation = "sdpa"
+            private.set_attention(config, "sdpa")
 
 
 def attention(
@@ -186,8 +188,7 @@ def _flash(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):
     # torch.nn.attention.varlen calls this same operator, but without dropout.
     arguments = (query, key, value, cu_seq_lens, cu_seq_lens, longest, longest, dropout, False, False)
     options = {"scale": scaling, "window_size_left": reach, "window_size_right": reach}
-    output, *_ = torch.ops.aten._flash_attention_forward(*arguments, **options)
-    return output
+    return private.flash_attention(*arguments, **options)
 
 
 def _padded(query, key, value, cu_seq_lens, longest, dropout, scaling, reach):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torch
 import transformers
-from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+from huggingface_hub import hf_hub_download, try_to_load_from_cache
 from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
@@ -88,7 +88,8 @@ def reading(path, name) -> Iterator[None]:
 
 def _has_no(path: str, file: str) -> bool:
     """Whether a folder lacks a file, or a repository of the hub is known to; without a network it may not be known."""
-    return Path(path).is_dir() or try_to_load_from_cache(path, file) is _CACHED_NO_EXIST
+    cached = try_to_load_from_cache(path, file)  # None: not known
+    return Path(path).is_dir() or not isinstance(cached, str | None)
 
 
 def _without_nan(loaded):

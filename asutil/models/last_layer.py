@@ -11,6 +11,7 @@ from functools import partial
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from ..io import private
 from .heads import EVIDENCE
 
 BERT_LIKE = ("bert", "camembert", "electra", "roberta", "xlm-roberta")  # the same layers under the same names
@@ -66,7 +67,7 @@ def first_tokens_alone(model: nn.Module) -> Iterator[None]:
     Models with another head or other layers are not changed. For padded inputs, without gradients.
     """
     backbone = model.backbone
-    fits = backbone.config.model_type in BERT_LIKE and backbone.config._attn_implementation in ("sdpa", "eager")
+    fits = backbone.config.model_type in BERT_LIKE and private.attention(backbone.config) in ("sdpa", "eager")
     if not (fits and (model.HEADS[0] == "pair" or _reads_first_of_slots(model))):
         yield
         return

@@ -14,6 +14,8 @@ from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
+from ..io import private
+
 
 class Products(TorchFunctionMode):
     """While it is entered, `torch.nn.functional.linear` is computed by oneDNN: y = x W^T + b.
@@ -73,7 +75,7 @@ class _Ordered:
             return weight
         _, uses, read = self.known.get(id(weight), (weight, 0, weight))
         if uses == self.USES:
-            read = torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
+            read = private.in_onednn_order(weight, rows)
         self.known[id(weight)] = weight, uses + 1, read
         return read
 
@@ -81,11 +83,7 @@ class _Ordered:
 @functools.cache
 def faster() -> bool:
     """Whether oneDNN is there, and faster than MKL: on a processor of AMD with AVX-512."""
-    there = (
-        torch.backends.mkl.is_available()
-        and torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    )
+    there = torch.backends.mkl.is_available() and private.onednn_products()
     return there and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _processor()
 
 
@@ -95,7 +93,7 @@ def _processor() -> str:
 
 
 def _product(input, weight, bias=None):
-    return torch.ops.mkldnn._linear_pointwise(input, weight, bias, "none", [], "")
+    return private.onednn_linear(input, weight, bias)
 
 
 class _Linear(torch.autograd.Function):

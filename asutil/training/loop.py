@@ -17,6 +17,7 @@ from accelerate.utils import convert_to_fp32
 from torch import nn
 
 from ..inputs import packing
+from ..io import private
 from ..models import last_layer
 from . import checkpoints, cpu, processes
 from .options import Options
@@ -108,7 +109,7 @@ def _compiled(forward: Callable) -> Callable:
         if not failed:
             try:
                 return compiled(**given)
-            except torch._dynamo.exc.TorchDynamoException as error:
+            except private.compile_errors() as error:
                 failed = True
                 reason = str(error).strip().partition("\n\n")[0]  # what follows is on debugging torch
                 log.warning(
