@@ -23,7 +23,7 @@ import time
 from pathlib import Path
 
 import side_by_side
-from blingfire import text_to_sentences
+from livekit.blingfire import text_to_sentences
 
 from asutil import corpus
 from asutil.corpus import arrays, cleaning, sources, tokenizers

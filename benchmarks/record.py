@@ -34,7 +34,7 @@ VERSIONS = (
     "pytrec_eval-terrier",
     "sentence-transformers",
     "faiss-cpu",
-    "blingfire",
+    "livekit-blingfire",
     "optimum-onnx",
     "onnxruntime",
 )

@@ -70,7 +70,7 @@ def splitter_function(name: str):
     Raises: ValueError for another name; LookupError where NLTK's data is not installed, with the command that installs it.
     """
     if name == "blingfire":
-        from blingfire import text_to_sentences
+        from livekit.blingfire import text_to_sentences
 
         return lambda paragraph: text_to_sentences(paragraph).split("\n")
     if name == "nltk":

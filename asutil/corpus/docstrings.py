@@ -202,7 +202,7 @@ def split_of(function: str) -> str:
 
 def _sentences(lines: list[str]) -> list[str]:
     """The sentences of at least 20 characters of their prose."""
-    from blingfire import text_to_sentences
+    from livekit.blingfire import text_to_sentences
 
     paragraphs = (text_to_sentences(paragraph).split("\n") for paragraph in prose("\n".join(lines)))
     return [sentence for sentences in paragraphs for sentence in sentences if len(sentence) >= 20]
