@@ -1,16 +1,27 @@
 """Baselines of answer sentence selection that learn nothing."""
 
 import importlib
+import logging
 import re
 import sys
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import regex
 
 from .questions import Split
 from .splits import require_one_of
+
+# Scripts without spaces between words, and the mark that lengthens a vowel of Katakana.
+WITHOUT_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+WORDS = regex.compile(rf"[{WITHOUT_SPACES}]+|(?:(?![{WITHOUT_SPACES}])[\w\p{{M}}])+")
+UNSPACED = regex.compile(rf"[{WITHOUT_SPACES}]")
+ENOUGH = 10  # questions from which on equal scores are worth a warning
+log = logging.getLogger(__name__)
 
 
 def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
@@ -18,7 +29,7 @@ def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
 
     Args:
         baseline: `document_order` (the first sentence first) or `bm25` (k1 1.5, b .75, document frequencies over all
-            candidates of the split, lower-cased words).
+            candidates of the split, `words`).
     Raises: ValueError for document order where row order is not document order.
     """
     require_one_of("baseline", baseline, ("document_order", "bm25"))
@@ -37,7 +48,7 @@ def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
 
 
 def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[int]) -> np.ndarray:
-    """BM25 (k1 1.5, b .75) of lower-cased words, document frequencies over all candidates.
+    """BM25 (k1 1.5, b .75) of `words`, document frequencies over all candidates. Warns where it orders no candidates of most questions.
 
     Args:
         candidates: of all questions, question after question.
@@ -46,22 +57,47 @@ def bm25(questions: Sequence[str], candidates: Sequence[str], sizes: Sequence[in
     """
     scores_for = bm25_over(candidates)
     ends = np.cumsum(sizes)
-    return np.concatenate(
-        [scores_for(question)[end - size : end] for question, size, end in zip(questions, sizes, ends)]
-    )
+    scores = [scores_for(question)[end - size : end] for question, size, end in zip(questions, sizes, ends)]
+    tied = sum(len(own) > 1 and own.min() == own.max() for own in scores)
+    if len(scores) >= ENOUGH and 2 * tied > len(scores):
+        log.warning(
+            "BM25 gives all candidates the same score in %d of %d questions, since they share no distinguishing word with it: "
+            "its order there is none, and ties count as wrong",
+            tied,
+            len(scores),
+        )
+    return np.concatenate(scores)
+
+
+def words(text: str) -> list[str]:
+    """The words of a text, in NFC and without case: runs of letters, digits, `_` and combining marks.
+
+    A run of characters of a script without spaces gives its characters and the pairs of neighbours.
+    Example:
+        >>> words("Red wine_2, CAFE\u0301!"), words("\u6cd5\u570b\u7684 Paris")
+        (['red', 'wine_2', 'caf\xe9'], ['\u6cd5', '\u570b', '\u7684', '\u6cd5\u570b', '\u570b\u7684', 'paris'])
+    """
+    if text.isascii():
+        return re.findall(r"\w+", text.lower())
+    split = []
+    for run in WORDS.findall(unicodedata.normalize("NFC", text.casefold())):
+        if UNSPACED.match(run):
+            characters = regex.findall(r"\X", run)  # with their combining marks
+            split += [*characters, *map("".join, pairwise(characters))]
+        else:
+            split.append(run)
+    return split
 
 
 def bm25_over(texts: Iterable[str]) -> Callable[[str], np.ndarray]:
-    """A function that gives the BM25 of every text for a question (k1 1.5, b .75, lower-cased words); at least 0.
+    """A function that gives the BM25 of every text for a question (k1 1.5, b .75, `words`); at least 0.
 
     Shapes: N texts; a question -> (N,)
     """
     bm25s = _without_jax("bm25s")
 
-    def words(text: str) -> list[str]:  # interned: half a million candidates share their words
-        return [sys.intern(word) for word in re.findall(r"\w+", text.lower())]
-
-    documents = [words(text) for text in texts]
+    # Interned: half a million candidates share their words.
+    documents = [[sys.intern(word) for word in words(text)] for text in texts]
     zeros = np.zeros(len(documents), np.float32)
     if not any(documents):  # bm25s refuses an index without words, and a query of unknown words only
         return lambda question: zeros

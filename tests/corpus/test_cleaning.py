@@ -7,7 +7,7 @@ from asutil.corpus import cleaning
 PARAGRAPHS = [
     ["Emperor penguins breed on ice.", "They walk up to 120 km!", "Why?", "Nobody knows."],
     ["Dr. A. Smith met Mr. Jones at 3.5 p.m. in the U.S. embassy.", "It rained."],
-    ["He said: \"It is late.\"", "Then he left (e.g. by train)."],
+    ['He said: "It is late."', "Then he left (e.g. by train)."],
     ["法國的首都是巴黎。", "巴黎在塞納河畔。"],
     ["no capital letter follows. so this is one sentence, up to its end"],
     ["Naïve café owners paid 5 € … and left.", "Ünal did not."],

@@ -1,0 +1,76 @@
+"""BM25 in scripts with and without spaces between words, against a slow one written here."""
+
+import math
+import re
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import asutil
+from asutil.data import baselines
+
+LETTERS = "abzABZ09_ äÉñőŽæøжЖβΣאب.,;-?!'\n\t…"
+
+
+@given(st.text(st.sampled_from(LETTERS), max_size=60) | st.text(st.characters(max_codepoint=127), max_size=60))
+def test_words_of_spaced_text_are_runs_of_letters_and_digits(text):
+    assert baselines.words(text) == re.findall(r"\w+", text.casefold())
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("cafe\u0301 CAFÉ Straße STRASSE", ["café", "café", "strasse", "strasse"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),  # vowel signs stay in their words
+        ("مرحبا بالعالم", ["مرحبا", "بالعالم"]),
+        ("首都", ["首", "都", "首都"]),
+        ("東京タワー2021年", ["東", "京", "タ", "ワ", "ー", "東京", "京タ", "タワ", "ワー", "2021", "年"]),
+        ("ที่นี่", ["ที่", "นี่", "ที่นี่"]),
+    ],
+)
+def test_words_of_other_scripts(text, words):
+    assert baselines.words(text) == [unicodedata.normalize("NFC", word) for word in words]
+
+
+def slow_bm25(question, texts, words):
+    documents = [Counter(words(text)) for text in texts]
+    mean = sum(document.total() for document in documents) / len(documents)
+    scores = []
+    for document in documents:
+        score = 0.0
+        for word in words(question):
+            containing = sum(word in other for other in documents)
+            if word in document:
+                idf = math.log(1 + (len(documents) - containing + 0.5) / (containing + 0.5))
+                score += idf * document[word] / (document[word] + 1.5 * (0.25 + 0.75 * document.total() / mean))
+        scores.append(score)
+    return scores
+
+
+def pairs_of(text):
+    """Characters and pairs of Chinese text, between punctuation, by hand."""
+    return [part[i : i + size] for part in re.split("[，。？]", text) for size in (1, 2) for i in range(len(part) - size + 1)]
+
+
+def test_chinese_candidates_are_ranked_by_the_characters_and_pairs_that_they_share():
+    question = "法國的首都是哪裡？"
+    texts = ["今天天氣很好。", "巴黎是法國的首都。", "法國人吃乳酪。", "首先，我們走了。"]
+    expected = slow_bm25(question, texts, pairs_of)
+    np.testing.assert_allclose(baselines.bm25_over(texts)(question), expected, rtol=1e-5)
+    assert next(number for number, _ in asutil.load_ranker("bm25").rank(question, texts)) == 1
+
+
+def test_a_ranker_that_orders_nothing_says_so(caplog):
+    caplog.set_level("WARNING")
+    questions = [f"word{n}" for n in range(12)]
+    candidates = ["red wine", "a car"] * 12
+    baselines.bm25(questions[:9], candidates[:18], [2] * 9)
+    baselines.bm25(["red"] * 6 + questions[:6], candidates, [2] * 12)
+    assert not caplog.messages
+    baselines.bm25(["red"] * 5 + questions[:7], candidates, [2] * 12)
+    (message,) = caplog.messages
+    assert "the same score in 7 of 12 questions" in message
