@@ -46,11 +46,12 @@ def ahead(ours, untrained: dict) -> list[str]:
     precision = lambda ranking: ranking.per_question.set_index("question_id")["average_precision"]
     own, values = precision(ours), {name: precision(ranking) for name, ranking in untrained.items()}
     best = max(values, key=lambda name: values[name].mean())
+    theirs, reached = float(values[best].mean()), float(own.mean())
     sign, text = difference(own, values[best].loc[own.index])
     if sign > 0:
         return []
-    start = not_better(best, values[best].mean(), "this model", own.mean(), f"the {len(own):,} test questions")
-    chance = ". The difference may be chance" * (own.mean() > values[best].mean())
+    start = not_better(best, theirs, "this model", reached, f"the {len(own):,} test questions")
+    chance = ". The difference may be chance" * (reached > theirs)
     few = f". {TOO_FEW}" * (len(own) < FEWEST)
     return [f"{start}: {text}{chance}{few}."]
 
