@@ -24,7 +24,7 @@ class Expectation:
         """Call before each step, with its tokens: prints before the first."""
         if not self.done and not self.taken:
             total = int(float(f"{self.steps * tokens:.1e}"))  # two digits: steps differ in their tokens
-            self.bar.write(f"{self.steps:,} steps to train, about {total:,} tokens")
+            self.bar.write(f"{counted(self.steps, 'step')} to train, about {total:,} tokens")
 
     def estimate(self) -> None:
         """Call after each step: prints once, when enough steps were measured."""
@@ -35,7 +35,7 @@ class Expectation:
         elif not self.done and left and (seconds := time.monotonic() - self.started) >= SECONDS:
             self.done = True
             rest = spoken(left * seconds / (self.taken - 1))
-            self.bar.write(f"{self.roughly} {rest} for the {left:,} steps left, by the first {self.taken}")
+            self.bar.write(f"{self.roughly} {rest} for the {counted(left, 'step')} left, by the first {self.taken}")
 
 
 def spoken(seconds: float) -> str:
@@ -49,4 +49,8 @@ def spoken(seconds: float) -> str:
     longest = {"second": 90, "minute": 5400, "hour": 48 * 3600}
     unit = next((unit for unit, most in longest.items() if seconds < most), "day")
     count = max(1, round(seconds / units[unit]))
+    return counted(count, unit)
+
+
+def counted(count: int, unit: str) -> str:
     return f"{count:,} {unit}{'s' * (count != 1)}"
