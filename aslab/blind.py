@@ -86,7 +86,8 @@ def _splits(run: dict, own: str | None) -> dict:
     settings = run["settings"]
     dataset = reranking.same_data(run, own if settings["dataset"].startswith("own:") else None)
     context = settings.get("architecture") == "context"
-    kept = {"train_questions": settings.get("train_questions"), "limit": settings.get("question_limit")}
+    kept = {name: settings.get(name) for name in ("train_questions", "train_limit", "test_limit")}
+    kept["limit"] = settings.get("question_limit")
     given = {name: value for name, value in kept.items() if value is not None}
     return answers.load_answers(dataset, settings["protocol"], context=context, **given)
 

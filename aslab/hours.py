@@ -21,7 +21,8 @@ from . import gpus, plan, records, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that decide the form of an example
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # the same, and those that decide its texts
-COUNTED = ("protocol", "train_questions", "question_limit", "triplet_limit", "claim_limit")  # decide how many there are
+# Settings that decide how many there are.
+COUNTED = ("protocol", "train_questions", "question_limit", "train_limit", "triplet_limit", "claim_limit")
 TEXTS, LENGTH = 32, 64  # texts of one measured step, and tokens of each
 SECONDS = 3.0  # of a measurement, after a first step
 READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
@@ -172,12 +173,12 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
             return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
             questions = long_questions.COUNTS[dataset]["train"]["questions"]
-            return min(questions, settings.get("question_limit") or questions), 1
+            return min(questions, _train_limit(settings) or questions), 1
         protocols, protocol = answers.COUNTS[dataset], settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
         questions, candidates = protocols[protocol]["train"]
-        if (limit := settings.get("question_limit")) and limit < questions:
+        if (limit := _train_limit(settings)) and limit < questions:
             candidates = candidates * limit // questions
             questions = limit
         if architecture == "triplet":
@@ -188,6 +189,10 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     if architecture == "joint":
         return round((candidates + questions * (settings["k"] - 1) / 2) / settings["k"]), 1
     return candidates, READ_TOGETHER.get(architecture, 1)
+
+
+def _train_limit(settings: dict) -> int | None:
+    return settings.get("train_limit") or settings.get("question_limit")
 
 
 # ------------------------------------------------------------------ tokens a second of this machine

@@ -13,25 +13,18 @@ import itertools
 import shlex
 import shutil
 import sys
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
 import pandas as pd
-from tqdm.auto import tqdm
 
-from asutil.corpus import cleaning, sources
-from asutil.data import answers, splits
+from asutil.corpus import sources
 from asutil.io import disk, files, rundir
-from asutil.metrics import significance
 
-from . import compare, papers, runs
+from . import closing, compare, papers, runs
+from .own_inputs import USAGE
 from .plan import Job
 
-USAGE = """expected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv
-  corpus     a folder of .txt files, one document a file, with a blank line between paragraphs;
-             or .jsonl or .parquet, one document a row, with its text in a column text
-  questions  a .tsv, .jsonl or .parquet, one candidate a row, with the columns question, answer and label (1 right, 0 wrong)"""
 DEFAULTS = {
     "corpus": None,
     "questions": None,
@@ -47,8 +40,6 @@ SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
 LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
 PLAIN = "plain"
 PRETRAINED = "pre-trained"
-FEWEST = 6  # questions: with fewer the randomisation test cannot have a p below .05, since 2 / 2^5 is above it
-TOO_FEW = f"Fewer than {FEWEST} test questions cannot show any difference"
 CARD = "Made with asutil"  # a model card of aslab.export
 
 
@@ -124,49 +115,6 @@ def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] =
     return Job(LINE, f"own, {system}", own["budget"], dataset, own["seed"], notebook, own, folder, needs)
 
 
-def require_readable(made: Chain) -> str:
-    """Read the corpus and the questions, as the runs will.
-
-    Returns: a sentence on the documents, and one on the questions and on those that the budget leaves out.
-    Raises: ValueError, OSError that name the file and the row of what cannot be read.
-    """
-    settings = runs.settings("pretrain", made.pretraining.parameters)
-    columns = {name: settings[name] for name in ("text_column", "paragraph_separator")}
-    corpus = _documents(settings["corpus"], columns)
-    settings = runs.settings("finetune", made.plain[0].parameters)
-    own = [settings[name] for name in ("dataset", "protocol", "train_questions", "question_limit")]
-    loaded = answers.load_answers(*own)
-    if all((split.positives() == split.stops - split.starts).all() for split in loaded.values()):
-        raise ValueError(f"questions {own[0]}: every candidate has label 1: {answers.ALL_RIGHT}\n{USAGE}")
-    sentence = ", ".join(f"{len(split):,} {name}" for name, split in loaded.items())
-    sentence += f". {TOO_FEW}" * (len(loaded["test"]) < FEWEST)
-    left_out = {name: split.report["dropped"].get(splits.BEYOND, {}) for name, split in loaded.items()}
-    if not any(left_out.values()):
-        return f"{corpus}\nquestions: {sentence}"
-    most = max(split.report["kept"]["questions"] + left_out[name].get("questions", 0) for name, split in loaded.items())
-    limit = settings["question_limit"]
-    return f"{corpus}\nquestions: {sentence}; question_limit is {limit} a split: question_limit={most} takes all"
-
-
-def _documents(corpus: str, columns: dict) -> str:
-    """A sentence on the documents, and on the files of a folder that are not read.
-
-    Raises: ValueError where no document is long enough, or as `sources.documents`.
-    """
-    counts = Counter()
-    for text in tqdm(sources.documents(corpus, **columns), "reading the corpus", unit=" documents", delay=5):
-        counts["read"] += 1
-        counts["long enough"] += bool(cleaning.clean(text))
-    if not counts["long enough"]:
-        least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH}"
-        raise ValueError(f"corpus {corpus}: none of {counts['read']} documents has {least}\n{USAGE}")
-    folders = [Path(part) for part in sources.parts_of(corpus) if Path(part).is_dir()]
-    others = Counter(suffix for folder in folders for suffix in sources.unread(folder))
-    endings = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
-    unread = f"; {others.total()} files are not read: {endings}" * bool(others)
-    return f"corpus: {counts['read']:,} documents, {counts['long enough']:,} of them long enough{unread}"
-
-
 # ------------------------------------------------------------------ the comparison
 
 
@@ -189,19 +137,13 @@ def choose(systems: dict[str, list[str]]) -> tuple[str, str]:
 
 
 def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
-    """A sentence on the difference of MAP on test, from the questions' means over seeds.
-
-    There is an effect where the interval of the bootstrap leaves zero out and the randomisation test has p below .05.
-    """
+    """A sentence on the difference of MAP on test, from the questions' means over seeds."""
     ours, other = (values[system]["average_precision"] for system in (PRETRAINED, PLAIN))
-    test, swapped = significance.paired_bootstrap(ours, other), significance.randomisation(ours, other)
-    low, high = (100 * edge for edge in test.interval)
+    sign, difference = closing.difference(ours, other)
     effects = {1: "helped", -1: "did harm", 0: "made no difference that these questions can tell from chance"}
-    effect = effects[test.sign if swapped < 0.05 else 0]  # an interval over a few questions is too narrow
-    interval = f"95 % interval {low:+.1f} to {high:+.1f}, p by randomisation = {swapped:.4f}"
     over = f"on {len(ours)} test questions, means of {seeds} seed{'s' * (seeds != 1)}"
-    few = f" {TOO_FEW}." * (len(ours) < FEWEST)
-    return f"Pre-training on the corpus {effect}: MAP {100 * test.difference:+.1f} points ({interval}) {over}.{few}"
+    few = f" {closing.TOO_FEW}." * (len(ours) < closing.FEWEST)
+    return f"Pre-training on the corpus {effects[sign]}: {difference} {over}.{few}"
 
 
 def own_task(name: str) -> list[str]:
@@ -220,8 +162,8 @@ def caution(reached: float, baselines: dict) -> list[str]:
     best = max(baselines, key=lambda name: baselines[name]["map"], default=None)
     if best is None or baselines[best]["map"] <= reached:
         return []
-    figures = f"MAP {100 * baselines[best]['map']:.1f}, the exported system {100 * reached:.1f}"
-    return [f"Not worth using yet: on the same test questions {best}, which needs no training, has {figures}."]
+    theirs = baselines[best]["map"]
+    return [f"{closing.not_better(best, theirs, 'the exported system', reached, 'the same test questions')}."]
 
 
 def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:

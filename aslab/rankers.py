@@ -8,7 +8,7 @@ import yaml
 from asutil.io import disk, rundir
 
 from . import records, runs
-from .plan import Job
+from .plan import Job, completed, settings_key
 
 SLUG = "rankers"
 COLUMNS = list(records.PER_QUESTION.values())
@@ -63,13 +63,17 @@ def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> l
     newest = sorted(finished.itertuples(), key=lambda run: run.record.get("created", ""), reverse=True)
     for budget in read()["budgets"]:
         for job in jobs(budget, runs_dir):
-            wanted = runs.shown(runs.settings("rank", job.parameters))
-            run = next((run for run in newest if run.record["settings"] == wanted), None)
+            wanted = settings_key("rank", runs.settings("rank", job.parameters))
+            run = next((run for run in newest if _key(run.record) == wanted), None)
             if run is not None:
                 file = rundir.root() / results / SLUG / f"{job.dataset}-{budget}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 written.append(disk.write_json(file, published(run.folder)))
     return written
+
+
+def _key(record: dict) -> str:
+    return settings_key("rank", completed("rank", record["settings"]))
 
 
 def published(folder: Path) -> dict:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -40,7 +41,7 @@ projection_size projection_dropout wrong_type_negatives other_evidence reduction
 triplet_limit triplets_per_question margin distance selection distractors max_tokens epochs batch_size
 pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
 detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
-task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit seed
+task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit train_limit test_limit seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
@@ -237,8 +238,12 @@ class Run:
         """Write a table as parquet, complete or not at all."""
         return disk.atomically(self.folder / name, lambda path: table.to_parquet(path, index=False))
 
-    def finish(self, **measured) -> dict:
-        """Write the record: parameters, provenance and the measured values. Now the run is finished."""
+    def finish(self, last: Iterable[str] = (), **measured) -> dict:
+        """Write the record: parameters, provenance and the measured values. Now the run is finished, and says so.
+
+        Args:
+            last: sentences that are printed after that.
+        """
         record = {
             "notebook": self.notebook,
             "name": self.folder.name,
@@ -254,7 +259,7 @@ class Run:
             **hashes(self.folder),
         }
         disk.write_json(self.folder / "record.json", record)
-        print(f"finished: {self.folder.name}")
+        print(f"finished: {self.folder.name}", *last, sep="\n")
         return record
 
 

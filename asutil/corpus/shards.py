@@ -162,6 +162,18 @@ def _loaded(description: str, as_text: bool):
 
 def index(documents: Iterable, backend, splitter="blingfire", min_sentence_chars=0) -> dict[str, np.ndarray]:
     """The arrays of the index of a few documents."""
+    sentences, arrays = laid_out(documents, splitter, min_sentence_chars)
+    tokens, lengths = tokenized(backend, sentences)
+    _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
+    tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
+    offsets = _offsets(lengths)
+    return arrays | {"tokens": tokens, "sentences": offsets, "hashes": sentence_hashes(tokens, offsets)}
+
+
+def laid_out(
+    documents: Iterable, splitter="blingfire", min_sentence_chars=0
+) -> tuple[list[str], dict[str, np.ndarray]]:
+    """The sentences of a few documents, and the arrays of the index that need no tokens: paragraphs, documents, document_hashes."""
     split = splitter_function(splitter)
     sentences, paragraph_sizes, document_sizes, document_hashes = [], [], [], []
     for document in documents:
@@ -177,15 +189,9 @@ def index(documents: Iterable, backend, splitter="blingfire", min_sentence_chars
         if len(paragraph_sizes) > paragraphs_before:
             document_sizes.append(len(paragraph_sizes) - paragraphs_before)
             document_hashes.append(document_hash(cleaned))
-    tokens, lengths = tokenized(backend, sentences)
-    _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
-    tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
-    return {
-        "tokens": tokens,
-        "sentences": _offsets(lengths),
+    return sentences, {
         "paragraphs": _offsets(paragraph_sizes),
         "documents": _offsets(document_sizes),
-        "hashes": sentence_hashes(tokens, _offsets(lengths)),
         "document_hashes": np.array(document_hashes, np.uint64),
     }
 

@@ -15,7 +15,7 @@ from ..draws import text_hash
 from ..io import files, hub
 from . import document_order, tables
 from .questions import Candidate, Question, Split, grouped
-from .splits import SPLITS, file_of_split, require_limit, require_one_of
+from .splits import SPLITS, file_of_split, limits_of_splits, require_one_of
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
 log = logging.getLogger(__name__)
@@ -76,7 +76,13 @@ PROTOCOLS = ("clean", "asbert")
 
 
 def load_answers(
-    name, protocol="clean", train_questions="all", limit: int | None = None, context: bool = False
+    name,
+    protocol="clean",
+    train_questions="all",
+    limit: int | None = None,
+    context: bool = False,
+    train_limit: int | None = None,
+    test_limit: int | None = None,
 ) -> dict[str, Split]:
     """The splits of an answer sentence selection data set under a protocol.
 
@@ -90,12 +96,13 @@ def load_answers(
         limit: at most that many questions a split, chosen by a hash of their ids.
         context: every candidate has the sentences before and after it. Where only the order of rows shows which these are (asnq,
             newsas2), that order is checked first (`document_order.check`); a data set that cannot give them is refused.
+        train_limit, test_limit: in place of `limit` for train, and for dev and test.
     Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
     require_one_of("protocol", protocol, COUNTS.get(name, ("clean",) if name == "pydocs" else PROTOCOLS))
     require_one_of("train_questions", train_questions, ("all", "with_positive"))
-    require_limit(limit, "question")
+    limits = limits_of_splits(limit, train_limit, test_limit, "question")
     if name in HUB:
         splits = _published(name, protocol, context)
     elif name == "pydocs":
@@ -110,7 +117,7 @@ def load_answers(
         )
     if train_questions == "with_positive":
         splits["train"] = splits["train"].under("positive")
-    splits = {split: questions.limited(limit) for split, questions in splits.items()}
+    splits = {split: questions.limited(limits[split]) for split, questions in splits.items()}
     for split, questions in splits.items():
         if not len(questions):
             read, dropped = questions.report["read"], questions.report["dropped"]

@@ -74,9 +74,18 @@ def require_text(text, name: str, location: str) -> None:
     require(isinstance(text, str) and text.strip(), location, f"text in {name!r}", text)
 
 
-def require_limit(limit: int | None, unit: str) -> None:
+def require_limit(limit: int | None, unit: str, name: str = "limit") -> None:
     if limit is not None and limit < 1:
-        raise ValueError(f"limit must be at least 1 {unit}, got {limit}")
+        raise ValueError(f"{name} must be at least 1 {unit}, got {limit}")
+
+
+def limits_of_splits(limit: int | None, train_limit: int | None, test_limit: int | None, unit: str) -> dict:
+    """The limit of each split: `train_limit` for train, `test_limit` for dev and for test; where they are None, `limit`."""
+    require_limit(limit, unit)
+    require_limit(train_limit, unit, "train_limit")
+    require_limit(test_limit, unit, "test_limit")
+    own = {"train": train_limit, "dev": test_limit, "test": test_limit}
+    return {split: limit if special is None else special for split, special in own.items()}
 
 
 def require_one_of(what: str, value, known: Iterable[str]) -> None:

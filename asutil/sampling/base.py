@@ -131,10 +131,16 @@ class BaseSampler(ABC):
 
     def _no_anchor(self, sizes, needs) -> ValueError:
         """The refusal of a corpus that gives no example; sizes: sentences of its paragraphs, 0 outside the split."""
+        every = len(self.corpus.validation)
         documents = int(np.count_nonzero(self.corpus.validation == (self.split == "validation")))
+        if documents:
+            longest = int(sizes.max(initial=0))
+            counts = f"{documents} documents, {int(self.inside.sum())} paragraphs, the longest of {longest} sentences"
+        else:
+            others = "which is" if every == 1 else "all of them"
+            counts = f"{every} document{'s' * (every != 1)}, {others} held out for validation"
         return ValueError(
-            f"no eligible anchor for {self.objective} in the {self.split} documents: {documents} documents, "
-            f"{int(self.inside.sum())} paragraphs, the longest of {int(sizes.max(initial=0))} sentences; it needs {needs}"
+            f"no eligible anchor for {self.objective} in the {self.split} documents: {counts}; it needs {needs}"
         )
 
     # -------------------------------------------------------------- examples and batches

@@ -56,7 +56,14 @@ def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[
 
 def _identity_of_questions(record: dict) -> dict:
     """What decides which questions a run ranks, and what they say."""
-    return {name: record["settings"].get(name) for name in SAME} | {"fingerprint": record["inputs"].get("dataset")}
+    values = {name: record["settings"].get(name) for name in SAME}
+    return values | {"question_limit": _test_limit(record["settings"]), "fingerprint": record["inputs"].get("dataset")}
+
+
+def _test_limit(settings: dict) -> int | None:
+    """At most so many test questions; records of earlier versions have one limit for all splits."""
+    special = settings.get("test_limit")
+    return settings.get("question_limit") if special is None else special
 
 
 def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
@@ -80,7 +87,7 @@ def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = Non
     Raises: ValueError where the run was made from other data.
     """
     settings, dataset = record["settings"], same_data(record, dataset)
-    split = answers.load_answers(dataset, settings["protocol"], limit=settings["question_limit"])["test"]
+    split = answers.load_answers(dataset, settings["protocol"], limit=_test_limit(settings))["test"]
     _require_same_rows(scores, split.frame(), record["name"], dataset)
     return split
 

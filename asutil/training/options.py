@@ -16,12 +16,13 @@ class Options:
         warmup_steps: steps in which the learning rate rises from 0 to `peak_lr`; it falls to 0 over the others.
         seed: of dropout, and of the samples of ELECTRA's generator.
         save_every, log_every: steps between two checkpoints, and between two rows of the log.
+        save_seconds: the longest time between two checkpoints, whatever `save_every` is; evaluations are never cut in two.
         mlm_weight, objective_weight, detection_weight: weights of the loss's parts.
         precision: "fp32", "bf16", or "auto": bf16 on a GPU that has it, else fp32.
         compile: whether to compile the backbone for packed micro-batches; default: on a GPU, for 1,000 passes or more.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
-        progress: whether a bar is shown.
+        progress: whether a bar, the number of steps and the expected time are shown.
     Raises: ValueError for an unknown precision, for patience without `evaluate`, and for a weight of a part that the model lacks.
     """
 
@@ -31,6 +32,7 @@ class Options:
     seed: int
     save_every: int
     log_every: int
+    save_seconds: float = 120.0
     mlm_weight: float = 1.0
     objective_weight: float = 1.0
     detection_weight: float = 50.0
@@ -47,6 +49,11 @@ class Options:
             raise ValueError(f'precision: "auto", "fp32" or "bf16" expected, got {self.precision!r}')
         if self.patience is not None and self.evaluate is None:
             raise ValueError("patience needs `evaluate`, which gives the metric to wait for")
+
+    @property
+    def roughly(self) -> str:
+        """How an expected time is to be read: with patience the training may stop before."""
+        return "about" if self.patience is None else "at most"
 
     @property
     def bf16(self) -> bool:

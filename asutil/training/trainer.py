@@ -19,7 +19,7 @@ from tqdm.auto import tqdm
 from .. import draws, losses
 from ..io import disk
 from ..models import scoring
-from . import checkpoints, cpu, processes
+from . import checkpoints, cpu, expectation, processes
 from .optimiser import adamw, learning_rate
 from .options import Options
 
@@ -88,7 +88,8 @@ class StepTrainer:
         self.seconds = self.waiting = 0.0  # of earlier processes; without data
         self.rows, self.board, self.smaller = [], None, False
         self.sums = torch.zeros(len(self.weights) + 1, device=self.device)  # loss's parts and steps since the last log
-        self.started = time.monotonic()
+        self.started = self.saved_at = time.monotonic()
+        self.save_is_due = False
         if processes.count() > 1:
             for tensor in (*model.parameters(), *model.buffers()):
                 distributed.broadcast(tensor.data, 0)
@@ -108,9 +109,12 @@ class StepTrainer:
         )
         hidden = not (options.progress and processes.first())
         with tqdm(total=self.steps, initial=self.step, unit=" steps", disable=hidden, dynamic_ncols=True) as bar:
+            expected = expectation.Expectation(self.steps - self.step, bar, options.roughly)
             for batch in self._timed(loader):
+                expected.announce(batch["tokens"])
                 grad_norm, rate = self._take_step(batch)
                 bar.update()
+                expected.estimate()
                 last = self.step == self.steps
                 if last or self.step % options.log_every == 0:
                     self._write_log(grad_norm, rate)
@@ -119,7 +123,7 @@ class StepTrainer:
                 if evaluates:
                     self._evaluate()
                 ended = self.ended()
-                if ended or self.step % options.save_every == 0:
+                if ended or self.save_is_due or self.step % options.save_every == 0:
                     self._save()
                 if ended:
                     return
@@ -144,6 +148,8 @@ class StepTrainer:
         if self.smaller:
             batch = self.batches[self.step]  # the loader's workers still make larger micro-batches
         parts = self._gradients_in_memory(batch)
+        # By the clock of the first process: all of them save together.
+        self.save_is_due = processes.first() and time.monotonic() - self.saved_at >= self.options.save_seconds
         if processes.count() > 1:
             self._add_gradients()
         grad_norm = clip_grad_norm_(self.model.parameters(), CLIP)
@@ -187,12 +193,17 @@ class StepTrainer:
         return value.to(self.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def _add_gradients(self) -> None:
-        """Sum gradients over all processes; a parameter without a gradient in any of them stays without one."""
+        """Sum gradients over all processes; a parameter without a gradient in any of them stays without one.
+
+        Whether to save is told along with the gradients, which costs no message of its own.
+        """
         parameters = [parameter for parameter in self.model.parameters() if parameter.requires_grad]
-        flags = [parameter.grad is not None for parameter in parameters]
-        has_gradient = torch.tensor(flags, dtype=torch.uint8, device=self.device)
-        distributed.all_reduce(has_gradient, distributed.ReduceOp.MAX)
-        parameters = [parameter for parameter, has in zip(parameters, has_gradient.tolist()) if has]
+        flags = [*(parameter.grad is not None for parameter in parameters), self.save_is_due]
+        flags = torch.tensor(flags, dtype=torch.uint8, device=self.device)
+        distributed.all_reduce(flags, distributed.ReduceOp.MAX)
+        *has_gradient, save_is_due = flags.tolist()
+        self.save_is_due = bool(save_is_due)
+        parameters = [parameter for parameter, has in zip(parameters, has_gradient) if has]
         for parameter in parameters:
             parameter.grad = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
         gradients = [parameter.grad for parameter in parameters]
@@ -306,6 +317,7 @@ class StepTrainer:
         progress |= {"settings": self.settings, "sums": self._all_sums()}
         if processes.first():
             checkpoints.save(self.folder / "checkpoints", self.model, self.optimizer, progress)
+        self.saved_at = time.monotonic()
 
     def resume(self, checkpoint: Path | None) -> None:
         """Continue from a checkpoint: its weights, optimiser, counters, log, and the precision that "auto" was where it was begun.

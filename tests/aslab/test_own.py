@@ -1,5 +1,6 @@
 """From own documents to a ranker: the runs and their commands, refusals before anything runs, the comparison by hand, what is exported."""
 
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -9,8 +10,10 @@ import pandas as pd
 import pytest
 import yaml
 
-from aslab import export, own, runs
+from aslab import export, own, own_inputs, runs
+from asutil import corpus
 from asutil.io import disk, rundir
+from asutil.sampling import Sampler
 
 HEAD = "question\tanswer\tlabel\n"
 PARAGRAPH = "The lighthouse on the northern rock was rebuilt after the great storm. Its lamp burns oil from the harbour."
@@ -102,32 +105,69 @@ def test_a_place_that_is_a_number_or_left_empty(config, monkeypatch, tmp_path, t
 
 def test_inputs_are_read_before_anything_runs(config, tmp_path):
     corpus, few = "corpus: 10 documents, 10 of them long enough", "Fewer than 6 test questions cannot show any difference"
-    assert own.require_readable(own.chain(config)) == f"{corpus}\nquestions: 10 train, 1 dev, 1 test. {few}"
+    assert own_inputs.require_readable(own.chain(config)) == f"{corpus}\nquestions: 10 train, 1 dev, 1 test. {few}"
     (tmp_path / "texts" / "notes.md").touch()
     (tmp_path / "texts" / "README").touch()
     (tmp_path / "texts" / "SHORT.TXT").write_text("Too short.")
-    lines = own.require_readable(own.chain(config | {"question_limit": 4})).splitlines()
+    lines = own_inputs.require_readable(own.chain(config | {"question_limit": 4})).splitlines()
     assert lines[0] == "corpus: 11 documents, 10 of them long enough; 2 files are not read: 1 without an ending, 1 .md"
-    assert lines[1] == f"questions: 4 train, 1 dev, 1 test. {few}; question_limit is 4 a split: question_limit=10 takes all"
+    assert lines[1:] == [f"questions: 4 train, 1 dev, 1 test. {few}", "left out by question_limit=4: 6 of 10 training questions"]
     (tmp_path / "right.tsv").write_text(HEAD + "".join(f"What is {number}?\tThis\t1\n" for number in range(12)))
     with pytest.raises(ValueError, match=r"right.tsv: every candidate has label 1: .* add wrong candidates"):
-        own.require_readable(own.chain(config | {"questions": str(tmp_path / "right.tsv")}))
+        own_inputs.require_readable(own.chain(config | {"questions": str(tmp_path / "right.tsv")}))
     (tmp_path / "mine.tsv").write_text(HEAD + "Why?\tBecause\tyes\n")
     with pytest.raises(ValueError, match=r"mine.tsv, row 2: expected the label 0 or 1, got 'yes'"):
-        own.require_readable(own.chain(config))
+        own_inputs.require_readable(own.chain(config))
     (tmp_path / "notes.jsonl").write_text('{"texts": "x"}\n')
     with pytest.raises(ValueError, match=r"notes.jsonl line 1: expected text in 'text'"):
-        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
+        own_inputs.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "a.md").touch()
     with pytest.raises(FileNotFoundError, match=r"empty: no .parquet, .jsonl or .txt file; it holds a.md"):
-        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "empty")}))
+        own_inputs.require_readable(own.chain(config | {"corpus": str(tmp_path / "empty")}))
     (tmp_path / "notes.jsonl").write_text("")
     with pytest.raises(ValueError, match=r"none of 0 documents has 200 characters in paragraphs of 60\nexpected"):
-        own.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
+        own_inputs.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
     (tmp_path / "texts" / "z.txt").write_bytes(b"caf\xe9")
     with pytest.raises(ValueError, match=r"texts/z.txt: expected UTF-8, got byte 0xe9 at 3"):
-        own.require_readable(own.chain(config))
+        own_inputs.require_readable(own.chain(config))
+
+
+ONE_SENTENCE = "A paragraph of a single sentence that is long enough to stay in an index, and its number is {}."
+OF_FEW = {  # paragraphs of each document
+    "one document": [[f"{PARAGRAPH} {number}" for number in range(3)] for _ in range(1)],
+    "two documents": [[f"{PARAGRAPH} {number} of {document}" for number in range(3)] for document in range(2)],
+    "one sentence each": [[ONE_SENTENCE.format(f"{document} {number}") for number in range(3)] for document in range(9)],
+    "one paragraph each": [[f"{PARAGRAPH} {document}" * 3] for document in range(9)],
+}
+
+
+@pytest.mark.parametrize(
+    ("texts", "objective", "message"),
+    [
+        ("one document", "sp", "in the train documents: 1 document, which is held out for validation; it needs at least 2 documents"),
+        ("two documents", "psd", "in the train documents: 2 documents, all of them held out for validation; it needs"),
+        ("one sentence each", "sp", "in the train documents: 7 documents, 21 paragraphs, the longest of 1 sentences; it needs"),
+        ("one sentence each", "psd", None),
+        ("one paragraph each", "psd", "no eligible anchor for psd in the train documents: 7 documents, 7 paragraphs"),
+        ("one paragraph each", "sp", None),
+    ],
+)
+def test_the_preview_refuses_what_pre_training_refuses(tmp_path, tokenizer, config, texts, objective, message):
+    rows = OF_FEW[texts]
+    (tmp_path / "few.jsonl").write_text("".join(json.dumps({"text": "\n\n".join(paragraphs)}) + "\n" for paragraphs in rows))
+    made = own.chain(config | {"corpus": str(tmp_path / "few.jsonl"), "objective": objective})
+    index = corpus.prepare(str(tmp_path / "few.jsonl"), tokenizer, tmp_path / "shared")
+    outcomes = []
+    for read in (lambda: own_inputs.require_readable(made), lambda: [Sampler(index, objective, split=s) for s in ("train", "validation")]):
+        try:
+            outcomes.append(read() and None)
+        except ValueError as error:
+            outcomes.append(str(error))
+    preview, sampled = outcomes
+    assert (preview is None) == (sampled is None) == (message is None), outcomes
+    if message:
+        assert message in sampled and sampled in preview and "few.jsonl" in preview
 
 
 # ------------------------------------------------------------------ the comparison
@@ -193,7 +233,7 @@ def test_the_choice_is_made_on_dev_and_never_on_test(systems):
     assert "the plain model, by MAP on 2 dev questions (plain 70.0 and pre-trained 67.5)" in sentences[1]
     assert (
         sentences[2]
-        == "Not worth using yet: on the same test questions bm25, which needs no training, has MAP 62.5, the exported system 54.2."
+        == "Not worth using yet: on the same test questions BM25, which needs no training, has MAP 62.5, the exported system 54.2."
     )
     assert own.caution(0.625, {"random": {"map": 0.3}, "bm25": {"map": 0.625}}) == []  # not ahead
     same = {"plain": systems["plain"], "pre-trained": systems["plain"]}

@@ -348,7 +348,7 @@ def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
         with pytest.raises(ValueError, match=told):
             Sampler(corpus, objective)
     nothing = c.build([one], tokenizer, tmp_path / "nothing to learn from")
-    with pytest.raises(ValueError, match="in the train documents: 0 documents, 0 paragraphs, .* of 0 sentences; it needs .* of 2 or more"):
+    with pytest.raises(ValueError, match="in the train documents: 1 document, which is held out for validation; it needs .* of 2 or more"):
         Sampler(nothing, "ssp")
 
 

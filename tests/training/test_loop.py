@@ -476,6 +476,76 @@ def test_how_often_to_save_and_to_log(whole, tmp_path):
     assert [row["step"] for row in result["log"]] == [6, 12, 18]
 
 
+class Slow(Batches):
+    """Each step takes 50 seconds by a clock of its own."""
+
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        self.now = 0.0
+
+    def __getitem__(self, step):
+        self.now += 50
+        return super().__getitem__(step)
+
+    def monotonic(self):
+        return self.now
+
+
+@pytest.mark.parametrize(
+    ("options", "saved"),
+    [
+        ({}, [3, 6, 9, 12, 15, 18]),  # after 150 seconds; two steps are 100
+        ({"save_seconds": 300}, [6, 12, 18]),
+        ({"save_seconds": 0}, list(range(1, 19))),
+        ({"save_every": 2, "save_seconds": 90}, [2, 4, 6, 8, 10, 12, 14, 16, 18]),
+        ({"save_every": 5}, [3, 5, 8, 10, 13, 15, 18]),  # any checkpoint starts the time anew
+    ],
+)
+def test_a_checkpoint_is_written_in_time_whatever_the_steps(whole, tmp_path, monkeypatch, options, saved):
+    batches, steps, save = Slow(), [], trainer.checkpoints.save
+    monkeypatch.setattr(trainer, "time", batches)
+    monkeypatch.setattr(trainer.checkpoints, "save", lambda *given: steps.append(given[-1]["step"]) or save(*given))
+    model, _ = run(tmp_path, batches=batches, **{"save_every": 10**6} | options)
+    assert steps == saved and weights(model) == whole[1]
+
+
+@pytest.mark.parametrize("stop", [1, 7, 17])
+def test_a_run_of_one_epoch_goes_on_where_the_clock_saved_it(whole, tmp_path, stop):
+    class Dying(Batches):
+        def __getitem__(self, step):
+            if step == stop:
+                raise KeyboardInterrupt
+            return super().__getitem__(step)
+
+    options = {"save_every": 10**6, "save_seconds": 0}
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, batches=Dying(), **options)
+    assert saved.newest_checkpoint(tmp_path / "checkpoints").name == f"checkpoint-{stop}"
+    model, result = run(tmp_path, **options)
+    assert weights(model) == whole[1] and without_time(result["log"]) == without_time(whole[2]["log"])
+
+
+@pytest.mark.parametrize(("patience", "roughly"), [(None, "about"), (9, "at most")])
+def test_the_size_and_the_time_of_a_training_are_told_once(whole, tmp_path, monkeypatch, capfd, patience, roughly):
+    """By hand: 18 steps; the clock of 50 seconds a step is read after the second, so 16 are left: 800 seconds."""
+    batches = Slow()
+    monkeypatch.setattr(trainer.expectation, "time", batches)
+    model, _ = run(tmp_path, batches=batches, progress=True, patience=patience, evaluate=lambda model: {"map": 1.0})
+    first, second = [line.strip() for line in capfd.readouterr().out.splitlines() if "steps" in line]
+    tokens = 18 * Batches()[0]["tokens"]
+    assert first.startswith("18 steps to train, about ")
+    assert abs(int(first.split()[-2].replace(",", "")) - tokens) <= 0.05 * tokens
+    assert second == f"{roughly} 13 minutes for the 16 steps left, by the first 2"
+    assert weights(model) == whole[1]
+
+
+def test_what_is_short_or_hidden_is_not_estimated(tmp_path, capfd):
+    run(tmp_path / "short", progress=True)
+    assert [line.split(",")[0] for line in capfd.readouterr().out.splitlines() if "steps" in line] == ["18 steps to train"]
+    run(tmp_path / "hidden")
+    assert "steps" not in capfd.readouterr().out
+
+
 def test_a_weight_of_a_loss_that_the_model_lacks_is_refused(tmp_path):
     with pytest.raises(ValueError, match="detection_weight: only ELECTRA detects tokens, 5 came for another model"):
         run(tmp_path, detection_weight=5.0)

@@ -25,9 +25,9 @@ from .worker import STEPS, work
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def start(folder, processes, stop=0):
+def start(folder, processes, stop=0, save_seconds=(120, 120)):
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.training.worker", str(folder), str(processes), str(stop)]
+    command = [sys.executable, "-m", "tests.training.worker", str(folder), str(processes), str(stop), *map(str, save_seconds)]
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
 
 
@@ -75,6 +75,15 @@ def test_killed_on_two_processes_a_run_goes_on_on_one(alone, tmp_path):
     folder = tmp_path / "killed"
     assert start(folder, 2, stop=27).returncode != 0 and not (folder / "final.safetensors").exists()
     assert checkpoints.newest_checkpoint(folder / "checkpoints").name == "checkpoint-20"
+    work(folder)
+    assert apart(final(alone), final(folder)) < 1e-9
+
+
+@pytest.mark.parametrize(("save_seconds", "saved"), [((0, 10**6), {26, 27}), ((10**6, 0), {20})])
+def test_the_clock_of_the_first_process_alone_says_when_to_save(alone, tmp_path, save_seconds, saved):
+    folder = tmp_path / "clocks"
+    assert start(folder, 2, stop=27, save_seconds=save_seconds).returncode != 0
+    assert int(checkpoints.newest_checkpoint(folder / "checkpoints").name.split("-")[1]) in saved
     work(folder)
     assert apart(final(alone), final(folder)) < 1e-9
 

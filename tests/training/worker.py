@@ -19,8 +19,8 @@ from .test_loop import USUAL, Batches, new_model
 STEPS = 50
 
 
-def work(folder: Path, stop: int = 0) -> None:
-    """Trains in float64, with dropout; killed before the step `stop`."""
+def work(folder: Path, stop: int = 0, save_seconds: tuple[float, ...] = (120.0, 120.0)) -> None:
+    """Trains in float64, with dropout; killed before the step `stop`. Each process has its own longest time between checkpoints."""
     folder.mkdir(exist_ok=True)
     seen = folder / f"seen-{os.environ.get('RANK', 0)}.jsonl"
     model = new_model(hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1).double()
@@ -36,14 +36,15 @@ def work(folder: Path, stop: int = 0) -> None:
                 stream.write(json.dumps([step, names]) + "\n")
             return super().gradients(batch)
 
+    options = {"save_every": 10, "save_seconds": save_seconds[int(os.environ.get("RANK", 0))]}
     evaluate = lambda model: {"map": float(next(model.parameters()).sum())}
     with mock.patch.object(loop, "StepTrainer", Seen):
-        loop.train(model, Batches(STEPS, micro=4), folder, **USUAL | {"save_every": 10}, evaluate=evaluate, evaluate_every=20)
+        loop.train(model, Batches(STEPS, micro=4), folder, **USUAL | options, evaluate=evaluate, evaluate_every=20)
     if os.environ.get("RANK", "0") == "0":
         save_file({name: value.contiguous() for name, value in model.named_parameters()}, folder / "final.safetensors")
 
 
-def forked(folder: Path, count: int, stop: int) -> int:
+def forked(folder: Path, count: int, stop: int, *save_seconds: float) -> int:
     """What torchrun does, with one import for all: the exit status is 1 as soon as a process fails, and the others are killed."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
@@ -55,7 +56,7 @@ def forked(folder: Path, count: int, stop: int) -> int:
         if not child:
             os.environ.update({name: str(value) for name, value in (common | {"RANK": rank, "LOCAL_RANK": rank}).items()})
             try:
-                work(folder, stop)
+                work(folder, stop, save_seconds)
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
@@ -72,4 +73,4 @@ def forked(folder: Path, count: int, stop: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(forked(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])))
+    sys.exit(forked(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), *map(float, sys.argv[4:])))
