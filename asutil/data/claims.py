@@ -13,7 +13,7 @@ from pathlib import Path
 from ..corpus import cleaning, docstrings, sources
 from ..io import disk, files, hub, spelling
 from . import pydocs_claims
-from .splits import SPLITS, Examples, file_of_split, require, require_fields, require_id, require_limit, require_text
+from .splits import SPLITS, Examples, file_of_split, limits_of, require, require_fields, require_id, require_text
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 NAMES = ("fever", "climate_fever", "pydocs_claims")
@@ -55,7 +55,9 @@ class Claims(Examples):
         return len(claim.evidence)
 
 
-def load_claims(name, limit: int | None = None) -> dict[str, Claims]:
+def load_claims(
+    name, limit: int | None = None, train_limit: int | None = None, test_limit: int | None = None
+) -> dict[str, Claims]:
     """The splits of a fact verification data set. Where test is empty, results are reported on dev.
 
     Paper: joint_inference, section 4.1 and appendix A.2.
@@ -64,10 +66,11 @@ def load_claims(name, limit: int | None = None) -> dict[str, Claims]:
             folder with train, dev and, if there is one, test as .jsonl or .json, or as bert_train.json and so on. A test set may be
             without labels; FEVER's are not public, so none is read there. Titles may have underscores for spaces.
         limit: at most that many claims a split, chosen by a hash of their ids.
+        train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
     Returns: {"train", "dev", "test"}: lists of `Claim`s, with a `report`. A claim has the first five pieces of its evidence, or fewer.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    require_limit(limit, "claim")
+    limits = limits_of(limit, train_limit, test_limit, "claim")
     splits = {}
     if name == "pydocs_claims":
         for split, rows in pydocs_claims.rows(MOST).items():
@@ -81,7 +84,7 @@ def load_claims(name, limit: int | None = None) -> dict[str, Claims]:
             splits[split] = _read(path, blind) if path else Claims()
         for split, expected in COUNTS.get(name, {}).items():
             _check_counts(splits[split].report, expected, f"{name}, {split} ({paths[split].name})")
-    return {split: claims.limited(limit) for split, claims in splits.items()}
+    return {split: claims.limited(limits[split]) for split, claims in splits.items()}
 
 
 def fingerprint_of_claims(name) -> str:
@@ -134,8 +137,9 @@ def _paths(name) -> dict[str, Path | None]:
     else:
         folder = files.expanded(name)
         if not folder.is_dir():
+            came = " that holds train.jsonl, dev.jsonl and maybe test.jsonl, got a file" * folder.is_file()
             raise FileNotFoundError(
-                f"{name}: expected one of {', '.join(NAMES)} or a folder with claims{spelling.nearest(name, NAMES)}"
+                f"{name}: expected one of {', '.join(NAMES)} or a folder with claims{came or spelling.nearest(name, NAMES)}"
             )
     return {split: file_of_split(folder, split, FILES, split not in required, hint) for split in SPLITS}
 
