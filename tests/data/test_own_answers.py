@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from asutil.data import answers, load_claims, load_evidence, own_answers, table_files, tables
 from asutil.data.answers import load_answers
 
-from .test_claims import folder as claims_folder
+from . import test_claims
 
 COLUMNS = ["question_id", "question", "answer", "label"]
 
@@ -125,7 +125,7 @@ def test_limits_of_train_and_of_dev_and_test(tmp_path):
 
 
 def test_limits_of_claims(tmp_path):
-    whole = load_claims(claims_folder(tmp_path))
+    whole = load_claims(test_claims.folder.__wrapped__(tmp_path))
     few = load_claims(tmp_path, train_limit=1)
     assert [len(few["train"]), few["dev"]] == [1, whole["dev"]]
     few = load_claims(tmp_path, limit=1, train_limit=1000)
@@ -205,7 +205,10 @@ def test_what_pandas_writes_is_read_as_it_was(tmp_path_factory, texts, form, cap
     path = tmp_path_factory.getbasetemp() / f"made{form.upper() if capitals else form}"
     data = FORMS[form](table(rows)).encode()
     path.write_bytes(gzip.compress(data) if form.endswith(".gz") else data)
-    assert read(path) == Counter(row[1:] for row in rows)
+    try:
+        assert read(path) == Counter(row[1:] for row in rows)
+    except ValueError:  # a text that looks like rows of the table itself is refused, never split or joined
+        assert form.startswith(".tsv") and any("\t" in text and "\n" in text for pair in texts for text in pair)
 
 
 @settings(max_examples=150, deadline=None)
