@@ -19,6 +19,9 @@ from .splits import SPLITS, file_of_split
 
 ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
 DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
+LONGEST_COPY = (
+    100_000  # characters; a longer text is compared as it is, since the list of its words takes 20 times its memory
+)
 log = logging.getLogger(__name__)
 
 
@@ -31,6 +34,8 @@ def same_text(text: str) -> str:
         >>> same_text("x > 0") == same_text("x < 0")
         False
     """
+    if len(text) > LONGEST_COPY:
+        return text
     words = re.findall(r"\w+|[^\w\s]", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
     return " ".join(words).rstrip(" .?!…") or " ".join(words)
 

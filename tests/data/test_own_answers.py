@@ -96,7 +96,10 @@ def test_copies_of_a_text_are_the_same_text(words, spaces):
 
 def test_a_folder_that_leaks_is_warned_of_whatever_the_spelling(tmp_path, caplog):
     written(tmp_path / "train.jsonl", rows_of(["When was it built?", "Where?", "Who?"]))
-    written(tmp_path / "dev.jsonl", [("a", "when was  it built ?", "Answer 1 to 0 of 0.", 1), ("b", "WHERE", "another", 1), ("c", "why", "x", 1)])
+    written(
+        tmp_path / "dev.jsonl",
+        [("a", "when was  it built ?", "Answer 1 to 0 of 0.", 1), ("b", "WHERE", "another", 1), ("c", "why", "x", 1)],
+    )
     written(tmp_path / "test.jsonl", rows_of(["How?"]))
     load_answers(tmp_path)
     assert caplog.messages[0].startswith(f"{tmp_path}: 2 of 3 dev questions are in train, too; 1 of them with a right answer")
