@@ -18,7 +18,7 @@ from .closing import FEWEST, TOO_FEW
 USAGE = """expected: snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv
   corpus     a folder of .txt files, one document a file, with a blank line between paragraphs;
              or .jsonl or .parquet, one document a row, with its text in a column text
-  questions  a .tsv, .jsonl or .parquet, one candidate a row, with the columns question, answer and label (1 right, 0 wrong)"""
+  questions  a .tsv, .csv, .jsonl, .json or .parquet, one candidate a row, with the columns question, answer and label (1 right, 0 wrong)"""
 SAMPLED = ("hard_negatives", "negatives", "max_tokens", "same_paragraph_before", "positives", "max_sentences")
 
 

@@ -173,6 +173,8 @@ def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
         yield path.name, {column: files.decoded(path.read_bytes(), str(path))}
     else:
         for location, line in files.lines(path):
+            if not line.strip():
+                continue
             row = files.parsed(line, location)
             if not isinstance(row, dict):
                 raise ValueError(f"{location}: expected an object with {column!r}, got {type(row).__name__}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from ..corpus import cleaning, docstrings, sources
 from ..io import disk, files, hub, spelling
 from . import pydocs_claims
-from .splits import SPLITS, Examples, file_of_split, limits_of_splits, require, require_fields, require_id, require_text
+from .splits import SPLITS, Examples, file_of_split, limits_of, require, require_fields, require_id, require_text
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 NAMES = ("fever", "climate_fever", "pydocs_claims")
@@ -66,11 +66,11 @@ def load_claims(
             folder with train, dev and, if there is one, test as .jsonl or .json, or as bert_train.json and so on. A test set may be
             without labels; FEVER's are not public, so none is read there. Titles may have underscores for spaces.
         limit: at most that many claims a split, chosen by a hash of their ids.
-        train_limit, test_limit: in place of `limit` for train, and for dev and test.
+        train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
     Returns: {"train", "dev", "test"}: lists of `Claim`s, with a `report`. A claim has the first five pieces of its evidence, or fewer.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    limits = limits_of_splits(limit, train_limit, test_limit, "claim")
+    limits = limits_of(limit, train_limit, test_limit, "claim")
     splits = {}
     if name == "pydocs_claims":
         for split, rows in pydocs_claims.rows(MOST).items():
@@ -137,8 +137,9 @@ def _paths(name) -> dict[str, Path | None]:
     else:
         folder = files.expanded(name)
         if not folder.is_dir():
+            came = " that holds train.jsonl, dev.jsonl and maybe test.jsonl, got a file" * folder.is_file()
             raise FileNotFoundError(
-                f"{name}: expected one of {', '.join(NAMES)} or a folder with claims{spelling.nearest(name, NAMES)}"
+                f"{name}: expected one of {', '.join(NAMES)} or a folder with claims{came or spelling.nearest(name, NAMES)}"
             )
     return {split: file_of_split(folder, split, FILES, split not in required, hint) for split in SPLITS}
 

@@ -15,7 +15,7 @@ from ..corpus import docstrings, sources
 from ..io import files, hub, spelling
 from . import hotpotqa, pydocs_evidence, qasper
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import SPLITS, limits_of_splits
+from .splits import SPLITS, limits_of
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
@@ -52,12 +52,12 @@ def load_evidence(
         name: `hotpotqa` (the distractor setting; its test set has no labels, so test is empty), `qasper`, `pydocs_evidence` (embedded), or
             a folder: train.jsonl, dev.jsonl and maybe test.jsonl in the form above, or the JSON files of HotpotQA's or QASPER's release.
         limit: at most that many questions a split, chosen by a hash of their ids.
-        train_limit, test_limit: in place of `limit` for train, and for dev and test.
+        train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
     Returns: {"train", "dev", "test"}: lists of `LongQuestion`s, with a `report`. Evidence that names no sentence is dropped, and counted
         there; its question stays. White space is single blanks.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
-    limits = limits_of_splits(limit, train_limit, test_limit, "question")
+    limits = limits_of(limit, train_limit, test_limit, "question")
     if name == "pydocs_evidence":
         rows = pydocs_evidence.rows()
         splits = {split: questions_of((row["id"], row, {}) for row in rows[split]) for split in SPLITS}

@@ -112,19 +112,32 @@ class Split(Sequence):
             split = split._keep(split.positives() < split.stops - split.starts, "only positives")
         return split
 
+    def without_blank(self) -> "Split":
+        """The candidates that have text; the report counts the others, and the questions that have no other candidates, as blank."""
+        has_text = ~tables.is_blank(self.table["answer"]).to_numpy()
+        if has_text[self.rows()].all():
+            return self
+        total = np.concatenate([[0], np.cumsum(has_text)])
+        table = self.table.filter(pa.array(has_text))
+        part = replace(self, table=table, starts=total[self.starts], stops=total[self.stops])
+        kept = part._take(part.stops > part.starts)
+        before, after = self._count(), kept._count()
+        dropped = self.report["dropped"] | {"blank": {name: before[name] - after[name] for name in before}}
+        return replace(kept, report={"read": self.report["read"], "kept": after, "dropped": dropped})
+
     def limited(self, limit: int | None) -> "Split":
         """At most `limit` questions, chosen by a hash of their ids, in the order they had; all of them for None."""
         return self if limit is None else self._keep(lowest_hashes(self.ids, limit, hash_size=7), BEYOND)
 
 
-def grouped(split: str, table: pa.Table | tables.Parquet, stem: str, where, first_row: int, ordered: bool) -> Split:
+def grouped(split: str, table: pa.Table | tables.Parquet, stem: str, where, ordered: bool, rows=None) -> Split:
     """The rows of a table as a split; the rows of a question are brought together.
 
     Args:
         stem: begins the ids of questions that have none.
-        where, first_row: what an error message calls the table and its first row.
+        where, rows: what an error message calls the table and its rows; None: they are counted from 1.
     """
-    by, order, starts = tables.question_order(table, where, first_row)
+    by, order, starts = tables.question_order(table, where, rows)
     if (np.diff(order) != 1).any():
         table = table.take(pa.array(order))
     if by == "question":

@@ -74,18 +74,18 @@ def require_text(text, name: str, location: str) -> None:
     require(isinstance(text, str) and text.strip(), location, f"text in {name!r}", text)
 
 
-def require_limit(limit: int | None, unit: str, name: str = "limit") -> None:
+def require_limit(limit: int | None, unit: str, name="limit") -> None:
     if limit is not None and limit < 1:
         raise ValueError(f"{name} must be at least 1 {unit}, got {limit}")
 
 
-def limits_of_splits(limit: int | None, train_limit: int | None, test_limit: int | None, unit: str) -> dict:
-    """The limit of each split: `train_limit` for train, `test_limit` for dev and for test; where they are None, `limit`."""
-    require_limit(limit, unit)
-    require_limit(train_limit, unit, "train_limit")
-    require_limit(test_limit, unit, "test_limit")
+def limits_of(limit: int | None, train_limit: int | None, test_limit: int | None, unit: str) -> dict[str, int | None]:
+    """The limit of each split: `train_limit` or `test_limit` (dev has it, too), else `limit`. Raises: ValueError for one below 1."""
+    limits = {"limit": limit, "train_limit": train_limit, "test_limit": test_limit}
+    for name, value in limits.items():
+        require_limit(value, unit, name)
     own = {"train": train_limit, "dev": test_limit, "test": test_limit}
-    return {split: limit if special is None else special for split, special in own.items()}
+    return {split: limit if value is None else value for split, value in own.items()}
 
 
 def require_one_of(what: str, value, known: Iterable[str]) -> None:
@@ -96,10 +96,13 @@ def require_one_of(what: str, value, known: Iterable[str]) -> None:
 def file_of_split(folder: Path, split: str, forms: Iterable[str], optional=False, hint="") -> Path | None:
     """The file of a split: the only one of the names that `forms` (such as `{}.jsonl`) give; None where an optional one is missing.
 
+    A file's name may be in capitals.
+
     Raises: FileNotFoundError that lists what the folder has, followed by the hint; ValueError where several files are there.
     """
     names = [form.format(split) for form in forms]
-    paths = [folder / name for name in names if (folder / name).is_file()]
+    there = sorted(folder.iterdir())
+    paths = [path for name in names for path in there if path.name.lower() == name and path.is_file()]
     if len(paths) > 1:
         raise ValueError(f"{folder}: expected one file for {split}, got {', '.join(path.name for path in paths)}")
     if not paths and not optional:

@@ -1,7 +1,7 @@
 """A user's question files, and any table of questions, as Arrow tables with checked columns; those of large data sets stay on disk."""
 
-import json
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,117 +11,98 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from tqdm.auto import tqdm
 
-from ..io import files, hub
+from ..io import files
+from . import table_files
 
-SUFFIXES = (".tsv", ".jsonl", ".parquet")
+SUFFIXES = table_files.SUFFIXES
 COLUMNS = ("question_id", "question", "answer", "document_title", "label")
 REQUIRED = ("question", "answer", "label")
 TEXTS = pa.schema([("question", pa.string()), ("answer", pa.string())])
-RIGHT = ("1", "1.0", "true", "True")  # the label of a right candidate, as files of several forms spell it
-WRONG = ("0", "0.0", "false", "False")
+# The label of a candidate in lower case, as files of several forms spell it.
+RIGHT = ("1", "1.0", "true", "yes")
+WRONG = ("0", "0.0", "false", "no")
 BATCH = 1 << 16  # rows of a large file that are checked together
 
 
 def read_table(path: Path) -> pa.Table:
-    """The file's known columns, checked, and `row`: the line of a text file (a TSV's header is line 1), the row of a parquet file.
+    """The file's known columns, checked, and `row`: the line of a text file (a header is line 1), else the number of the row.
+
+    Wrong candidates may be blank; a right one may not.
 
     Raises: ValueError that names file and row, what was expected and what came.
     """
-    readers = {".tsv": (_read_tsv, 2), ".jsonl": (_read_jsonl, 1), ".parquet": (files.table, 1)}
-    if path.suffix not in readers:
-        came = path.suffix or "no ending"
+    content, rows = table_files.read(path)
+    table = checked(_known(content, path), path, rows, blank_answers=True).append_column("row", pa.array(rows))
+    blank = pc.and_(is_blank(table["answer"]), pc.equal(table["label"], 1))
+    if (first := pc.index(blank, True).as_py()) >= 0:
+        came = table["answer"][first].as_py()
         raise ValueError(
-            f"{path}: expected a file that ends in {', '.join(readers)}, got {came}{hub.advice_on_pickle(path)}"
+            f"{path}, row {rows[first]}: expected text in 'answer', got {came!r:.80} with label 1{_others(blank)}"
         )
-    if path.stat().st_size == 0:
-        raise ValueError(f"{path} is empty")
-    reader, first_row = readers[path.suffix]
-    table = checked(reader(path), path, first_row)
-    return table.append_column("row", pa.array(np.arange(len(table)) + first_row))
+    return table
 
 
-def _lines(path: Path) -> list[str]:
-    data = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
-    wrong = data.find(b"\0")
-    try:
-        lines = data.decode("utf-8").split("\n")
-    except UnicodeDecodeError as error:
-        wrong = error.start
-    if wrong >= 0:
-        row = data.count(b"\n", 0, wrong) + 1
-        raise ValueError(f"{path}, row {row}: expected UTF-8 text without NUL, got the byte 0x{data[wrong]:02x}")
-    if not lines[-1]:
-        lines.pop()
-    return [line.removesuffix("\r") for line in lines]
+def is_blank(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.equal(pc.utf8_trim_whitespace(column), "")
 
 
-def _read_tsv(path: Path) -> pa.Table:
-    """Fields between tabs, a quote is a character like any other: WikiQA's own files have unbalanced ones."""
-    header, *rows = [line.split("\t") for line in _lines(path) or [""]]
-    for number, row in enumerate(rows, start=2):
-        if len(row) != len(header):
-            raise ValueError(f"{path}, row {number}: expected {len(header)} fields as in the header, got {len(row)}")
-    if len(set(header)) < len(header):
-        reason = " (its lines end in CR alone)" * ("\r" in "".join(header))
-        raise ValueError(f"{path}, row 1: expected distinct column names, got {header!s:.120}{reason}")
-    columns = zip(*rows) if rows else [()] * len(header)
-    return pa.table({name: pa.array(values, pa.string()) for name, values in zip(header, columns)})
+def _known(table: pa.Table, path: Path) -> pa.Table:
+    """The table with the known columns' names as they are in `COLUMNS`: case, blanks around them and between words do not count."""
+    names = ["_".join(name.casefold().split()) for name in table.column_names]
+    names = [plain if plain in COLUMNS else name for plain, name in zip(names, table.column_names)]
+    for name in COLUMNS:
+        if names.count(name) > 1:
+            several = ", ".join(repr(old) for new, old in zip(names, table.column_names) if new == name)
+            raise ValueError(f"{path}: expected one column {name!r}, got {several}")
+    return table.rename_columns(names)
 
 
-def _read_jsonl(path: Path) -> pa.Table:
-    records = []
-    for number, line in enumerate(_lines(path), start=1):
-        try:
-            record = json.loads(line)
-            if not isinstance(record, dict):
-                raise ValueError(f"got {type(record).__name__}")
-            for name in ("question", "answer"):
-                if not isinstance(record.get(name), str | None):
-                    raise ValueError(f"{name} is {record[name]!r}, no text")
-            record = {name: value if value is None else str(value) for name, value in record.items()}
-            "".join(filter(None, record.values())).encode()  # JSON can spell half a character
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"{path}, row {number}: expected a JSON object with text, {error}") from None
-        records.append(record)
-    names = dict.fromkeys(name for record in records for name in record)
-    return pa.table({name: pa.array([record.get(name) for record in records], pa.string()) for name in names})
+def _others(wrong: pa.ChunkedArray) -> str:
+    count = pc.sum(wrong).as_py()
+    return f" ({count} such rows)" * (count > 1)
 
 
-def checked(table: pa.Table, where, first_row: int, blank_answers: bool = False) -> pa.Table:
+def checked(table: pa.Table, where, rows: Sequence[int] | None = None, blank_answers: bool = False) -> pa.Table:
     """The known columns with their types: labels 0 or 1, texts that are not blank.
 
     Args:
-        where, first_row: what an error message calls the table and its first row.
+        where, rows: what an error message calls the table and its rows; None: they are counted from 1.
         blank_answers: whether answers may be blank.
     Raises: ValueError that names the row, what was expected and what came.
     """
     if missing := [name for name in REQUIRED if name not in table.column_names]:
         came = ", ".join(map(repr, table.column_names)) or "no rows"
+        others = [name for name in table.column_names if name not in COLUMNS]
+        near = {name: difflib.get_close_matches(name, others, 1) for name in missing}
+        hints = "".join(f"; rename {close[0]!r} to {name!r}" for name, close in near.items() if close)
         raise ValueError(
-            f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}"
+            f"{where}: expected the columns 'question', 'answer', 'label', lacks {', '.join(missing)}; got {came}{hints}"
         )
     if len(table) == 0:
         raise ValueError(f"{where} is empty: expected at least one row")
 
     def refuse(column: pa.ChunkedArray, wrong: pa.ChunkedArray, expected: str) -> None:
-        row = pc.index(pc.fill_null(wrong, True), True).as_py()
+        wrong = pc.fill_null(wrong, True)
+        row = pc.index(wrong, True).as_py()
         if row >= 0:
             came = column[row].as_py()
             if came is not None and len(str(came)) >= 80:
                 came = f"{str(came)[:80]}..."
-            raise ValueError(f"{where}, row {row + first_row}: expected {expected}, got {came!r}")
+            raise ValueError(f"{where}, row {rows[row]}: expected {expected}, got {came!r}{_others(wrong)}")
 
+    rows = range(1, len(table) + 1) if rows is None else rows
     columns = {}
     for name in COLUMNS:
         if name not in table.column_names:
             continue
         column = _as_text(table, name, where)
         may_be_blank = blank_answers and name == "answer"
-        blank = pc.is_null(column) if may_be_blank else pc.equal(pc.utf8_trim_whitespace(column), "")
+        blank = pc.is_null(column) if may_be_blank else is_blank(column)
         refuse(column, pc.fill_null(pc.match_substring(column, "\0"), False), f"no NUL in {name!r}")
         if name == "label":
-            refuse(column, pc.invert(pc.is_in(column, pa.array([*WRONG, *RIGHT]))), "the label 0 or 1")
-            column = pc.is_in(column, pa.array(RIGHT)).cast(pa.int8())
+            plain = pc.utf8_lower(pc.utf8_trim_whitespace(column))
+            refuse(column, pc.invert(pc.is_in(plain, pa.array([*WRONG, *RIGHT]))), "the label 0 or 1")
+            column = pc.is_in(plain, pa.array(RIGHT)).cast(pa.int8())
         elif name == "document_title":
             column = pc.if_else(blank, None, column)  # a blank title is an unknown one
         else:
@@ -142,11 +123,11 @@ def _as_text(table: pa.Table, name: str, where) -> pa.ChunkedArray:
     return column
 
 
-def question_order(table, where, first_row: int) -> tuple[str, np.ndarray, np.ndarray]:
+def question_order(table, where, rows: Sequence[int] | None = None) -> tuple[str, np.ndarray, np.ndarray]:
     """How the rows of each question come together: in order of the first appearance of their key, question_id or else question text.
 
     Args:
-        table: a pyarrow.Table or `Parquet`. where, first_row: what an error message calls the table and its first row.
+        table: a pyarrow.Table or `Parquet`. where, rows: what an error message calls the table and its rows, as in `checked`.
     Returns: the column that tells questions apart, the order of the rows, and where in that order each question starts.
     Raises: ValueError naming the row of a question_id with two question texts.
     """
@@ -163,10 +144,12 @@ def question_order(table, where, first_row: int) -> tuple[str, np.ndarray, np.nd
         first = order[starts][groups]  # for every row the first row of its question
         if len(other := np.flatnonzero(texts != texts[first])):
             row = int(other[0])
+            earlier = int(first[row])
+            numbers = range(1, len(table) + 1) if rows is None else rows
             id, text = table["question_id"][row].as_py(), table["question"][row].as_py()
             raise ValueError(
-                f"{where}, row {row + first_row}: question_id {id!r} belongs to {table['question'][int(first[row])].as_py()[:80]!r} "
-                f"in row {first[row] + first_row}, got {text[:80]!r}"
+                f"{where}, row {numbers[row]}: question_id {id!r} belongs to {table['question'][earlier].as_py()[:80]!r} "
+                f"in row {numbers[earlier]}, got {text[:80]!r}"
             )
     return by, order, starts
 
@@ -251,7 +234,7 @@ def open_parquet(paths: list[Path], keyed: bool = True) -> Parquet:
 
 def _label_and_key(table: pa.Table, path: Path, first_row: int, questions: dict[int, str]) -> pa.Table:
     """`questions` collects the question of each key."""
-    columns = checked(table, path, first_row, blank_answers=True)
+    columns = checked(table, path, range(first_row, first_row + len(table)), blank_answers=True)
     try:
         keys = table["key"].cast(pa.int64())
     except (KeyError, pa.ArrowException) as error:
@@ -270,7 +253,7 @@ def _label_and_key(table: pa.Table, path: Path, first_row: int, questions: dict[
 
 def _label_and_number(table: pa.Table, path: Path, first_row: int, numbers: dict[str, int]) -> pa.Table:
     """`numbers` collects the number of each question."""
-    columns = checked(table, path, first_row, blank_answers=True)
+    columns = checked(table, path, range(first_row, first_row + len(table)), blank_answers=True)
     texts = pc.dictionary_encode(columns["question"].combine_chunks())
     keys = pa.array([numbers.setdefault(text, len(numbers)) for text in texts.dictionary.to_pylist()], pa.int64())
     return pa.table({"label": columns["label"], "key": keys.take(texts.indices)})

@@ -115,8 +115,8 @@ def test_inputs_are_read_before_anything_runs(config, tmp_path):
     (tmp_path / "right.tsv").write_text(HEAD + "".join(f"What is {number}?\tThis\t1\n" for number in range(12)))
     with pytest.raises(ValueError, match=r"right.tsv: every candidate has label 1: .* add wrong candidates"):
         own_inputs.require_readable(own.chain(config | {"questions": str(tmp_path / "right.tsv")}))
-    (tmp_path / "mine.tsv").write_text(HEAD + "Why?\tBecause\tyes\n")
-    with pytest.raises(ValueError, match=r"mine.tsv, row 2: expected the label 0 or 1, got 'yes'"):
+    (tmp_path / "mine.tsv").write_text(HEAD + "Why?\tBecause\tmaybe\n")
+    with pytest.raises(ValueError, match=r"mine.tsv, row 2: expected the label 0 or 1, got 'maybe'"):
         own_inputs.require_readable(own.chain(config))
     (tmp_path / "notes.jsonl").write_text('{"texts": "x"}\n')
     with pytest.raises(ValueError, match=r"notes.jsonl line 1: expected text in 'text'"):

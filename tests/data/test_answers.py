@@ -134,12 +134,12 @@ def test_protocols_and_reports_of_a_users_folder(tmp_path):
         "dropped": {"no positive": {"questions": 1, "candidates": 1}},
     }
     write(tmp_path / "dev.tsv", rows)
-    with pytest.raises(ValueError, match=r"dev\.tsv, row 7: protocol clean .* 'Q3'"):
-        load_answers(tmp_path)
+    assert [q.id for q in load_answers(tmp_path)["dev"]] == ["Q1", "Q2", "Q4"]
     assert [q.id for q in load_answers(tmp_path, "asbert")["dev"]] == ["Q1", "Q2", "Q4"]
     write(tmp_path / "test.tsv", rows[-2:-1])
-    with pytest.raises(ValueError, match="test: no question is left"):
-        load_answers(tmp_path, "asbert")
+    for protocol in ("clean", "asbert"):
+        with pytest.raises(ValueError, match="test: no question is left, of 1 questions and 1 candidates: no positive: 1 questions and 1"):
+            load_answers(tmp_path, protocol)
 
 
 def test_limit_is_a_keyed_choice(tmp_path):
@@ -180,15 +180,15 @@ def test_missing_files_and_names(tmp_path):
             load_answers(name)
     with pytest.raises(FileNotFoundError, match=r"no\.tsv does not exist"):
         load_answers(tmp_path / "no.tsv")
-    with pytest.raises(FileNotFoundError, match=r"expected one of train\.tsv, train\.jsonl, train\.parquet; it holds nothing"):
+    with pytest.raises(FileNotFoundError, match=r"expected one of train\.tsv, .*, train\.parquet; it holds nothing"):
         load_answers(tmp_path)
     folder(tmp_path)
     write(tmp_path / "dev.jsonl", ROWS)
     with pytest.raises(ValueError, match=r"one file for dev, got dev\.tsv, dev\.jsonl"):
         load_answers(tmp_path)
-    (tmp_path / "x.csv").write_text("a")
-    with pytest.raises(ValueError, match=r"ends in \.tsv, \.jsonl, \.parquet, got \.csv"):
-        load_answers(tmp_path / "x.csv")
+    (tmp_path / "x.txt").write_text("a")
+    with pytest.raises(ValueError, match=r"ends in \.tsv, .*, \.parquet, got \.txt"):
+        load_answers(tmp_path / "x.txt")
     with pytest.raises(ValueError, match="unknown protocol 'cleen'; did you mean 'clean'"):
         load_answers("wikiqa", "cleen")
     with pytest.raises(ValueError, match="unknown train_questions 'some'"):

@@ -47,12 +47,15 @@ HEADER = "question_id\tquestion\tdocument_title\tanswer\tlabel\n"
         ((HEADER + "1\tq\tt\ta\t1\n1\tq\tt\ta\n").encode(), "row 3: expected 5 fields .* got 4"),
         ((HEADER + "1\tq\tt\ta\tb\t1\n").encode(), "row 2: expected 5 fields .* got 6"),
         ((HEADER + "1\tq\tt\ta\t1\n1\tq\tt\tb\t2\n").encode(), "row 3: expected the label 0 or 1, got '2'"),
-        ((HEADER + "1\tq\tt\ta\tyes\n").encode(), "row 2: expected the label 0 or 1, got 'yes'"),
+        ((HEADER + "1\tq\tt\ta\tmaybe\n").encode(), "row 2: expected the label 0 or 1, got 'maybe'"),
+        ((HEADER + "1\tq\tt\ta\t2\n" * 3).encode(), r"row 2: expected the label 0 or 1, got '2' \(3 such rows\)"),
+        ((HEADER + "1\t \tt\ta\t1\n" * 3).encode(), r"row 2: expected text in 'question', got ' ' \(3 such rows\)"),
+        ((HEADER + "1\tq\tt\ta\t0\n1\tq\tt\t\t1\n").encode(), "row 3: expected text in 'answer', got '' with label 1"),
         ((HEADER + "1\tq\tt\ta\t\n").encode(), "row 2: expected the label 0 or 1, got ''"),
         ((HEADER + "1\tq\tt\ta\t1\n").encode() + "1\tq\tt\tä\t1\n".encode("latin-1"), "row 3: expected UTF-8 .* 0xe4"),
         ((HEADER + "1\tq\tt\ta\t1\n").encode("utf-16"), "row 1: expected UTF-8"),
         ((HEADER + "1\tq\tt\ta\0b\t1\n").encode(), "row 2: expected UTF-8 .* 0x00"),
-        ((HEADER + "1\tq\tt\ta\t1\n\n").encode() + b"x", "row 3: expected 5 fields"),
+        ((HEADER + "1\tq\tt\ta\t1\n\n \n").encode() + b"x", "row 5: expected 5 fields .* got 1"),
         ((HEADER + "1\tq\tt\t \t1\n").encode(), "row 2: expected text in 'answer', got ' '"),
         (
             (HEADER + "1\tq\tt\ta\t1\n2\tx\tt\ta\t1\n1\tother\tt\tb\t0\n").encode(),
@@ -76,7 +79,7 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
     ("line", "message"),
     [
         ('{"question": "q", "answer": "a", "label": NaN}', "row 2: expected the label 0 or 1, got 'nan'"),
-        ('{"question": "q", "answer": "a", "label": "yes"}', "row 2: expected the label 0 or 1, got 'yes'"),
+        ('{"question": "q", "answer": "a", "label": "maybe"}', "row 2: expected the label 0 or 1, got 'maybe'"),
         ('{"question": "q", "answer": "a"}', "row 2: expected the label 0 or 1, got None"),
         ('{"question": "q", "answer": null, "label": 1}', "row 2: expected text in 'answer', got None"),
         ('{"question": 7, "answer": "a", "label": 1}', "row 2: expected a JSON object with text, question is 7"),
@@ -84,7 +87,7 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
         ('{"question": "q", "answer": "\\ud800", "label": 1}', "row 2: expected a JSON object with text"),
         ('["q", "a", 1]', "row 2: expected a JSON object with text, got list"),
         ("[" * 100_000, "row 2: expected a JSON object"),
-        ("", "row 2: expected a JSON object"),
+        ("\n\n \n[]", "row 5: expected a JSON object"),
     ],
 )
 def test_what_is_wrong_with_a_jsonl(tmp_path, line, message):
@@ -113,6 +116,9 @@ def test_a_header_alone_is_no_missing_column(tmp_path):
         load_answers(tmp_path / "all.tsv")
 
 
+LEAKED = "with a right answer that it has there (case, white space and marks at the end do not count)"
+
+
 def test_rows_that_contradict_each_other_and_shared_questions_are_warned_of(tmp_path, caplog):
     head, rows = "question\tanswer\tlabel\n", [f"q{n}\ta{k}\t{k}\n" for n in range(6) for k in (0, 1)]
     (tmp_path / "all.tsv").write_text(head + "".join(rows) + "q5\ta1\t0\n")
@@ -123,7 +129,7 @@ def test_rows_that_contradict_each_other_and_shared_questions_are_warned_of(tmp_
         (tmp_path / "divided").mkdir(exist_ok=True)
         (tmp_path / "divided" / f"{split}.tsv").write_text(head + "".join(own))
     load_answers(tmp_path / "divided")
-    assert caplog.messages == [f"{tmp_path / 'divided'}: 1 of 2 dev questions are in train, too"]
+    assert caplog.messages == [f"{tmp_path / 'divided'}: 1 of 2 dev questions are in train, too; 1 of them {LEAKED}"]
     caplog.clear()
     (tmp_path / "divided" / "dev.tsv").write_text(head + "q9\ta\t1\n")
     load_answers(tmp_path / "divided")

@@ -1,0 +1,166 @@
+"""A user's own questions: a folder with three files or one file that is divided, with warnings of what makes figures wrong."""
+
+import itertools
+import logging
+import re
+import unicodedata
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..draws import text_hash
+from . import table_files, tables
+from .questions import Split, grouped
+from .splits import SPLITS, file_of_split
+
+ALL_RIGHT = "every order of them is right; add wrong candidates, such as other sentences of a right one's document"
+DIVISION = "by question text"  # part of the fingerprint of a divided file: another division is another data set
+LONGEST_COPY = (
+    100_000  # characters; a longer text is compared as it is: the list of its words takes 20 times its memory
+)
+log = logging.getLogger(__name__)
+
+
+def same_text(text: str) -> str:
+    """A text without what a copy of it may change: case, white space, the form of its characters, marks at its end.
+
+    Example:
+        >>> same_text("When  was it BUILT ?") == same_text("When was it built")
+        True
+        >>> same_text("x > 0") == same_text("x < 0")
+        False
+    """
+    if len(text) > LONGEST_COPY:
+        return text
+    words = re.findall(r"\w+|[^\w\s]", unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()))
+    return " ".join(words).rstrip(" .?!…") or " ".join(words)
+
+
+def load(path: Path, protocol: str) -> dict[str, Split]:
+    """The splits of a user's folder or file. Dev and test have no question without a right candidate: nothing can rank it."""
+    if path.is_dir():
+        paths = {split: split_file(path, split) for split in SPLITS}
+        splits = {split: _read(file, split) for split, file in paths.items()}
+        _warn_of_leaks(splits, path)
+    else:
+        paths = dict.fromkeys(SPLITS, path)
+        splits = divided(_read(path, "all"), path)
+    for split, questions in splits.items():
+        whole = questions.without_blank()
+        splits[split] = whole.under("all" if protocol == "clean" and split == "train" else "positive")
+        without = np.flatnonzero(whole.positives() == 0)
+        if len(without) and protocol == "clean" and split != "train":
+            row = whole.table["row"][int(whole.starts[without[0]])].as_py()
+            log.warning(
+                "%s: %d of %d %s questions have no candidate with label 1 and are left out, the first in row %d: "
+                "no order of their candidates is better than another",
+                *(paths[split], len(without), len(whole), split, row),
+            )
+        kept = splits[split]
+        if len(kept) and (kept.positives() == kept.stops - kept.starts).all():
+            log.warning("%s: every candidate of the %d %s questions has label 1: %s", path, len(kept), split, ALL_RIGHT)
+    return splits
+
+
+def split_file(folder: Path, split: str) -> Path:
+    """The file of a split. The hub calls dev `validation`, and a user's folder may."""
+    names = ["{}", *["validation"] * (split == "dev")]
+    return file_of_split(folder, split, [f"{name}{suffix}" for name in names for suffix in tables.SUFFIXES])
+
+
+def _read(path: Path, split: str) -> Split:
+    """The questions of a file, with blank candidates still among them."""
+    table = tables.read_table(path)
+    titled = "document_title" in table.column_names and table["document_title"].null_count < len(table)
+    questions = grouped(split, table, table_files.stem_of(path), path, titled, table["row"].to_numpy())
+    _warn_of_candidates(questions, path)
+    return questions
+
+
+def _warn_of_candidates(questions: Split, path: Path) -> None:
+    """Say how many candidates of a question are blank, are repeated, or have both labels, with the rows of the first."""
+    numbers = np.repeat(np.arange(len(questions)), questions.stops - questions.starts)
+    answers = pc.dictionary_encode(questions.table["answer"].combine_chunks())
+    texts = pa.array([same_text(text) for text in answers.dictionary.to_pylist()], pa.string())
+    table = questions.table.select(["label", "row"]).append_column("question", pa.array(numbers))
+    table = table.append_column("text", texts.take(answers.indices))
+    blank = tables.is_blank(questions.table["answer"])
+    if count := pc.sum(blank).as_py():
+        first = pc.min(table["row"].filter(blank)).as_py()
+        alone = len(questions) - len(pc.unique(table["question"].filter(pc.invert(blank))))
+        lost = f"; {alone} questions have no other and are left out, too" * bool(alone)
+        log.warning("%s: %d candidates are blank and are left out, the first in row %d%s", path, count, first, lost)
+    table = table.filter(pc.invert(blank))
+    each = table.group_by(["question", "text"]).aggregate(
+        [("label", "min"), ("label", "max"), ("row", "min"), ("row", "max")]
+    )
+    both = each.filter(pc.less(each["label_min"], each["label_max"])).sort_by("row_min")
+    if len(both):
+        first, last = both["row_min"][0], both["row_max"][0]
+        log.warning("%s: %d candidates have both labels, the first in the rows %s to %s", path, len(both), first, last)
+    rows = table.sort_by("row").to_pandas()
+    repeats = rows[rows.duplicated(["question", "text", "label"])]
+    if len(repeats):
+        log.warning(
+            "%s: %d rows repeat a candidate of their question, the first is row %d: a repeated candidate counts as often as it is there",
+            *(path, len(repeats), repeats["row"].iloc[0]),
+        )
+
+
+def _warn_of_leaks(splits: dict[str, Split], folder: Path) -> None:
+    """Say which splits share questions: figures on them are too high."""
+    right = {split: _right_answers(questions) for split, questions in splits.items()}
+    for one, other in itertools.combinations(SPLITS, 2):
+        shared = [text for text in right[other] if text in right[one]]
+        if shared:
+            known = sum(bool(right[other][text] & right[one][text]) for text in shared)
+            log.warning(
+                "%s: %d of %d %s questions are in %s, too; %d of them with a right answer that it has there (case, white space and "
+                "marks at the end do not count)",
+                *(folder, len(shared), len(right[other]), other, one, known),
+            )
+
+
+def _right_answers(questions: Split) -> dict[str, set[str]]:
+    """The right answers of every question text, as `same_text` has them."""
+    right = defaultdict(set)
+    table = questions.table
+    for question, answer, label in zip(*(table[name].to_pylist() for name in ("question", "answer", "label"))):
+        right[same_text(question)].update([same_text(answer)] * label)
+    return right
+
+
+def divided(whole: Split, path: Path) -> dict[str, Split]:
+    """The questions of one file as train, dev and test, 8 : 1 : 1; all questions of one text are in one split.
+
+    Texts come in the order of their hashes. Test, then dev, take every text whose questions fit into their tenth, at least one text.
+    """
+    members = defaultdict(list)
+    for number, start in enumerate(whole.starts):
+        members[same_text(whole.table["question"][int(start)].as_py())].append(number)
+    if len(members) < 3:
+        raise ValueError(
+            f"{path}: expected at least 3 questions with different texts to share out as train, dev and test, got {len(members)}"
+        )
+    order = sorted(members, key=lambda text: text_hash(text, "side"))
+    tenth = max(1, len(whole) // 10)
+    numbers = {"train": [], "dev": [], "test": []}
+    for split, reserved in (("test", 2), ("dev", 1)):  # texts that the other splits need
+        waiting = []
+        for number, text in enumerate(order):
+            fits = len(numbers[split]) + len(members[text]) <= tenth
+            if fits and len(waiting) + len(order) - number > reserved:
+                numbers[split] += members[text]
+            else:
+                waiting.append(text)
+        if not numbers[split]:
+            smallest = min(waiting, key=lambda text: len(members[text]))
+            waiting.remove(smallest)
+            numbers[split] += members[smallest]
+        order = waiting
+    numbers["train"] = [number for text in order for number in members[text]]
+    return {split: replace(whole._take(np.sort(numbers[split])), name=split) for split in SPLITS}
