@@ -11,7 +11,6 @@ import argparse
 import html
 import itertools
 import shlex
-import shutil
 import sys
 from collections import Counter
 from dataclasses import dataclass
@@ -311,10 +310,7 @@ def export(name: str, to: Path) -> Path:
     weights = rundir.read_record(rundir.find(name))["weights_sha256"]
     if f"`{weights}`" in _require_replaceable(to):
         return to
-    if to.exists():
-        shutil.rmtree(to)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    return exporting.export(name, to)
+    return exporting.export(name, to, replace=True)
 
 
 def write(path: Path, text: str) -> None:

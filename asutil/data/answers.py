@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..corpus import docstrings
 from ..draws import text_hash
-from ..io import files, hub
+from ..io import disk, files, hub
 from . import document_order, tables
 from .questions import Candidate, Question, Split, grouped
 from .splits import SPLITS, file_of_split, require_limit, require_one_of
@@ -182,6 +182,7 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
 
 def _own(path: Path, protocol: str) -> dict[str, Split]:
     """The splits of a user's folder or file."""
+    disk.check_mined(path)
     if path.is_dir():
         splits = {split: _own_file(_file_of_split(path, split), split) for split in SPLITS}
         _warn_of_leaks(splits, path)

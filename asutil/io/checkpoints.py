@@ -30,7 +30,8 @@ os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 def source(name: str | Path) -> str:
     """The path of a run's model, of a folder or of a mirrored hub id; else the hub id itself, for `from_pretrained`.
 
-    Raises: ValueError for a run that is not finished, or whose weights are no longer those of its record.
+    The files of a run's model are checked, also where its folder `model` is named, and those of an exported model.
+    Raises: ValueError for a run that is not finished, or whose files are no longer those of its record.
     """
     folder = rundir.find(str(name))
     run = folder or Path(name)
@@ -38,12 +39,34 @@ def source(name: str | Path) -> str:
     if not is_run:
         if not run.is_dir() and str(name).startswith(("/", ".", "~")):
             raise FileNotFoundError(f"{name}: no such folder")
-        return hub.model_path(name)
+        path = hub.model_path(name)
+        check_files(Path(path))
+        return path
     if not (run / "record.json").is_file():
         raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
-    for file, sha256 in rundir.read_record(run)["weights_sha256"].items():
-        disk.check(run / "model" / file, sha256)
+    check_files(run / "model")
     return str(run / "model")
+
+
+def check_files(path: Path) -> None:
+    """Check the model in a folder if a list of hashes belongs to it: the record of a run, or the list of an export."""
+    if (path / disk.LIST).is_file():
+        advice = f"; if you changed this folder on purpose, delete its {disk.LIST}"
+        disk.check_all(path, disk.read_json(path / disk.LIST).get("files"), disk.LIST, advice)
+    folders = (path.resolve(), *path.resolve().parents) if path.is_dir() else ()
+    model = next((folder for folder in folders if _is_of_a_run(folder)), None)
+    if model is None:
+        return
+    record = rundir.read_record(model.parent)
+    if "model_sha256" in record:
+        disk.check_all(model, record["model_sha256"], f"{model.parent.name}/record.json")
+    else:  # of an earlier version, which listed weights alone
+        for file, sha256 in record["weights_sha256"].items():
+            disk.check(model / file, sha256)
+
+
+def _is_of_a_run(folder: Path) -> bool:
+    return folder.name == "model" and (folder.parent / "record.json").is_file()
 
 
 def from_pretrained(auto, path, name, **options):

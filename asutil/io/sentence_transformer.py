@@ -16,15 +16,17 @@ ROUTERS = ("Router", "Asym")  # modules with folders of modules of their own
 def folder(name: str | Path) -> Path:
     """The folder of a model: a folder itself, that of a run, of the mirror, or the hub's files without pickles.
 
-    Raises: FileNotFoundError for an unknown name.
+    Raises: FileNotFoundError for an unknown name; ValueError for files that are not those of the model's list of hashes.
     """
     path = Path(checkpoints.source(name))
     if path.is_dir():
         return path
     try:
-        return Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
+        path = Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
     except Exception as error:
         raise FileNotFoundError(f"{name}: no such folder, and {hub.unreachable(str(name), error)}") from error
+    checkpoints.check_files(path)
+    return path
 
 
 def kind_of(path: Path) -> str | None:
