@@ -177,7 +177,9 @@ class Corpus:
         index = cls(folder, info, arrays)
         if not index.verified:
             verify_it = f"python -m asutil.corpus.index verify {shlex.quote(str(folder))}"
-            log.warning("%s: not verified, for arrays above %d GiB are not hashed: %s", folder, VERIFIED_BYTES >> 30, verify_it)
+            log.warning(
+                "%s: not verified, for arrays above %d GiB are not hashed: %s", folder, VERIFIED_BYTES >> 30, verify_it
+            )
         return index
 
     def __repr__(self):

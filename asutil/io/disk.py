@@ -195,7 +195,7 @@ def check(path: Path, sha256: str | None) -> Path:
 
 
 def check_all(folder: Path, sums: dict[str, str], listed_in: str, advice: str = "") -> None:
-    """Check the files of a folder, and that it has no file besides them, which a library could read. Hidden files and the card do not count.
+    """Check the files of a folder, and that it has no others, which a library could read; hidden files and the card may be there.
 
     Args:
         listed_in: the file that has the hashes, for the message; `advice` is added to every message.
@@ -211,7 +211,9 @@ def check_all(folder: Path, sums: dict[str, str], listed_in: str, advice: str = 
     for path in sorted(path for path in folder.rglob("*") if path.is_file()):
         name = path.relative_to(folder)
         if name.as_posix() not in (*sums, listed_in, CARD) and not any(part.startswith(".") for part in name.parts):
-            raise ValueError(f"{folder / name} is not in the list of {listed_in}: move it out of {folder.name}/{advice}")
+            raise ValueError(
+                f"{folder / name} is not in the list of {listed_in}: move it out of {folder.name}/{advice}"
+            )
 
 
 def check_mined(path: Path) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import snapshot_download
 
-from . import checkpoints, files, hub
+from . import checkpoints, files, hub, weight_shapes
 
 MODULES = "modules.json"
 READ = (".json", ".jinja", ".txt", ".model", ".safetensors")  # files of a saved model that are read
@@ -53,6 +53,7 @@ def open_as(kind: type, path: Path, name, **options):
             _refuse_pickle(weights, name, kind.__name__)
         if module["type"].endswith("Transformer"):
             checkpoints.refuse_pickle(place, name)
+        weight_shapes.check_config(place, name)
     strict = {"trust_remote_code": False, "local_files_only": True}
     with checkpoints.reading(path, name):
         model = kind(str(path), model_kwargs={"dtype": torch.float32, "use_safetensors": True}, **strict, **options)

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import ModelCard
 from transformers import BertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from aslab import export
+from aslab import export, runs
 from asutil import load_ranker
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
@@ -61,7 +61,7 @@ def run(tokenizer, tmp_path, monkeypatch):
     folder = tmp_path / "finetune-mine-0123456789ab"
     loading.tiny(tokenizer, mlm=False).save(folder / "model")
     settings = {"dataset": "mine", "model": "owner/model", "max_tokens": 48, "protocol": "clean"}
-    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings}
+    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings, **runs.hashes(folder)}
     disk.write_json(folder / "record.json", record)
     scores = {"question_id": np.repeat(["a", "b"], 2), "candidate_id": list("1234"), "label": [1, 0, 0, 1], "score": [1.0, 0.0, 1.0, 0.0]}
     monkeypatch.setattr(export.rundir, "read_table", lambda folder, numbers: pd.DataFrame(scores))
