@@ -90,7 +90,9 @@ def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_
     ours = embedder.start_from("tiny", tokenizer, embedder.settings_of("siamese", "mean", 24))
     ours.save(run / "model")
     record = disk.read_json(run / "record.json")
-    disk.write_json(run / "record.json", record | {"notebook": "embed", "settings": record["settings"] | {"rank_by": "distance"}})
+    disk.write_json(
+        run / "record.json", record | runs.hashes(run) | {"notebook": "embed", "settings": record["settings"] | {"rank_by": "distance"}}
+    )
     folder = export.export(run, tmp_path / "vectors")
     theirs = SentenceTransformer(str(folder), device="cpu").encode(list(TEXTS))
     assert np.allclose(ours.encode(list(TEXTS)), theirs, atol=1e-5) and np.ptp(theirs) > 0.01
