@@ -35,9 +35,11 @@ Candidates were ranked by {rank_by}.""",
 }
 
 
-def export(run: str | Path, to: str | Path) -> Path:
-    """Write a run's model and its card into a new folder.
+def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
+    """Write a run's model, its card and the hashes of its files into a folder.
 
+    Args:
+        replace: a folder that exists is replaced once the new one is whole.
     Raises: ValueError for a run that is not finished, has no model, or is of another notebook; FileExistsError for a folder that is there.
     """
     folder, to = rundir.find(str(run)) or Path(run), Path(to)
@@ -47,15 +49,16 @@ def export(run: str | Path, to: str | Path) -> Path:
         raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {notebook}")
     if not (folder / "model").is_dir():
         raise ValueError(f"{folder.name} has no model of its own: nothing was trained")
-    if to.exists():
+    if to.exists() and not replace:
         raise FileExistsError(f"{to} exists: give a folder that does not")
     with disk.whole_folder(to) as part:
         if notebook == "embed":
-            models.embedder.load(folder / "model")  # what cannot be read is not handed on
+            models.embedder.load(folder)  # what cannot be read is not handed on
             shutil.copytree(folder / "model", part, dirs_exist_ok=True)
         else:
             tasks.cross_encoder.save(models.loading.load(folder), part, record["settings"]["max_tokens"])
-        card(record, rundir.read_table(folder, numbers=("label", "score")), to.name).save(part / "README.md")
+        disk.write_json(part / disk.LIST, {"files": disk.hashes(part, "**/*")})
+        card(record, rundir.read_table(folder, numbers=("label", "score")), to.name).save(part / disk.CARD)
     return to
 
 

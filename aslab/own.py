@@ -11,7 +11,6 @@ import argparse
 import html
 import itertools
 import shlex
-import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -253,10 +252,7 @@ def export(name: str, to: Path) -> Path:
     weights = rundir.read_record(rundir.find(name))["weights_sha256"]
     if f"`{weights}`" in _require_replaceable(to):
         return to
-    if to.exists():
-        shutil.rmtree(to)
-    to.parent.mkdir(parents=True, exist_ok=True)
-    return exporting.export(name, to)
+    return exporting.export(name, to, replace=True)
 
 
 def write(path: Path, text: str) -> None:

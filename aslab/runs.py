@@ -301,9 +301,10 @@ def provenance() -> dict:
 
 
 def hashes(folder: Path) -> dict:
-    """The sha256 of a run's weights and tables, for its record."""
+    """The sha256 of a run's weights, of all files of its model, and of its tables, for its record."""
     return {
         "weights_sha256": disk.hashes(folder / "model", "**/*.safetensors"),
+        "model_sha256": disk.hashes(folder / "model", "**/*"),
         "tables_sha256": disk.hashes(folder, "*.parquet"),
     }
 

@@ -55,10 +55,8 @@ def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
     for name in ARRAYS:
         path = folder / f"{name}.npy"
         small = path.is_file() and path.stat().st_size <= VERIFIED_BYTES
-        if small and hub.sha256(path) != sums[name]:
-            raise ValueError(
-                f"{path} is damaged: expected sha256 {str(sums[name])[:16]} as in corpus.json, got {hub.sha256(path)[:16]}"
-            )
+        if small:
+            check_array(path, sums[name])
         try:
             arrays[name] = np.asarray(_mapped(path)) if small else _mapped(path)
         except Exception as error:  # numpy passes on whatever a damaged header ends in
@@ -66,6 +64,12 @@ def open_arrays(folder: Path, sums: dict[str, str]) -> dict[str, np.ndarray]:
                 f"{path} is damaged, cut short or a pickle, which is refused: build the index again ({error})"
             ) from error
     return arrays
+
+
+def check_array(path: Path, sha256: str) -> None:
+    """Raises: ValueError, with both values, for a file with another hash than in corpus.json."""
+    if (came := hub.sha256(path)) != sha256:
+        raise ValueError(f"{path} is damaged: expected sha256 {str(sha256)[:16]} as in corpus.json, got {came[:16]}")
 
 
 def _mapped(path: Path) -> np.memmap:

@@ -4,21 +4,27 @@ The index is flat arrays: `tokens`, and int64 offsets `sentences` (into tokens),
 paragraphs), each offset array one longer than what it counts; `hashes` has a 64-bit hash of every sentence, `document_hashes` one of
 every document's cleaned text. `corpus.json` describes how the index was made and has the sha256 of every array. It is written last, so
 that a folder without it is never read.
+
+python -m asutil.corpus.index verify FOLDER
 """
 
+import argparse
 import hashlib
 import json
+import logging
 import os
 import re
+import shlex
 import shutil
 from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from filelock import FileLock
+from tqdm.auto import tqdm
 
 from ..io import disk, hub
-from .arrays import ARRAYS, COUNTED, OFFSETS, concatenate, open_arrays
+from .arrays import ARRAYS, COUNTED, OFFSETS, VERIFIED_BYTES, check_array, concatenate, open_arrays
 from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, splitter_function
 from .shards import build_shards
 from .sources import documents, fingerprint_of_source, without_paths
@@ -27,6 +33,7 @@ VALIDATION_SHARE = 0.02
 MIN_VALIDATION = 2
 FORMAT = 2  # of an index: 2 has the hashes of documents
 OF_DOCUMENTS = ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")  # arguments of `documents`
+log = logging.getLogger(__name__)
 
 
 class EmptyCorpus(ValueError):
@@ -167,11 +174,22 @@ class Corpus:
                 raise ValueError(
                     f"{folder / 'corpus.json'} is damaged: {name} is {info.get(name)!r}, the index holds {count:,}"
                 )
-        return cls(folder, info, arrays)
+        index = cls(folder, info, arrays)
+        if not index.verified:
+            verify_it = f"python -m asutil.corpus.index verify {shlex.quote(str(folder))}"
+            log.warning(
+                "%s: not verified, for arrays above %d GiB are not hashed: %s", folder, VERIFIED_BYTES >> 30, verify_it
+            )
+        return index
 
     def __repr__(self):
         counts = ", ".join(f"{self.info[name]:,} {name}" for name in COUNTED)
         return f"Corpus({self.info['source'] or self.folder.name}: {counts})"
+
+    @property
+    def verified(self) -> bool:
+        """Whether all arrays were checked by their hashes when the index was opened; the larger ones stay on disk, unchecked."""
+        return not any(isinstance(getattr(self, name), np.memmap) for name in ARRAYS)
 
     @cached_property
     def tokenizer(self):
@@ -222,3 +240,33 @@ class Corpus:
         ids = np.concatenate([self.tokens[self.sentences[n] : self.sentences[n + 1]] for n in numbers] or [[]])
         text = self.tokenizer.decode(ids.astype(np.int64).tolist(), clean_up_tokenization_spaces=False)
         return text.removeprefix(" ")
+
+
+# ------------------------------------------------------------------ the command line
+
+
+def verify(folder: str | Path) -> Corpus:
+    """Check the hashes of all arrays of an index, whatever their size, and its tokenizer.
+
+    Raises: ValueError, with both hashes, naming a damaged file.
+    """
+    index = Corpus.open(folder)
+    for name in tqdm(ARRAYS, desc="verifying", unit=" arrays", dynamic_ncols=True):
+        check_array(index.folder / f"{name}.npy", index.info["sha256"][name])
+    index.tokenizer  # noqa: B018  reading it checks it
+    return index
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m asutil.corpus.index", description=verify.__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    does = "hash the arrays, a second for every 1 to 2 GB; opening an index hashes those of up to 2 GiB alone"
+    commands.add_parser("verify", help=does).add_argument("folder", type=Path, help="a folder with corpus.json")
+    try:
+        print(f"{verify(parser.parse_args().folder)}: nothing is damaged")
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..draws import text_hash
+from ..io import disk
 from . import table_files, tables
 from .questions import Split, grouped
 from .splits import SPLITS, file_of_split
@@ -42,6 +43,7 @@ def same_text(text: str) -> str:
 
 def load(path: Path, protocol: str) -> dict[str, Split]:
     """The splits of a user's folder or file. Dev and test have no question without a right candidate: nothing can rank it."""
+    disk.check_mined(path)
     if path.is_dir():
         paths = {split: split_file(path, split) for split in SPLITS}
         splits = {split: _read(file, split) for split, file in paths.items()}

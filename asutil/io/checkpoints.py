@@ -19,7 +19,7 @@ from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from . import disk, hub, rundir
+from . import disk, hub, rundir, weight_shapes
 
 HEAD = "head.safetensors"
 log = logging.getLogger(__name__)
@@ -30,7 +30,8 @@ os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 def source(name: str | Path) -> str:
     """The path of a run's model, of a folder or of a mirrored hub id; else the hub id itself, for `from_pretrained`.
 
-    Raises: ValueError for a run that is not finished, or whose weights are no longer those of its record.
+    The files of a run's model are checked, also where its folder `model` is named, and those of an exported model.
+    Raises: ValueError for a run that is not finished, or whose files are no longer those of its record.
     """
     folder = rundir.find(str(name))
     run = folder or Path(name)
@@ -38,12 +39,34 @@ def source(name: str | Path) -> str:
     if not is_run:
         if not run.is_dir() and str(name).startswith(("/", ".", "~")):
             raise FileNotFoundError(f"{name}: no such folder")
-        return hub.model_path(name)
+        path = hub.model_path(name)
+        check_files(Path(path))
+        return path
     if not (run / "record.json").is_file():
         raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
-    for file, sha256 in rundir.read_record(run)["weights_sha256"].items():
-        disk.check(run / "model" / file, sha256)
+    check_files(run / "model")
     return str(run / "model")
+
+
+def check_files(path: Path) -> None:
+    """Check the model in a folder if a list of hashes belongs to it: the record of a run, or the list of an export."""
+    if (path / disk.LIST).is_file():
+        advice = f"; if you changed this folder on purpose, delete its {disk.LIST}"
+        disk.check_all(path, disk.read_json(path / disk.LIST).get("files"), disk.LIST, advice)
+    folders = (path.resolve(), *path.resolve().parents) if path.is_dir() else ()
+    model = next((folder for folder in folders if is_of_a_run(folder)), None)
+    if model is None:
+        return
+    record = rundir.read_record(model.parent)
+    if "model_sha256" in record:
+        disk.check_all(model, record["model_sha256"], f"{model.parent.name}/record.json")
+    else:  # of an earlier version, which listed weights alone
+        for file, sha256 in record["weights_sha256"].items():
+            disk.check(model / file, sha256)
+
+
+def is_of_a_run(folder: Path) -> bool:
+    return folder.name == "model" and (folder.parent / "record.json").is_file()
 
 
 def from_pretrained(auto, path, name, **options):
@@ -52,8 +75,10 @@ def from_pretrained(auto, path, name, **options):
     Args:
         auto: AutoTokenizer, or a transformers class of models.
         path: of `source(name)`.
-    Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights.
+    Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights, and for a config.json whose sizes are not
+        those of the weights.
     """
+    weight_shapes.check_config(Path(path), name)
     with reading(path, name):
         loaded = _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
     if not Path(path).is_dir() and isinstance(file := try_to_load_from_cache(str(path), "config.json"), str):
@@ -105,9 +130,12 @@ def _without_nan(loaded):
 def with_head(auto, path, name, **options):
     """The model in float32, and whether its head is fresh.
 
-    Raises: ValueError for a broken checkpoint: one that lacks weights of the backbone other than a pooler's.
+    Raises: ValueError for a broken checkpoint: one that lacks weights of the backbone other than a pooler's, has more layers than the
+        model, or, if it was saved here, any weights that the model does not use.
     """
     refuse_pickle(path, name)
+    if not Path(path).is_dir() and (downloaded := _downloaded(str(path))):
+        weight_shapes.check_config(downloaded, name)
     strict = {"dtype": torch.float32, "use_safetensors": True}
     informed = {"ignore_mismatched_sizes": True, "output_loading_info": True}
     model, info = from_pretrained(auto, path, name, **options, **strict, **informed)
@@ -118,7 +146,32 @@ def with_head(auto, path, name, **options):
         raise ValueError(
             f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}"
         )
+    ours = (Path(path) / HEAD).is_file() or is_of_a_run(Path(path))
+    stacks = {weight_shapes.stack_of(key.removeprefix(backbone)) for key in model.state_dict()} - {None}
+    unused = [
+        key for key in info["unexpected_keys"] if ours or weight_shapes.stack_of(key.removeprefix(backbone)) in stacks
+    ]
+    if unused := sorted(key for key in unused if "pooler" not in key):
+        raise ValueError(
+            f"{name} is damaged: {len(unused)} of its weights have no place in a {type(model.base_model).__name__} of its config.json, "
+            f"the first is {unused[0]}"
+        )
     return model, bool(absent)
+
+
+def _downloaded(hub_id: str) -> Path | None:
+    """The hub's cache with a model's config and weights; None where they cannot be had, which loading the model explains."""
+    try:
+        config = hf_hub_download(hub_id, "config.json")
+        try:
+            hf_hub_download(hub_id, "model.safetensors")
+        except EntryNotFoundError:
+            index = Path(hf_hub_download(hub_id, "model.safetensors.index.json"))
+            for shard in set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()):
+                hf_hub_download(hub_id, shard)
+    except Exception:
+        return None
+    return Path(config).parent
 
 
 def refuse_pickle(path, name) -> None:

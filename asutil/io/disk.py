@@ -23,6 +23,9 @@ from safetensors import SafetensorError
 from . import hub
 
 SEAL = "content_sha256"
+LIST = "asutil_files.json"  # the hashes of the files of an exported model
+MINED = "mined.json"  # describes mined training data, with the hashes of their files
+CARD = "README.md"  # of a model: people edit it, and no library computes with it
 
 
 def atomically(path: Path, write) -> Path:
@@ -176,7 +179,8 @@ def read_json(path: Path) -> dict:
 
 def hashes(folder: Path, pattern: str = "*") -> dict[str, str]:
     """sha256 of some files of a folder, by their names in it."""
-    return {path.relative_to(folder).as_posix(): hub.sha256(path) for path in sorted(folder.glob(pattern))}
+    paths = sorted(path for path in folder.glob(pattern) if path.is_file())
+    return {path.relative_to(folder).as_posix(): hub.sha256(path) for path in paths}
 
 
 def check(path: Path, sha256: str | None) -> Path:
@@ -188,3 +192,34 @@ def check(path: Path, sha256: str | None) -> Path:
             f"{path.parent.name}/{path.name} is damaged or was changed: sha256 {expected} expected, got {got}"
         )
     return path
+
+
+def check_all(folder: Path, sums: dict[str, str], listed_in: str, advice: str = "") -> None:
+    """Check the files of a folder, and that it has no others, which a library could read; hidden files and the card may be there.
+
+    Args:
+        listed_in: the file that has the hashes, for the message; `advice` is added to every message.
+    Raises: ValueError naming a file that is missing, was changed, or is not listed.
+    """
+    if not isinstance(sums, dict):
+        raise ValueError(f"{listed_in} is damaged: names and hashes of files are expected, got {str(sums)[:80]}")
+    try:
+        for name, sha256 in sums.items():
+            check(folder / name, sha256)
+    except ValueError as error:
+        raise ValueError(f"{error}{advice}") from None
+    for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+        name = path.relative_to(folder)
+        if name.as_posix() not in (*sums, listed_in, CARD) and not any(part.startswith(".") for part in name.parts):
+            raise ValueError(
+                f"{folder / name} is not in the list of {listed_in}: move it out of {folder.name}/{advice}"
+            )
+
+
+def check_mined(path: Path) -> None:
+    """Check a folder of mined data, or one file of it, by the hashes in its mined.json; other data have none. Raises: ValueError."""
+    folder = path if path.is_dir() else path.parent
+    sums = read_json(folder / MINED).get("files_sha256", {}) if (folder / MINED).is_file() else {}
+    for name, sha256 in sums.items():
+        if path in (folder, folder / name):
+            check(folder / name, sha256)

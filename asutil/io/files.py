@@ -155,7 +155,8 @@ def _naming_parquet(path: Path) -> Iterator[None]:
 def opened(path: Path) -> pq.ParquetFile:
     """A parquet file of which only the footer is in memory. Raises: ValueError that names it."""
     with _naming_parquet(path):
-        return pq.ParquetFile(path, pre_buffer=False)  # else the whole file stays in memory
+        # With pre_buffer the whole file stays in memory.
+        return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
 
 
 def batches(

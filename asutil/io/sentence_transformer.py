@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 from huggingface_hub import snapshot_download
 
-from . import checkpoints, files, hub
+from . import checkpoints, files, hub, weight_shapes
 
 MODULES = "modules.json"
 READ = (".json", ".jinja", ".txt", ".model", ".safetensors")  # files of a saved model that are read
@@ -16,15 +16,17 @@ ROUTERS = ("Router", "Asym")  # modules with folders of modules of their own
 def folder(name: str | Path) -> Path:
     """The folder of a model: a folder itself, that of a run, of the mirror, or the hub's files without pickles.
 
-    Raises: FileNotFoundError for an unknown name.
+    Raises: FileNotFoundError for an unknown name; ValueError for files that are not those of the model's list of hashes.
     """
     path = Path(checkpoints.source(name))
     if path.is_dir():
         return path
     try:
-        return Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
+        path = Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
     except Exception as error:
         raise FileNotFoundError(f"{name}: no such folder, and {hub.unreachable(str(name), error)}") from error
+    checkpoints.check_files(path)
+    return path
 
 
 def kind_of(path: Path) -> str | None:
@@ -51,6 +53,7 @@ def open_as(kind: type, path: Path, name, **options):
             _refuse_pickle(weights, name, kind.__name__)
         if module["type"].endswith("Transformer"):
             checkpoints.refuse_pickle(place, name)
+        weight_shapes.check_config(place, name)
     strict = {"trust_remote_code": False, "local_files_only": True}
     with checkpoints.reading(path, name):
         model = kind(str(path), model_kwargs={"dtype": torch.float32, "use_safetensors": True}, **strict, **options)

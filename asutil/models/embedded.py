@@ -190,7 +190,7 @@ def export(run: str | Path, folder: str | Path) -> Path:
     parameters = masked.lm_head.named_parameters("mlm.lm_head")
     head = {name: parameter for name, parameter in parameters if name != "mlm.lm_head.decoder.weight"}  # it is tied
     checkpoints.restore(head, checkpoints.saved_heads(path), run)
-    for seal in ("weights_sha256", "tables_sha256", "content_sha256"):
+    for seal in ("weights_sha256", "model_sha256", "tables_sha256", "content_sha256"):
         record.pop(seal, None)
     with disk.whole_folder(folder) as part, checkpoints.quiet():
         masked.half().save_pretrained(part)

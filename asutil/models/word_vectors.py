@@ -123,18 +123,20 @@ def _converted(file: Path, folder: Path) -> Path:
 
 
 def _convert(file: Path, folder: Path) -> None:
+    """Write a file's vectors and words. They are written, not mapped, so that a full disk ends in an error and not in a SIGBUS."""
     count, dimensions, header = _shape(file)
-    table = np.lib.format.open_memmap(folder / "vectors.npy", mode="w+", dtype=np.float32, shape=(count, dimensions))
-    with (folder / "words.txt").open("wb") as vocabulary:
-        for row, (number, line) in enumerate(islice(_lines(file), header, None)):
+    description = {"descr": "<f4", "fortran_order": False, "shape": (count, dimensions)}
+    with (folder / "words.txt").open("wb") as vocabulary, (folder / "vectors.npy").open("wb") as table:
+        np.lib.format.write_array_header_1_0(table, description)
+        for number, line in islice(_lines(file), header, None):
             try:
-                word, table[row] = _parsed(line, dimensions)
+                word, vector = _parsed(line, dimensions)
             except ValueError as error:
                 raise ValueError(
                     f"{file}, line {number}: a word and {dimensions} finite numbers expected ({error})"
                 ) from error
             vocabulary.write(word + b"\n")
-    table.flush()
+            table.write(vector.tobytes())
 
 
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
@@ -167,4 +169,4 @@ def _parsed(line: bytes, dimensions: int) -> tuple[bytes, np.ndarray]:
     numbers = np.array([float(value) for value in values])
     if not (np.abs(numbers) <= np.finfo(np.float32).max).all():
         raise ValueError(f"got {next(value for value in numbers if not abs(value) <= np.finfo(np.float32).max)}")
-    return word, numbers.astype(np.float32)
+    return word, numbers.astype("<f4")

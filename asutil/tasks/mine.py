@@ -28,7 +28,6 @@ from ..io import disk, hub
 from . import vectors
 from .ranked_sentences import RANKED, Asked, Neighbours, key_of
 
-RECORD = "mined.json"
 CANDIDATES = "candidates"  # in place of a file: the candidates of all training questions
 TOGETHER = 1 << 10  # questions that are ranked together, and written together
 COLUMNS = ("sentence", "text")
@@ -144,8 +143,9 @@ def mine(
         record["model"] |= ranker.identity
         record |= {"rule": rule._asdict(), "counts": counts}
         record["fingerprint"] = answers.fingerprint_of_answers(part)  # the input `dataset` in the record of a training
+        record["files_sha256"] = disk.hashes(part)
         record["versions"] = {name: importlib.metadata.version(name) for name in VERSIONS}
-        disk.write_json(part / RECORD, record)
+        disk.write_json(part / disk.MINED, record)
     return record
 
 

@@ -33,11 +33,11 @@ class Vectors:
         self.folder, self.info, self.vectors, self.rows = folder, info, vectors, rows
 
     @classmethod
-    def open(cls, folder: str | Path, verify: bool = False) -> "Vectors":
-        """Open a finished folder; the sizes of its files are checked.
+    def open(cls, folder: str | Path, verify: bool = True) -> "Vectors":
+        """Open a finished folder; the sizes and hashes of its files are checked.
 
         Args:
-            verify: check their hashes too, which reads all of them.
+            verify: False checks sizes alone. Hashes need a second for every 1 to 2 GB, once in a process and file.
         Raises: FileNotFoundError for an unfinished folder; ValueError, with both values, naming a damaged file.
         """
         folder = Path(folder)

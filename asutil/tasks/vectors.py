@@ -146,7 +146,8 @@ def _parser() -> argparse.ArgumentParser:
     finds.add_argument(
         "--by", choices=BY, help="similarity (default: distance for a siamese or triplet network, else cosine)"
     )
-    finds.add_argument("--verify", action="store_true", help="check the hashes of the folder's files first")
+    checks = "check the hashes of the folder's files first, a second for every 1 to 2 GB (default: %(default)s)"
+    finds.add_argument("--verify", action=argparse.BooleanOptionalAction, default=True, help=checks)
     return parser
 
 

@@ -9,7 +9,7 @@ import pytest
 from huggingface_hub import ModelCard
 from transformers import BertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
-from aslab import export
+from aslab import export, runs
 from asutil import load_ranker
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
@@ -61,7 +61,7 @@ def run(tokenizer, tmp_path, monkeypatch):
     folder = tmp_path / "finetune-mine-0123456789ab"
     loading.tiny(tokenizer, mlm=False).save(folder / "model")
     settings = {"dataset": "mine", "model": "owner/model", "max_tokens": 48, "protocol": "clean"}
-    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings}
+    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings, **runs.hashes(folder)}
     disk.write_json(folder / "record.json", record)
     scores = {"question_id": np.repeat(["a", "b"], 2), "candidate_id": list("1234"), "label": [1, 0, 0, 1], "score": [1.0, 0.0, 1.0, 0.0]}
     monkeypatch.setattr(export.rundir, "read_table", lambda folder, numbers: pd.DataFrame(scores))
@@ -90,7 +90,9 @@ def test_an_embedder_is_handed_on_as_a_sentence_transformer(run, tokenizer, tmp_
     ours = embedder.start_from("tiny", tokenizer, embedder.settings_of("siamese", "mean", 24))
     ours.save(run / "model")
     record = disk.read_json(run / "record.json")
-    disk.write_json(run / "record.json", record | {"notebook": "embed", "settings": record["settings"] | {"rank_by": "distance"}})
+    disk.write_json(
+        run / "record.json", record | runs.hashes(run) | {"notebook": "embed", "settings": record["settings"] | {"rank_by": "distance"}}
+    )
     folder = export.export(run, tmp_path / "vectors")
     theirs = SentenceTransformer(str(folder), device="cpu").encode(list(TEXTS))
     assert np.allclose(ours.encode(list(TEXTS)), theirs, atol=1e-5) and np.ptp(theirs) > 0.01

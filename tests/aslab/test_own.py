@@ -284,7 +284,10 @@ def test_the_reader_learns_whether_the_own_task_was_learnt(systems, tmp_path):
 
 
 def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path, monkeypatch, capsys):
-    def stub(run, to):
+    def stub(run, to, replace):
+        assert replace
+        to.parent.mkdir(exist_ok=True)
+        shutil.rmtree(to, ignore_errors=True)
         to.mkdir()
         weights = disk.read_json(Path(run) / "record.json")["weights_sha256"]
         (to / "README.md").write_text(f"{own.CARD}\n| weights | `{weights}` |\n")

@@ -237,7 +237,7 @@ def test_the_record_names_what_made_the_folder_and_is_the_same_again(tmp_path, d
     names = ["dev.parquet", "mined.json", "test.parquet", "train.parquet"]
     assert sorted(path.name for path in (tmp_path / "mined").iterdir()) == names
     assert all((tmp_path / "mined" / name).read_bytes() == (tmp_path / "again" / name).read_bytes() for name in names)
-    assert disk.read_json(tmp_path / "mined" / mine.RECORD) == json.loads(json.dumps(record))
+    assert disk.read_json(tmp_path / "mined" / disk.MINED) == json.loads(json.dumps(record))
     assert record["fingerprint"] == answers.fingerprint_of_answers(tmp_path / "mined")
     fingerprint = answers.fingerprint_of_answers(data)
     assert record["dataset"] == {"name": "made_up", "fingerprint": fingerprint, "protocol": "clean", "limit": 10}

@@ -373,9 +373,9 @@ def test_a_damaged_file_is_named(tmp_path, name):
     with pytest.raises(ValueError, match=f"{name} is damaged: {len(whole):,} bytes expected, got 0"):
         v.Vectors.open(tmp_path / "kept")
     path.write_bytes(whole[:-30] + bytes([whole[-30] ^ 1]) + whole[-29:])
-    v.Vectors.open(tmp_path / "kept")  # its size is right
+    v.Vectors.open(tmp_path / "kept", verify=False)  # its size is right
     with pytest.raises(ValueError, match=f"{name} is damaged: sha256 [0-9a-f]{{16}} expected, got"):
-        v.Vectors.open(tmp_path / "kept", verify=True)
+        v.Vectors.open(tmp_path / "kept")
 
 
 def test_a_damaged_description_is_named(tmp_path):
