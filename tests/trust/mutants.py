@@ -1,4 +1,4 @@
-"""Small mistakes, one at a time, in the modules that decide numbers: how many do the tests notice?
+"""Small mistakes, one at a time, in the modules that decide numbers and in those that read and save files: how many do the tests notice?
 
 What a mistake is, mutmut says: another operator, number, word or argument. It leaves out annotations, docstrings, decorated functions and
 what stands in `len(...)` and `isinstance(...)`. Each mistake goes into a copy of the project, whose tests run in a process of their own.
@@ -44,6 +44,11 @@ TESTS = {
     "losses": ("test_losses", "models/test_heads", "inputs/test_triplets", "tasks/test_finding"),
     "metrics/rankings": ("metrics/test_rankings", "metrics/test_trec"),
     "metrics/significance": ("metrics/test_significance",),
+    "io/disk": ("io/test_disk", "training/test_loop"),
+    "io/checkpoints": ("models/test_loading", "models/test_elsewhere", "models/test_electra_files"),
+    "io/files": ("io/test_files", "data/test_tables", "data/test_answers"),
+    "io/hub": ("io/test_hub", "models/test_loading"),
+    "training/checkpoints": ("training/test_loop",),
 }
 AT_ONCE = 2
 SECONDS, MINUTES = 120, 40  # until one test counts as hanging, and until all of them do not count at all

@@ -87,4 +87,4 @@ def test_every_committed_figure_has_words(directives):
         record = disk.read_json(path)
         single = {name for name, value in record["figures"].items() if not isinstance(value, dict | list)}
         left_out = {"resume": {"weights_sha256"}, "security": {"browser", "pages_read"}}.get(record["part"], set())
-        assert single - left_out == set(words[record["part"]]), path.name
+        assert single - left_out <= set(words[record["part"]]), path.name
