@@ -214,7 +214,7 @@ def sealed(content: dict) -> dict:
 
 def write_json(path: Path, content: dict) -> Path:
     """Write JSON that `read_json` can check. Raises: ValueError for a number that is not finite; OSError naming the path."""
-    text = json.dumps(sealed(content), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(sealed(content), indent=1) + "\n"
     return atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 

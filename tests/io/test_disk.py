@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from asutil.io import disk
@@ -49,6 +50,9 @@ def test_every_changed_byte_is_refused_or_says_the_same(tmp_path):
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"record\.json is damaged"):
             disk.read_json(path)
+    entries = json.loads(whole)
+    path.write_text(json.dumps({name: entries[name] for name in sorted(entries, reverse=True)}))
+    assert disk.read_json(path) == content  # in another order
     path.write_bytes(whole.replace(b"0.5", b"0.6"))
     came = disk.sealed(content | {"map": 0.6})[disk.SEAL][:16]
     with pytest.raises(ValueError, match=f"sha256 {disk.sealed(content)[disk.SEAL][:16]} expected, its content has {came}"):
@@ -98,15 +102,24 @@ def test_a_changed_or_missing_file_is_refused_with_both_hashes(tmp_path):
         disk.check(path, known[path.name])
 
 
-def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (OSError(28, "No space left on device"), 28),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), 28),
+        (Exception("No space left on device (os error 28)"), 28),  # as tokenizers end
+        (SafetensorError("No space left"), 5),
+    ],
+)
+def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path, error, number):
     path = tmp_path / "table.parquet"
     path.write_text("former")
 
     def fails(part):
         part.write_text("half")
-        raise OSError(28, "No space left on device")
+        raise error
 
-    with pytest.raises(OSError, match=rf"\[Errno 28\] {path} could not be written: .*No space left"):
+    with pytest.raises(OSError, match=rf"\[Errno {number}\] {path} could not be written: .*No space left"):
         disk.atomically(path, fails)
     assert path.read_text() == "former" and [path] == list(tmp_path.iterdir())
 
@@ -164,7 +177,7 @@ def test_a_folder_is_the_old_or_the_new_one_whenever_its_writer_is_killed(tmp_pa
         call += 1
         shutil.rmtree(folder, ignore_errors=True)
         written(folder, "old")
-        ended = subprocess.run([sys.executable, "-c", WRITER, str(folder), way, str(call)]).returncode
+        ended = subprocess.run([sys.executable, "-c", WRITER, folder.name, way, str(call)], cwd=tmp_path).returncode
         assert ended in (0, -9)
         if way == "two renames" and not folder.exists():
             read.append("none until the next writing")

@@ -44,7 +44,7 @@ TESTS = {
     "losses": ("test_losses", "models/test_heads", "inputs/test_triplets", "tasks/test_finding"),
     "metrics/rankings": ("metrics/test_rankings", "metrics/test_trec"),
     "metrics/significance": ("metrics/test_significance",),
-    "io/disk": ("io/test_disk", "training/test_loop"),
+    "io/disk": ("io/test_disk",),
     "io/checkpoints": ("models/test_loading", "models/test_elsewhere", "models/test_electra_files"),
     "io/files": ("io/test_files", "data/test_tables", "data/test_answers"),
     "io/hub": ("io/test_hub", "models/test_loading"),

@@ -180,11 +180,11 @@ def asked(folder: Path) -> Path:
 
 
 def scoring(ours, questions: Path, folder: Path) -> Save:
-    """The scores of a ranker for some questions, by windows of four candidates, over none."""
+    """The scores of a ranker for some questions, in two windows, over none."""
     path, split = ours.save(folder / "ranker"), answers.load_answers(questions)["test"]
 
     def save(folder: Path) -> None:
-        rank.WINDOW = 4
+        rank.WINDOW = 12
         rankers.scored(path, {"test": split}, folder / "scores")
 
     def read(folder: Path):
