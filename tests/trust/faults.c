@@ -87,10 +87,6 @@ int rename(const char *from, const char *to) {
     return fate_of(to) == 1 ? -1 : REAL(rename)(from, to);
 }
 
-int renameat(int below, const char *from, int above, const char *to) {
-    return fate_of(to) == 1 ? -1 : REAL(renameat)(below, from, above, to);
-}
-
 int renameat2(int below, const char *from, int above, const char *to, unsigned flags) {
     return fate_of(to) == 1 ? -1 : REAL(renameat2)(below, from, above, to, flags);
 }
@@ -103,22 +99,13 @@ static int refused(const char *path, int flags) {
     return flags & (O_WRONLY | O_RDWR | O_CREAT) && fate_of(path) == 1;
 }
 
-#define MODE(flags) \
-    va_list rest; \
-    va_start(rest, flags); \
-    mode_t mode = va_arg(rest, mode_t); \
-    va_end(rest)
-
 #define OPEN(name) \
     int name(const char *path, int flags, ...) { \
-        MODE(flags); \
+        va_list rest; \
+        va_start(rest, flags); \
+        mode_t mode = va_arg(rest, mode_t); \
+        va_end(rest); \
         return refused(path, flags) ? -1 : REAL(name)(path, flags, mode); \
-    }
-
-#define OPENAT(name) \
-    int name(int below, const char *path, int flags, ...) { \
-        MODE(flags); \
-        return refused(path, flags) ? -1 : REAL(name)(below, path, flags, mode); \
     }
 
 #define FOPEN(name) \
@@ -128,7 +115,5 @@ static int refused(const char *path, int flags) {
 
 OPEN(open)
 OPEN(open64)
-OPENAT(openat)
-OPENAT(openat64)
 FOPEN(fopen)
 FOPEN(fopen64)

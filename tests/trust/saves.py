@@ -36,12 +36,18 @@ class Save:
     read: Callable
     former: object
     new: object
-    finish: Callable | None = None  # what the next start does; the save itself where left out
 
     def again(self, folder: Path):
         """What is read after the next start, which does the save once more."""
-        (self.finish or self.save)(folder)
+        self.save(folder)
         return self.read(folder)
+
+
+def over_none(name: str, place: str, save: Callable, read: Callable, new) -> Save:
+    """A save where nothing was; it is there, and not made again, once there is a path like `place`."""
+    there = lambda folder: any(folder.glob(place))
+    reading = lambda folder: read(folder) if there(folder) else None
+    return Save(name, lambda folder: folder.mkdir(parents=True), lambda folder: there(folder) or save(folder), reading, None, new)
 
 
 def all_of(folder: Path) -> list[Save]:
@@ -95,20 +101,17 @@ def checkpoints(tokenizer) -> Save:
     return Save("checkpoint", before, run, newest, FORMER, NEW)
 
 
-def ranking(path: Path) -> str:
-    """What the ranker in a folder gives for some texts."""
-    return str([(number, round(score, 6)) for number, score in rankers.load_ranker(path, "cpu").rank("Where is Ada?", TEXTS[:4])])
+def ranking(ranker) -> list:
+    """What a ranker, or the one in a folder, gives for some texts."""
+    ranker = rankers.load_ranker(ranker, "cpu") if isinstance(ranker, Path) else ranker
+    return [[number, round(score, 6)] for number, score in ranker.rank("Where is Ada?", TEXTS[:4])]
 
 
 def model(ours: dict) -> Save:
     """A trained model, over one with other weights."""
-    expected = {seed: str(_ranked(one)) for seed, one in ours.items()}
+    expected = {seed: ranking(rank.Ranker(encoder.eval())) for seed, encoder in ours.items()}
     save = lambda seed: lambda folder: ours[seed].save(folder / "model")
     return Save("model", save(1), save(2), lambda folder: ranking(folder / "model"), expected[1], expected[2])
-
-
-def _ranked(encoder) -> list:
-    return [(number, round(score, 6)) for number, score in rank.Ranker(encoder.eval()).rank("Where is Ada?", TEXTS[:4])]
 
 
 # ------------------------------------------------------------------ records, tables and scores
@@ -139,10 +142,10 @@ def record() -> Save:
         run.finish(metrics={"test": {"map": 0.5}}, per_question=list(range(5000)))
 
     def read(folder: Path):
-        for path in (folder / "runs").glob("*/record.json"):
-            return rundir.read_record(path.parent)["metrics"]["test"]["map"], len(rundir.read_table(path.parent))
+        (path,) = (folder / "runs").glob("*/record.json")
+        return rundir.read_record(path.parent)["metrics"]["test"]["map"], len(rundir.read_table(path.parent))
 
-    return Save("record", lambda folder: (folder / "runs").mkdir(parents=True), save, read, None, (0.5, 3000))
+    return over_none("record", "runs/*/record.json", save, read, (0.5, 3000))
 
 
 def table() -> Save:
@@ -183,14 +186,11 @@ def scoring(ours, questions: Path, folder: Path) -> Save:
     """The scores of a ranker for some questions, in two windows, over none."""
     path, split = ours.save(folder / "ranker"), answers.load_answers(questions)["test"]
 
-    def save(folder: Path) -> None:
+    def scores(folder: Path) -> int:
         rank.WINDOW = 12
-        rankers.scored(path, {"test": split}, folder / "scores")
+        return len(rankers.scored(path, {"test": split}, folder / "scores")[0]["test"])
 
-    def read(folder: Path):
-        return len(rankers.scored(path, {"test": split}, folder / "scores")[0]["test"]) if any(folder.rglob("figures.json")) else None
-
-    return Save("windows of scores", lambda folder: folder.mkdir(parents=True), save, read, None, 24)
+    return over_none("windows of scores", "scores/figures.json", scores, scores, 24)
 
 
 # ------------------------------------------------------------------ what is handed on
@@ -215,58 +215,37 @@ def exported(ours: dict, folder: Path) -> Save:
 def mined(questions: Path) -> Save:
     """A data set with mined negatives, over none."""
 
-    def save(folder: Path) -> None:
-        if not (folder / "mined").exists():
-            mine.mine(questions, "candidates", "random", folder / "mined")
-
-    def read(folder: Path):
-        return len(answers.load_answers(folder / "mined")["train"]) if (folder / "mined").exists() else None
-
-    return Save("mined data", lambda folder: folder.mkdir(parents=True), save, read, None, 6)
+    save = lambda folder: mine.mine(questions, "candidates", "random", folder / "mined")
+    return over_none("mined data", "mined", save, lambda folder: len(answers.load_answers(folder / "mined")["train"]), 6)
 
 
 def word_vectors(folder: Path) -> Save:
     """Vectors of words, as they are kept once their text file is read; over none."""
     file = folder / "words.txt"
     file.write_text("".join(f"word{n} {n} 1 0 {n / 7:.5f}\n" for n in range(3000)), encoding="utf-8")
-    save = lambda folder: WordVectors(file, folder / "shared")
-
-    def read(folder: Path):
-        return float(save(folder).vectors[:, 0].sum()) if any((folder / "shared").glob("word_vectors_*")) else None
-
-    return Save("word vectors", lambda folder: folder.mkdir(parents=True), save, read, None, 2999 * 3000 / 2)
+    total = lambda folder: float(WordVectors(file, folder / "shared").vectors[:, 0].sum())
+    return over_none("word vectors", "shared/word_vectors_*", total, total, 2999 * 3000 / 2)
 
 
 # ------------------------------------------------------------------ indexes and vectors
 
 
+def _documents(folder: Path) -> int:
+    return len(corpus.Corpus.open(folder / "index").documents) - 1
+
+
 def index(tokenizer) -> Save:
     """An index, over none."""
-
-    def read(folder: Path):
-        return len(corpus.Corpus.open(folder / "index").documents) - 1 if (folder / "index").exists() else None
-
-    def save(folder: Path) -> None:
-        if not (folder / "index").exists():
-            corpus.build(TEXTS, tokenizer, folder / "index")
-
-    return Save("index", lambda folder: folder.mkdir(parents=True), save, read, None, len(TEXTS))
+    return over_none("index", "index", lambda folder: corpus.build(TEXTS, tokenizer, folder / "index"), _documents, len(TEXTS))
 
 
 def shards(tokenizer, folder: Path) -> Save:
     """An index in two shards, over none."""
-    source = folder / "documents.jsonl"
+    source, saved_tokenizer = folder / "documents.jsonl", str(folder / "tokenizer")
     source.write_text("".join(json.dumps({"text": text}) + "\n" for text in TEXTS), encoding="utf-8")
-    tokenizer.save_pretrained(folder / "tokenizer")
-
-    def save(folder_of_save: Path) -> None:
-        pipeline.build(str(source), str(folder / "tokenizer"), folder_of_save / "index", tasks=2, workers=1, limit=100)
-
-    def read(folder: Path):
-        done = (folder / "index" / "corpus.json").is_file()
-        return len(corpus.Corpus.open(folder / "index").documents) - 1 if done else None
-
-    return Save("shards", lambda folder: folder.mkdir(parents=True), save, read, None, len(TEXTS))
+    tokenizer.save_pretrained(saved_tokenizer)
+    save = lambda folder: pipeline.build(str(source), saved_tokenizer, folder / "index", tasks=2, workers=1, limit=100)
+    return over_none("shards", "index/corpus.json", save, _documents, len(TEXTS))
 
 
 class Lengths:
@@ -281,8 +260,5 @@ class Lengths:
 def embedded() -> Save:
     """Vectors in blocks of two, over none."""
 
-    def read(folder: Path):
-        return len(vectors.Vectors.open(folder / "vectors")) if (folder / "vectors").exists() else None
-
     save = lambda folder: vectors.embed(Lengths(), TEXTS, folder / "vectors", block=2, progress=False)
-    return Save("vectors", lambda folder: folder.mkdir(parents=True), save, read, None, len(TEXTS))
+    return over_none("vectors", "vectors", save, lambda folder: len(vectors.Vectors.open(folder / "vectors")), len(TEXTS))
