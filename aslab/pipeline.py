@@ -242,7 +242,10 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
             if len(jobs) > 1:
                 return jobs[-1].launch_job()
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks run in parallel
-            jobs[0].run()
+            with disk.naming(
+                out, "building the index {path} failed ({error}); finished shards are kept for the next try"
+            ):
+                jobs[0].run()
         join(out)
     return corpus_index.Corpus.open(out)
 
