@@ -233,7 +233,8 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
         if not (out / PLAN).is_file():
-            tokenizer.save_pretrained(out / TOKENIZER)
+            with disk.whole_folder(out / TOKENIZER) as part:
+                tokenizer.save_pretrained(part)
             disk.write_json(out / PLAN, planned)
         if not _is_joined(out):
             for rank in range(planned["tasks"]):  # datatrove goes only by its marks
