@@ -6,11 +6,13 @@ short or has a flipped bit is refused with both hashes. The faults come from a s
 compiler): this part runs its saves in a process that has it.
 """
 
+import contextlib
 import ctypes
 import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -141,6 +143,7 @@ def _answer(work, said: Path) -> dict:
     said.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
+        os.setsid()  # its own workers die with it
         try:
             answer = work()
         except BaseException as error:
@@ -148,6 +151,8 @@ def _answer(work, said: Path) -> dict:
         said.write_text(json.dumps(answer))
         os._exit(0)
     _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     return json.loads(said.read_text()) if said.is_file() else {"outcome": "died", "wrong": f"its process ended with {status}"}
 
 
