@@ -233,7 +233,8 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
     out.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock"), timeout=0):
         if not (out / PLAN).is_file():
-            tokenizer.save_pretrained(out / TOKENIZER)
+            with disk.whole_folder(out / TOKENIZER) as part:
+                tokenizer.save_pretrained(part)
             disk.write_json(out / PLAN, planned)
         if not _is_joined(out):
             for rank in range(planned["tasks"]):  # datatrove goes only by its marks
@@ -242,7 +243,10 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
             if len(jobs) > 1:
                 return jobs[-1].launch_job()
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks run in parallel
-            jobs[0].run()
+            with disk.naming(
+                out, "building the index {path} failed ({error}); finished shards are kept for the next try"
+            ):
+                jobs[0].run()
         join(out)
     return corpus_index.Corpus.open(out)
 

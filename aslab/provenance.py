@@ -22,20 +22,25 @@ def of_project(folder: Path) -> dict:
     for name in RECORDED_VERSIONS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
-    sources = hashlib.sha256()
-    for package in (Path(asutil.__file__).parent, Path(__file__).parent):
-        for name, path in source_files(package):
-            sources.update(f"{package.name}/{name}\0{hub.sha256(path)}\n".encode())
     return {
         "versions": versions,
         "hardware": _hardware(),
         "commit": _commit(folder),
-        "sources_sha256": sources.hexdigest(),
+        "sources_sha256": sources_sha256(),
         **({"hub_commits": dict(sorted(hub.commits.items()))} if hub.commits else {}),
         "peak_memory_bytes": _peak_memory(),
         **_peak_gpu_memory(),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
+
+
+def sources_sha256() -> str:
+    """One hash of all source files of both packages."""
+    sources = hashlib.sha256()
+    for package in (Path(asutil.__file__).parent, Path(__file__).parent):
+        for name, path in source_files(package):
+            sources.update(f"{package.name}/{name}\0{hub.sha256(path)}\n".encode())
+    return sources.hexdigest()
 
 
 def source_files(package: Path) -> list[tuple[str, Path]]:

@@ -1,18 +1,23 @@
 """Files and folders that are whole or absent, and refused where they are not what was written.
 
 A file or folder is written under another name and renamed once it is on the disk: whenever a program stops, a reader sees the old one or
-the new one. A folder whose program was killed between two renames has its name again as soon as the next program writes there. JSON
-carries the hash of its own content; the hashes of other files are listed in a JSON file.
+the new one. Where a file system cannot exchange two folders (macOS, NFS), a program that is killed between two renames leaves a folder
+without its name until the next program writes there. JSON carries the hash of its own content; the hashes of other files are listed in a
+JSON file.
 """
 
 import contextlib
+import ctypes
 import errno
 import glob
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,21 +31,26 @@ SEAL = "content_sha256"
 LIST = "asutil_files.json"  # the hashes of the files of an exported model
 MINED = "mined.json"  # describes mined training data, with the hashes of their files
 CARD = "README.md"  # of a model: people edit it, and no library computes with it
+ABANDONED = 24 * 3600  # seconds after which another machine no longer writes a file
+AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
+PART = re.compile(r"""(?<![^/'"\s])\.(?P<name>[^/]+)\.(?P<machine>[\w-]+)\.(?P<process>\d{1,9})\.[0-9a-f]{8}\.part""")
 
 
 def atomically(path: Path, write) -> Path:
     """Let `write(temporary path)` write, then rename: a reader sees the old file or the whole new one, never a part.
 
-    Half-written copies of the same file that killed processes left are removed.
+    Half-written copies of the same file that killed processes left are removed. The target of a symbolic link is replaced, not the link.
     Raises: OSError naming the path.
     """
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
+    target = _target(path)
+    part = _new_part(target)
     try:
         with naming(path):
-            _remove_leftovers(path)
+            _remove_leftovers(target)
             write(part)
             _to_disk(part)
-            part.replace(path)
+            part.replace(target)
+            _to_disk(target.parent)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
@@ -55,13 +65,14 @@ def naming(path: Path, what: str = "{path} could not be written: {error}") -> It
     """
     try:
         yield
-    except FileNotFoundError:  # it names the missing file, which may be one that is read
-        raise
     except Exception as error:
+        message, temporary_names = PART.subn(r"\g<name>", str(error))
+        if isinstance(error, FileNotFoundError) and not temporary_names:  # it names a missing file that is read
+            raise
         number = getattr(error, "errno", None) if isinstance(error, OSError) else _number_in(str(error))
         if number is None and not isinstance(error, OSError | SafetensorError):
             raise
-        raise OSError(number or errno.EIO, what.format(path=path, error=error)) from error
+        raise OSError(number or errno.EIO, what.format(path=path, error=message)) from error
 
 
 def _number_in(message: str) -> int | None:
@@ -71,40 +82,67 @@ def _number_in(message: str) -> int | None:
 
 @contextlib.contextmanager
 def whole_folder(folder: str | Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` once all of its files are on the disk; after an error nothing is left.
+    """A temporary folder that becomes `folder` once all of its files are on the disk; after an error nothing of it is left.
 
     Its files can be read by whom new files can be read by; safetensors writes some that only their owner reads.
     Raises: OSError naming the folder, where it cannot be written.
     """
-    folder = Path(folder)
-    part = folder.with_name(f".{folder.name}.part")
+    path, folder = Path(folder), _target(Path(folder))
+    part = _new_part(folder)
     former = folder.with_name(f".{folder.name}.former")
     try:
-        with naming(folder):
+        with naming(path):
             _put_back(former, folder)
-            for leftover in (part, former):
-                shutil.rmtree(leftover, ignore_errors=True)
+            shutil.rmtree(former, ignore_errors=True)
+            _remove_leftovers(folder)
             part.mkdir(parents=True)
             yield part
             readers = part.stat().st_mode & 0o666
-            for path in (*part.rglob("*"), part):
-                if path.is_file():
-                    path.chmod(readers)
-                _to_disk(path)
-            if folder.exists():
-                folder.rename(former)
-            part.rename(folder)
+            for file in (*part.rglob("*"), part):
+                if file.is_file():
+                    file.chmod(readers)
+                _to_disk(file)
+            _rename(part, folder, former)
             _to_disk(folder.parent)
-            shutil.rmtree(former, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    finally:
+        shutil.rmtree(part, ignore_errors=True)  # after an exchange it is the former folder
+
+
+def _rename(part: Path, folder: Path, former: Path) -> None:
+    """Give a folder its name, and remove the one that has it."""
+    try:
+        part.rename(folder)  # there is none, or an empty one
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        if _exchanged(part, folder):
+            return
+        try:
+            folder.rename(former)
+            part.rename(folder)
+        except BaseException:
+            _put_back(former, folder)
+            raise
+        shutil.rmtree(former, ignore_errors=True)
+
+
+def _exchanged(first: Path, second: Path) -> bool:
+    """Let two folders have each other's name, at once; False where the system or the file system cannot."""
+    rename = getattr(ctypes.CDLL(None), "renameat2", None)
+    return (
+        rename is not None and rename(AT_FDCWD, os.fsencode(first), AT_FDCWD, os.fsencode(second), RENAME_EXCHANGE) == 0
+    )
 
 
 def _put_back(former: Path, folder: Path) -> None:
-    """Give a replaced folder its name again, if a program was killed before the new one had it."""
+    """Give a replaced folder its name again, where the new one did not get it."""
     if former.is_dir() and not folder.exists():
         former.rename(folder)
+
+
+def _target(path: Path) -> Path:
+    """What a symbolic link leads to; any other path is itself."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _to_disk(path: Path) -> None:
@@ -115,23 +153,47 @@ def _to_disk(path: Path) -> None:
         os.close(handle)
 
 
+def _new_part(path: Path) -> Path:
+    """A temporary name that no other process has, also on another machine that uses the same disk."""
+    return path.with_name(f".{path.name}.{_machine()}.{os.getpid()}.{secrets.token_hex(4)}.part")
+
+
+def _machine() -> str:
+    """The host, and the namespace in which a container numbers its processes."""
+    namespace = Path("/proc/self/ns/pid")
+    number = namespace.stat().st_ino if namespace.exists() else 0  # 0: not Linux
+    return re.sub(r"[^\w-]", "-", f"{socket.gethostname()}-{number}")
+
+
 def _remove_leftovers(path: Path) -> None:
-    """Remove half-written copies of one file whose processes, on this machine, have ended."""
+    """Remove half-written copies: of this machine those whose process has ended, of others those that nothing was written to for a day."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        process = leftover.suffixes[-2][1:] if len(leftover.suffixes) > 1 else ""
-        if process.isdigit() and not psutil.pid_exists(int(process)):
-            leftover.unlink(missing_ok=True)
+        owner = PART.fullmatch(leftover.name)
+        if owner is None or owner["name"] != path.name:
+            continue
+        with contextlib.suppress(OSError):  # renamed by its process, or another user's
+            if owner["machine"] == _machine():
+                ended = not psutil.pid_exists(int(owner["process"]))
+            else:
+                written = max(file.stat().st_mtime for file in (leftover, *leftover.rglob("*")))
+                ended = time.time() - written > ABANDONED
+            if ended:
+                _remove(leftover)
+
+
+def _remove(leftover: Path) -> None:
+    if leftover.is_dir():
+        shutil.rmtree(leftover, ignore_errors=True)
+    else:
+        leftover.unlink(missing_ok=True)
 
 
 def sweep(folder: Path) -> None:
-    """Remove what killed programs left half-written; call it only when no other process writes to this folder."""
+    """Remove what killed programs of any machine left half-written; call it only when no other process writes to this folder."""
     for former in folder.glob(".*.former"):
         _put_back(former, folder / former.name[1 : -len(".former")])
     for leftover in (*folder.glob(".*.part"), *folder.glob(".*.former")):
-        if leftover.is_dir():
-            shutil.rmtree(leftover)
-        else:
-            leftover.unlink()
+        _remove(leftover)
 
 
 def lock_folder(folder: Path) -> FileLock:
@@ -155,7 +217,7 @@ def sealed(content: dict) -> dict:
 
 def write_json(path: Path, content: dict) -> Path:
     """Write JSON that `read_json` can check. Raises: ValueError for a number that is not finite; OSError naming the path."""
-    text = json.dumps(sealed(content), indent=1, allow_nan=False) + "\n"
+    text = json.dumps(sealed(content), indent=1) + "\n"
     return atomically(path, lambda part: part.write_text(text, encoding="utf-8"))
 
 

@@ -101,6 +101,35 @@ def test_a_failed_row_is_named_and_the_next_call_runs_it_alone(project):
     assert [name for name, *_ in calls(project)] == [failed, waits]
 
 
+def without_links(folder, names):
+    return [name for name in names if (Path(folder) / name).is_symlink()]
+
+
+@needs_snakemake
+def test_a_killed_call_goes_on_in_a_copy_of_the_project_that_has_no_links(project):
+    """As on Windows, and from some archives. A lock that the killed call left, and what it had begun, would refuse the next."""
+    shutil.copy(ROOT / "Snakefile", project)
+    for name in ("experiments", "profiles"):
+        if not (ROOT / name).is_symlink():
+            changed = {path.name: path.read_bytes() for path in (project / name).glob("*.yml")}
+            shutil.rmtree(project / name, ignore_errors=True)
+            shutil.copytree(ROOT / name, project / name, ignore=without_links)
+            for file, content in changed.items():
+                (project / name / file).write_bytes(content)
+    path = f"{project / 'bin'}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    command = [str(SNAKEMAKE), "-c2", "sentence_objectives_laptop"]
+    known = {**os.environ, "PATH": path, "TMPDIR": str(project), "STAND_IN_SECONDS": "5"}
+    killed = subprocess.Popen(command, cwd=project, env=known, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list((project / "runs").glob("*")):
+        assert killed.poll() is None
+        time.sleep(0.1)
+    killed.kill()
+    killed.wait()
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, env=known | {"STAND_IN_SECONDS": "0"})
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(list((project / "runs").glob("*/record.json"))) == 4
+
+
 @needs_snakemake
 def test_two_runs_at_once_never_share_a_gpu(project):
     code, said = call(project, "gpus", "--resources", "gpu=2", "--cores", "8", STAND_IN_SECONDS="2", CUDA_VISIBLE_DEVICES="5,7,9")

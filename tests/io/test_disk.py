@@ -1,7 +1,10 @@
 """Files that are whole or not there: what is refused, what stays, and who waits for whom."""
 
+import errno
 import json
 import os
+import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 
 from asutil.io import disk
@@ -46,6 +50,9 @@ def test_every_changed_byte_is_refused_or_says_the_same(tmp_path):
         path.write_bytes(whole[:size])
         with pytest.raises(ValueError, match=r"record\.json is damaged"):
             disk.read_json(path)
+    entries = json.loads(whole)
+    path.write_text(json.dumps({name: entries[name] for name in sorted(entries, reverse=True)}))
+    assert disk.read_json(path) == content  # in another order
     path.write_bytes(whole.replace(b"0.5", b"0.6"))
     came = disk.sealed(content | {"map": 0.6})[disk.SEAL][:16]
     with pytest.raises(ValueError, match=f"sha256 {disk.sealed(content)[disk.SEAL][:16]} expected, its content has {came}"):
@@ -69,7 +76,8 @@ disk.write_json(Path(sys.argv[1]), {"map": 0.5})
 
 
 def test_what_a_killed_process_left_of_a_file_goes_with_its_next_writing(tmp_path):
-    path, living = tmp_path / "index.json", tmp_path / f".index.json.{os.getppid()}.part"
+    path = tmp_path / "index.json"
+    living = tmp_path / f".index.json.{disk._machine()}.{os.getppid()}.0123abcd.part"
     assert subprocess.run([sys.executable, "-c", KILLED, str(path)]).returncode == -9
     (left,) = tmp_path.iterdir()
     assert left.name.startswith(".index.json.") and not path.exists()
@@ -94,21 +102,26 @@ def test_a_changed_or_missing_file_is_refused_with_both_hashes(tmp_path):
         disk.check(path, known[path.name])
 
 
-def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path):
+@pytest.mark.parametrize(
+    ("error", "number"),
+    [
+        (OSError(28, "No space left on device"), 28),
+        (SafetensorError("I/O error: No space left on device (os error 28)"), 28),
+        (Exception("No space left on device (os error 28)"), 28),  # as tokenizers end
+        (SafetensorError("No space left"), 5),
+    ],
+)
+def test_an_error_names_the_path_and_leaves_the_former_file(tmp_path, error, number):
     path = tmp_path / "table.parquet"
     path.write_text("former")
 
     def fails(part):
         part.write_text("half")
-        raise OSError(28, "No space left on device")
+        raise error
 
-    with pytest.raises(OSError, match=rf"\[Errno 28\] {path} could not be written: .*No space left"):
+    with pytest.raises(OSError, match=rf"\[Errno {number}\] {path} could not be written: .*No space left"):
         disk.atomically(path, fails)
     assert path.read_text() == "former" and [path] == list(tmp_path.iterdir())
-
-
-def killed():
-    raise KeyboardInterrupt
 
 
 @pytest.mark.parametrize(("hidden", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])
@@ -127,23 +140,174 @@ def test_a_colleague_reads_what_new_files_let_him_read(tmp_path, hidden, mode):
     assert (tmp_path / "model" / "deeper").stat().st_mode & 0o777 == 0o777 & ~hidden
 
 
-@pytest.mark.parametrize("swept", [True, False])
-def test_a_folder_that_a_killed_program_was_replacing_is_not_lost(tmp_path, monkeypatch, swept):
-    folder = tmp_path / "model"
+def written(folder: Path, text: str) -> None:
     with disk.whole_folder(folder) as part:
-        (part / "weights").write_text("old")
-    rename = Path.rename
-    monkeypatch.setattr(Path, "rename", lambda path, target: rename(path, target) if path == folder else killed())
-    with pytest.raises(KeyboardInterrupt), disk.whole_folder(folder) as part:
-        (part / "weights").write_text("new")
-    monkeypatch.undo()
-    assert not folder.exists()
-    if swept:
-        disk.sweep(tmp_path)
-        assert (folder / "weights").read_text() == "old"
-    with pytest.raises(KeyboardInterrupt), disk.whole_folder(folder):
-        killed()
+        (part / "weights").write_text(text)
+
+
+WRITER = """
+import os, sys
+from pathlib import Path
+from asutil.io import disk
+
+folder, exchanges, calls = Path(sys.argv[1]), sys.argv[2] == "exchange", int(sys.argv[3])
+
+def counted(rename):
+    def call(*given, **options):
+        global calls
+        calls -= 1
+        if not calls:
+            os.kill(os.getpid(), 9)
+        return rename(*given, **options)
+    return call
+
+Path.rename = counted(Path.rename)
+disk._exchanged = counted(disk._exchanged) if exchanges else lambda *_: False
+disk.shutil.rmtree = counted(disk.shutil.rmtree)
+with disk.whole_folder(folder) as part:
+    (part / "weights").write_text("new")
+"""
+
+
+@pytest.mark.parametrize("way", ["exchange", "two renames"])
+def test_a_folder_is_the_old_or_the_new_one_whenever_its_writer_is_killed(tmp_path, way):
+    """The writer is killed before each of its renames and removals in turn, until it ends by itself."""
+    folder, read, ended, call = tmp_path / "model", [], None, 0
+    while ended != 0:
+        call += 1
+        shutil.rmtree(folder, ignore_errors=True)
+        written(folder, "old")
+        ended = subprocess.run([sys.executable, "-c", WRITER, folder.name, way, str(call)], cwd=tmp_path).returncode
+        assert ended in (0, -9)
+        if way == "two renames" and not folder.exists():
+            read.append("none until the next writing")
+            disk.sweep(tmp_path)
+        read.append((folder / "weights").read_text())
+        with pytest.raises(KeyboardInterrupt), disk.whole_folder(folder):
+            raise KeyboardInterrupt
+        assert (folder / "weights").read_text() == read[-1] and [path.name for path in tmp_path.iterdir()] == ["model"]
+    assert read[0] == "old" and read[-1] == "new"
+    assert read.count("none until the next writing") == (way == "two renames")
+
+
+@pytest.mark.parametrize("failing", [1, 2, 3])
+def test_a_folder_whose_renames_fail_is_still_the_old_one(tmp_path, monkeypatch, failing):
+    folder, renames, rename = tmp_path / "model", [], Path.rename
+    written(folder, "old")
+
+    def fails(path, target):
+        renames.append(path)
+        if len(renames) == failing:
+            raise OSError(errno.EIO, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(disk, "_exchanged", lambda *_: False)
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(OSError, match=rf"{folder} could not be written: .*Input/output error"):
+        written(folder, "new")
     assert (folder / "weights").read_text() == "old" and [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_rename_is_on_the_disk_before_the_writer_goes_on(tmp_path, monkeypatch):
+    calls, opened, real = [], {}, {name: getattr(os, name) for name in ("open", "fsync", "replace", "rename")}
+
+    def opens(path, *given, **options):
+        handle = real["open"](path, *given, **options)
+        opened[handle] = Path(os.fsdecode(path))
+        return handle
+
+    monkeypatch.setattr(os, "open", opens)
+    monkeypatch.setattr(os, "fsync", lambda handle: calls.append(opened[handle]) or real["fsync"](handle))
+    for name in ("replace", "rename"):
+        monkeypatch.setattr(os, name, lambda *given, name=name: calls.append(name) or real[name](*given))
+    disk.write_json(tmp_path / "record.json", {"map": 0.5})
+    assert calls[0].name.startswith(".record.json.") and calls[1:] == ["replace", tmp_path]
+    for text in ("old", "new"):
+        calls.clear()
+        written(tmp_path / "model", text)
+        assert [path.name.rpartition(".")[2] for path in calls[:2]] == ["weights", "part"] and calls[-1] == tmp_path
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    for name, write in (("record.json", lambda path, text: disk.write_json(path, {"text": text})), ("model", written)):
+        link, target = tmp_path / name, tmp_path / "elsewhere" / name
+        link.symlink_to(target)
+        for text in ("old", "new"):
+            write(link, text)
+            assert link.is_symlink() and not target.is_symlink()
+            file = target if target.is_file() else target / "weights"
+            assert text in file.read_text()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["elsewhere", *["model"] * 2, *["record.json"] * 2, "weights"]
+
+
+def test_a_missing_folder_is_named_by_the_file_that_is_written_and_a_missing_file_by_itself(tmp_path):
+    path = tmp_path / "no folder" / "record.json"
+    with pytest.raises(FileNotFoundError, match=rf"{path} could not be written: .*{path}") as missing:
+        disk.write_json(path, {})
+    assert ".part" not in str(missing.value)
+    with pytest.raises(FileNotFoundError, match=r"^\[Errno 2\] No such file or directory: 'questions.tsv'$"):
+        disk.atomically(tmp_path / "record.json", lambda part: part.write_text(Path("questions.tsv").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("machine", "process", "seconds", "stays"),
+    [
+        ("here", "ended", 0, False),
+        ("here", "living", 90_000, True),
+        ("another", "ended", 80_000, True),
+        ("another", "living", 90_000, False),
+    ],
+)
+@pytest.mark.parametrize("kind", ["file", "folder"])
+def test_whose_half_written_copies_are_removed(tmp_path, monkeypatch, kind, machine, process, seconds, stays):
+    """An id of a process says nothing about one of another machine, also where a living process has that id here."""
+    child = subprocess.Popen([sys.executable, "-c", ""])
+    child.wait()
+    path, write = tmp_path / "result", written if kind == "folder" else lambda path, text: disk.write_json(path, {"text": text})
+    monkeypatch.setattr(os, "getpid", lambda: os.getppid() if process == "living" else child.pid)
+    with monkeypatch.context() as faked:
+        if machine == "another":
+            faked.setattr(socket, "gethostname", lambda: "node-2.cluster")
+        half = disk._new_part(path)
+    monkeypatch.setattr(os, "getpid", lambda: 1)
+    assert machine == "here" or ".node-2-cluster-" in half.name
+    inside = half / "weights" if kind == "folder" else half
+    inside.parent.mkdir(exist_ok=True)
+    inside.write_text("half")
+    for each in {inside, half}:
+        os.utime(each, (time.time() - seconds,) * 2)
+    write(path, "whole")
+    assert half.exists() == stays
+    disk.sweep(tmp_path)  # nobody else writes here
+    assert [path] == list(tmp_path.iterdir())
+
+
+TOGETHER = """
+import sys
+from pathlib import Path
+from asutil.io import disk
+
+for number in range(60):
+    disk.write_json(Path(sys.argv[1]) / "record.json", {"writer": sys.argv[2], "numbers": [number] * 500})
+    with disk.whole_folder(Path(sys.argv[1]) / "model") as part:
+        for name in "ab":
+            (part / name).write_text(f"{sys.argv[2]} {number}")
+"""
+
+
+def test_processes_that_write_one_file_and_one_folder_at_once_lose_nothing(tmp_path):
+    writers = [subprocess.Popen([sys.executable, "-c", TOGETHER, str(tmp_path), name], stderr=subprocess.PIPE) for name in ("x", "y")]
+    reads = 0
+    while any(writer.poll() is None for writer in writers):
+        if (tmp_path / "model").exists() and (tmp_path / "record.json").exists():
+            assert len(set(disk.read_json(tmp_path / "record.json")["numbers"])) == 1
+            assert {path.name for path in (tmp_path / "model").iterdir()} <= {"a", "b"}
+            reads += 1
+    assert [writer.communicate()[1].decode() for writer in writers] == ["", ""] and reads > 10
+    first, second = ((tmp_path / "model" / name).read_text() for name in "ab")
+    assert first == second
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "record.json"]
 
 
 HOLDER = """

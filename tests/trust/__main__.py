@@ -75,13 +75,18 @@ def options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="of everything that is drawn (default: another one each time, printed)")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="parts at a time (default: as many as there are cores)")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="work in an empty folder that stays (default: a temporary one)")
-    parser.add_argument("--record", type=Path, metavar="FOLDER", help="write each part's figures as JSON, which the book shows")
+    parser.add_argument(
+        "--record", type=Path, metavar="FOLDER", help="write each part's figures as JSON, which the book shows; needs a commit"
+    )
     parser.add_argument("--alone", type=Path, metavar="FOLDER", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if unknown := set(given.parts) - set(PARTS):
         parser.error(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
     if given.keep and given.keep.is_dir() and any(given.keep.iterdir()):
         parser.error(f"--keep {given.keep} is not empty")
+    commit = runs.provenance()["commit"] if given.record else ""
+    if commit.endswith("+changes"):
+        parser.error(f"--record: what is recorded belongs to a commit, and files differ from {commit[:7]}: commit or stash them")
     return given
 
 

@@ -180,15 +180,15 @@ def _spelt(value, ascii: bool) -> str:
     return re.sub(r'"(?:\\ue000|\ue000)(\w+(?: \d+)?)"', lambda mark: _raw(mark[1]), json.dumps(value, ensure_ascii=ascii))
 
 
-def _places(content) -> list[tuple]:
+def places(content) -> list[tuple]:
     """(container, key) of everything in a tree of lists and dicts."""
     inside = content.items() if isinstance(content, dict) else enumerate(content) if isinstance(content, list) else ()
-    return [place for key, value in inside for place in [(content, key), *_places(value)]]
+    return [place for key, value in inside for place in [(content, key), *places(value)]]
 
 
 def _putting(values: list):
     def put(content, draw):
-        container, key = draw.choice(_places(content))
+        container, key = draw.choice(places(content))
         container[key] = draw.choice(values)
         return content
 
@@ -196,26 +196,26 @@ def _putting(values: list):
 
 
 def dropped(content, draw):
-    container, key = draw.choice(_places(content))
+    container, key = draw.choice(places(content))
     del container[key]
     return content
 
 
 def renamed(content, draw):
-    container, key = draw.choice(_places(content))
+    container, key = draw.choice(places(content))
     if isinstance(container, dict):
         container[draw.choice((key.upper(), f" {key}", f"\ufeff{key}", "", "extra"))] = container.pop(key)
     return content
 
 
 def wrapped(content, draw):
-    container, key = draw.choice(_places(content))
+    container, key = draw.choice(places(content))
     container[key] = draw.choice(([container[key]], {"": container[key]}))
     return content
 
 
 def doubled(content, draw):
-    lists = [content, *(value for container, key in _places(content) if isinstance(value := container[key], list))]
+    lists = [content, *(value for container, key in places(content) if isinstance(value := container[key], list))]
     chosen = draw.choice([found for found in lists if isinstance(found, list) and found] or [[0]])
     chosen.insert(draw.randint(0, len(chosen)), copy.deepcopy(draw.choice(chosen)))
     return content
@@ -247,7 +247,7 @@ def few_rows(content, draw):
 
 def text_spoilt(content, draw):
     """Something put into a text, which then still holds the rest."""
-    texts = [(container, key) for container, key in _places(content) if isinstance(container[key], str)]
+    texts = [(container, key) for container, key in places(content) if isinstance(container[key], str)]
     if texts:
         container, key = draw.choice(texts)
         at = draw.randint(0, len(container[key]))
@@ -299,7 +299,7 @@ def lengthened(content):
     more = "One more word. " * (LARGE // 15)
     if isinstance(content, str):
         return content.replace("\n", f" {more}\n", 1)
-    texts = [(container, key) for container, key in _places(content) if isinstance(container[key], str)]
+    texts = [(container, key) for container, key in places(content) if isinstance(container[key], str)]
     container, key = max(texts, key=lambda place: len(place[0][place[1]]))
     container[key] += more
     return content

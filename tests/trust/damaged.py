@@ -1,23 +1,26 @@
-"""Files of an index, a checkpoint, scores, a record, vectors and a model that were cut short or have a flipped bit."""
+"""Files of an index, a checkpoint, scores, a record, vectors, a model and mined data: cut short, with a flipped bit, or with another value.
 
+They are read by the calls that users make, with the defaults.
+"""
+
+import json
 import random
 import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pandas as pd
 from tqdm.auto import tqdm
 
 from aslab import runs
 from asutil import corpus
 from asutil.corpus import tokenizers
-from asutil.io import checkpoints, disk, rundir
+from asutil.data import answers
+from asutil.io import disk, rundir
 from asutil.models import loading
-from asutil.tasks import vectors
+from asutil.tasks import rankers, vectors
 from asutil.training import checkpoints as saved
-from tests.trust import must, saves
+from tests.trust import damage, must, saves
 
-BOTH = re.compile(r"(sha256|bytes|expected|content_sha256).*(got|its content has|says|expected)|damaged|not JSON|cut short", re.S)
 HASHES = re.compile(r"[0-9a-f]{16}.*[0-9a-f]{16}|[\d,]+ bytes expected, got [\d,]+", re.S)
 
 
@@ -29,7 +32,10 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             whole = path.read_bytes()
             end = len(whole.rstrip())  # without its last line's end JSON says the same
             for _ in range(20 if full else 4):
-                for kind, content in (("cut short", whole[: draw.randrange(end)]), ("flipped", _flipped(whole, draw))):
+                spoilt = {"cut short": whole[: draw.randrange(end)], "flipped": _flipped(whole, draw)}
+                if path.suffix == ".json":
+                    spoilt["edited"] = _edited(whole, draw)
+                for kind, content in spoilt.items():
                     path.write_bytes(content)
                     message = _refused(read, f"{name}: {path.name} {kind}", path)
                     tried, both = tried + 1, both + bool(HASHES.search(message))
@@ -42,6 +48,16 @@ def _flipped(content: bytes, draw: random.Random) -> bytes:
     """One bit is another one, not of white space, which says nothing in JSON."""
     places = [place for place in draw.sample(range(len(content)), min(50, len(content))) if not content[place : place + 1].isspace()]
     return content[: places[0]] + bytes([content[places[0]] ^ 1]) + content[places[0] + 1 :]
+
+
+def _edited(content: bytes, draw: random.Random) -> bytes:
+    """JSON in which one value is another one of the same type."""
+    value = json.loads(content)
+    places = [(container, key) for container, key in damage.places(value) if not isinstance(container[key], dict | list)]
+    container, key = draw.choice(places)
+    before = container[key]
+    container[key] = not before if isinstance(before, bool) else f"{before}x" if isinstance(before, str) else (before or 0) + 1
+    return json.dumps(value, indent=1).encode()
 
 
 def _refused(read: Callable, what: str, path: Path) -> str:
@@ -61,7 +77,7 @@ def _all_of(folder: Path):
     index = corpus.build(saves.TEXTS, tokenizer, folder / "index").folder
     yield "index", lambda: corpus.Corpus.open(index), [*index.glob("*.npy"), index / "corpus.json"]
     vectors.embed(saves.Lengths(), saves.TEXTS, folder / "vectors", progress=False)
-    yield "vectors", lambda: vectors.Vectors.open(folder / "vectors", verify=True), sorted((folder / "vectors").iterdir())
+    yield "vectors", lambda: vectors.Vectors.open(folder / "vectors"), sorted((folder / "vectors").iterdir())
     save = saves.checkpoints(tokenizer)
     save.prepare(folder / "checkpoint")
     (newest,) = (folder / "checkpoint" / "run" / "checkpoints").glob("checkpoint-*")
@@ -73,8 +89,12 @@ def _all_of(folder: Path):
     yield "checkpoint", whole, sorted(newest.iterdir())
     run = folder / "finetune-made-up-0123456789ab"
     loading.tiny(tokenizer, seed=1).save(run / "model")
-    pd.DataFrame({"question_id": ["a"] * 9, "score": range(9)}).to_parquet(run / "scores.parquet")
-    disk.write_json(run / "record.json", {"name": run.name, "metrics": {"test": {"map": 0.5}}, **runs.hashes(run)})
+    saves.SCORES[1].to_parquet(run / "scores.parquet", index=False)
+    settings = {"max_tokens": 48}
+    disk.write_json(run / "record.json", {"notebook": "finetune", "name": run.name, "settings": settings, **runs.hashes(run)})
     yield "record", lambda: rundir.read_record(run), [run / "record.json"]
     yield "scores", lambda: rundir.read_table(run), [run / "scores.parquet"]
-    yield "weights", lambda: checkpoints.source(run), sorted((run / "model").glob("*.safetensors"))
+    yield "model", lambda: rankers.load_ranker(run, "cpu"), sorted((run / "model").iterdir())
+    save = saves.mined(saves.asked(folder / "asked"))
+    save.save(folder)
+    yield "mined data", lambda: answers.load_answers(folder / "mined"), sorted((folder / "mined").iterdir())

@@ -16,6 +16,8 @@ from tqdm.auto import tqdm
 from tests.trust import must
 
 POLL = 2e-4  # seconds
+SIGNALS = (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+LONGEST = 120  # seconds until what was interrupted counts as hanging
 
 
 @dataclass
@@ -30,10 +32,10 @@ class Killed:
 def again_and_again(work: Callable[[Path], None], folder: Path, kills: int, draw: random.Random, saving: Callable | None = None) -> Killed:
     """Let `work(folder)` be killed at `kills` random moments, in one folder after the other, and end in each.
 
-    A kill is SIGKILL to all processes of the work. With `saving`, folder -> whether something is half-written there, every other kill waits
-    for such a moment and comes a random time after it began.
+    A kill is SIGKILL, SIGTERM or SIGINT to all processes of the work. With `saving`, folder -> whether something is half-written there,
+    every other kill waits for such a moment and comes a random time after it began.
     """
-    seconds, found = _whole(work, folder / "timed"), Killed()
+    seconds, found, inside = _whole(work, folder / "timed"), Killed(), []
     with tqdm(total=kills, desc=folder.name, unit=" kills", dynamic_ncols=True) as bar:
         while found.kills < kills:
             place = folder / f"{len(found.finished):03d}"
@@ -42,10 +44,11 @@ def again_and_again(work: Callable[[Path], None], folder: Path, kills: int, draw
             while not ended:
                 last = found.kills >= kills
                 moment = None if last else draw.uniform(0, 0.6 * seconds)
-                ended = begun(work, place, moment, saving if saving and found.kills % 2 else None, draw)
+                waiting, looking = saving if found.kills % 2 else None, lambda at: inside.append(bool(saving and saving(at)))
+                ended = begun(work, place, moment, waiting, draw, looking)
                 if not ended:
                     found.kills += 1
-                    found.inside += bool(saving and saving(place))
+                    found.inside += inside[-1]
                     bar.update()
             found.finished.append(place)
     return found
@@ -60,8 +63,11 @@ def _whole(work, folder: Path) -> float:
     return time.monotonic() - started
 
 
-def begun(work, folder: Path, moment: float | None, saving, draw: random.Random) -> bool:
-    """Begin the work in a process of its own, or go on with it, and kill it at a moment; whether it came to its end before."""
+def begun(work, folder: Path, moment: float | None, saving, draw: random.Random, looking=lambda folder: None) -> bool:
+    """Begin the work in a process of its own, or go on with it, and kill it at a moment; whether it came to its end before.
+
+    `looking(folder)` is called just before the kill.
+    """
     child = os.fork()
     if child == 0:
         _child(work, folder)
@@ -76,17 +82,30 @@ def begun(work, folder: Path, moment: float | None, saving, draw: random.Random)
         if now >= late and (saving is None or saving(folder)):
             if saving:
                 time.sleep(draw.uniform(0, 0.02))
-            with suppress(ProcessLookupError):
-                os.killpg(child, signal.SIGKILL)
-            _, status = os.waitpid(child, 0)
-            return not os.WIFSIGNALED(status) and _ended(status, folder)
+            looking(folder)
+            return _killed(child, draw.choice(SIGNALS), folder)
         time.sleep(POLL)
+
+
+def _killed(child: int, number: signal.Signals, folder: Path) -> bool:
+    """Send a signal to the work, and in the end SIGKILL to what is left of it; whether the work came to its end all the same."""
+    started, done = time.monotonic(), 0
+    with suppress(ProcessLookupError):
+        os.killpg(child, number)
+    while not done and time.monotonic() < started + LONGEST:
+        time.sleep(POLL)
+        done, status = os.waitpid(child, os.WNOHANG)
+    with suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
+    must(done, f"{folder}: the work still ran {LONGEST} seconds after {number.name}")
+    return os.WIFEXITED(status) and not os.WEXITSTATUS(status)
 
 
 def _child(work, folder: Path) -> None:
     status = 1
     try:
         os.setsid()  # its own workers die with it
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
         tqdm.set_lock(threading.RLock())  # a killed process must not take the one of this process' bars with it
         output = os.open(folder / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         for stream in (1, 2):

@@ -1,8 +1,10 @@
-"""The matrix of runs, killed: snakemake alone or with all that it started, and called again by the same command.
+"""The matrix of runs, killed: snakemake, papermill or a kernel alone or all of them, and called again by the same command.
 
-Each run ends in the record, and in the weights, of a matrix that was left alone; runs that were finished are not run again.
+Each run ends in the record, and in the weights, of a matrix that was left alone; runs that were finished are not run again. Two calls of
+one run at once end in its one record.
 """
 
+import contextlib
 import itertools
 import json
 import os
@@ -15,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import psutil
 from tqdm.auto import tqdm
 
 from asutil.io import rundir
@@ -23,12 +26,19 @@ from tests.trust.loaders import DOCUMENTS
 
 SMALL = ("steps=16", "batch_size=8", "warmup_steps=2", "epochs=1", "question_limit=12", "validation_examples=40", "corpus=mine.jsonl")
 NAMES = ("Rome", "May", "books", "Oslo")
+# Who is killed: a word in the command of a process, or everything.
+KILLED = {"everything": "", "snakemake": None, "papermill": "papermill", "kernel": "ipykernel_launcher"}
+SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
+LONGEST = 900  # seconds until a matrix counts as hanging
 SAME = ("notebook", "name", "seed", "settings", "inputs", "metrics", "weights_sha256", "tables_sha256")
 
 
 def check(full: bool, seed: int, folder: Path) -> dict:
     """Kills of two pre-training runs and the two fine-tuning runs that start from them, all small, and the calls that went on with them."""
-    draw, wanted, killed, calls, finished = random.Random(seed), 100 if full else 2, 0, 0, Counter()
+    draw, wanted, killed, calls, finished = random.Random(seed), 100 if full else 3, 0, 0, Counter()
+    kinds = list(itertools.product(KILLED, SIGNALS))
+    draw.shuffle(kinds)
+    kinds = itertools.cycle(kinds)
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
@@ -41,7 +51,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
                 calls += 1
                 longest = draw.choice((0.4, 0.9) if full else (0.3,)) * seconds  # long ones come to the last runs, short ones to the first
                 moment = draw.uniform(3, longest) if killed < wanted else None
-                if _called(snakemake, project, moment, everything=draw.random() < 0.5):
+                if _called(snakemake, project, moment, *next(kinds)):
                     break
                 killed += 1
                 finished[len(_records(project))] += 1
@@ -50,6 +60,7 @@ def check(full: bool, seed: int, folder: Path) -> dict:
             leftovers = [path.name for run in (project / "runs").glob("*-*") for path in run.rglob(".*.part")]
             must(not leftovers, f"{project}: {', '.join(leftovers)} left behind")
             shutil.rmtree(project)
+    _twice_at_once(folder / "whole", project_in(folder / "twice"), expected)
     reached = ", ".join(f"{count} after {done} runs" for done, count in sorted(finished.items()))
     must(not full or {*finished} >= {*range(len(expected))}, f"kills come before and after every run; they came {reached}")
     return {"kills": killed, "of_these": reached, "calls": calls, "runs": len(expected), "seconds_left_alone": round(seconds)}
@@ -82,29 +93,64 @@ def project_in(folder: Path) -> Path:
 def started(snakemake: Path, project: Path, target: str = "demo", settings=SMALL) -> subprocess.Popen:
     """The matrix of a project, in a session of its own; what it says is in `output.txt`."""
     command = [str(snakemake), "-s", "experiments/Snakefile", "-c2", "--config", *settings, "--", target]
-    environment = {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(rundir.root()), "OMP_NUM_THREADS": "1"}
-    environment["PATH"] = f"{snakemake.parent}:{environment['PATH']}"
     output = (project / "output.txt").open("a")
-    return subprocess.Popen(command, cwd=project, env=environment, stdout=output, stderr=output, start_new_session=True)
+    return subprocess.Popen(command, cwd=project, env=_environment(project), stdout=output, stderr=output, start_new_session=True)
+
+
+def _environment(project: Path) -> dict[str, str]:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    return {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(rundir.root()), "OMP_NUM_THREADS": "1", "PATH": path}
 
 
 def _left_alone(snakemake: Path, project: Path) -> Path:
-    must(_called(snakemake, project, None, True), f"{project}: the matrix was killed by somebody else")
+    must(_called(snakemake, project), f"{project}: the matrix was killed by somebody else")
     return project
 
 
-def _called(snakemake: Path, project: Path, moment: float | None, everything: bool) -> bool:
-    """Call the matrix, and kill it at a moment, where it lasts so long; whether it came to its end."""
+def _called(snakemake: Path, project: Path, moment: float | None = None, who: str = "", number=None) -> bool:
+    """Call the matrix, and send a signal at a moment, where it lasts so long; whether it came to its end."""
     process = started(snakemake, project)
     try:
-        status = process.wait(timeout=moment)
+        return _ended_well(process.wait(timeout=moment), project)
     except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGKILL) if everything else process.kill()
-        process.wait()
-        return False
+        victims = [each for each in psutil.Process(process.pid).children(recursive=True) if KILLED[who] and KILLED[who] in _command(each)]
+        for victim in victims:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                victim.send_signal(number)
+        if not victims:  # all, or snakemake itself; also where the others have not begun
+            process.send_signal(number) if who == "snakemake" else os.killpg(process.pid, number)
+        return process.wait(timeout=LONGEST) == 0
+
+
+def _command(process: psutil.Process) -> str:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""
+
+
+def _ended_well(status: int, project: Path) -> bool:
     said = (project / "output.txt").read_text(errors="replace")[-3000:]
-    must(status == 0, f"{project}: snakemake ended with {status}:\n{said}")
+    must(status == 0, f"{project}: it ended with {status}:\n{said}")
     return True
+
+
+def _twice_at_once(whole: Path, project: Path, expected: dict) -> None:
+    """A run of a finished matrix, by two calls of papermill at once: both end well, one waits, and there is its one record."""
+    name = next(name for name in expected if name.startswith("pretrain-"))
+    run = json.loads((whole / "runs" / name / "run.json").read_text())
+    options = [word for option, value in run["given"].items() for word in ("-p", option, str(value))]
+    with (project / "output.txt").open("a") as output:
+        both = [
+            subprocess.Popen(
+                [sys.executable, "-m", "papermill", f"notebooks/{run['notebook']}.ipynb", f"{number}.ipynb", *options],
+                **{"cwd": project, "env": _environment(project), "stdout": output, "stderr": output},
+            )
+            for number in range(2)
+        ]
+        must(all(_ended_well(process.wait(timeout=LONGEST), project) for process in both), name)
+    waited = sum("is open in another process" in (project / f"{number}.ipynb").read_text("utf-8") for number in range(2))
+    must(waited == 1, f"{name}: one of two calls at once waits for the other, {waited} did")
+    must(_records(project) == {name: expected[name]}, f"{name}: two calls at once made {_records(project)}")
 
 
 def _records(project: Path) -> dict:

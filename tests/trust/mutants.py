@@ -1,4 +1,4 @@
-"""Small mistakes, one at a time, in the modules that decide numbers: how many do the tests notice?
+"""Small mistakes, one at a time, in the modules that decide numbers and in those that read and save files: how many do the tests notice?
 
 What a mistake is, mutmut says: another operator, number, word or argument. It leaves out annotations, docstrings, decorated functions and
 what stands in `len(...)` and `isinstance(...)`. Each mistake goes into a copy of the project, whose tests run in a process of their own.
@@ -44,6 +44,11 @@ TESTS = {
     "losses": ("test_losses", "models/test_heads", "inputs/test_triplets", "tasks/test_finding"),
     "metrics/rankings": ("metrics/test_rankings", "metrics/test_trec"),
     "metrics/significance": ("metrics/test_significance",),
+    "io/disk": ("io/test_disk",),
+    "io/checkpoints": ("models/test_loading", "models/test_elsewhere", "models/test_electra_files"),
+    "io/files": ("io/test_files", "data/test_tables", "data/test_answers"),
+    "io/hub": ("io/test_hub", "models/test_loading"),
+    "training/checkpoints": ("training/test_loop",),
 }
 AT_ONCE = 2
 SECONDS, MINUTES = 120, 40  # until one test counts as hanging, and until all of them do not count at all
@@ -149,11 +154,12 @@ def copied(tree: Path) -> Path:
 
 
 def passing(tree: Path, tests: list[str]) -> None:
-    """Raises: Broken where a test fails, or a file of tests cannot be read, in a tree without a mistake."""
+    """Raises: Broken where a test fails, or a file cannot be read, in a tree without a mistake. Some files have no example (5)."""
     files = [test for test in tests if "::" not in test]
     for given in ([test for test in tests if test not in files], ["--collect-only", *files] if files else []):
         ran = run(tree, given) if given else Ran(0, 0.0, "")
-        must(ran.code == 0, f"tests pass without a mistake: {ran.failed or given} ended with {ran.code}")
+        without_example = ran.code == 5 and given[0] == "--collect-only"
+        must(ran.code == 0 or without_example, f"tests pass without a mistake: {ran.failed or given} ended with {ran.code}")
 
 
 def side_by_side(work, items: list, what: str) -> list:

@@ -1,15 +1,18 @@
-"""Storage that fails: no space, errors of the device and short writes at every write of a save, and files that were damaged afterwards.
+"""Storage that fails: no space, errors of the device, short writes and kills at every write, sync, rename and new file of a save, and files
+that were damaged afterwards.
 
 Whatever fails, the former state is read afterwards, the error names the path, and the next start leaves no temporary file. What was cut
 short or has a flipped bit is refused with both hashes. The faults come from a small library that is preloaded (`faults.c`, needs a C
 compiler): this part runs its saves in a process that has it.
 """
 
+import contextlib
 import ctypes
 import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import traceback
@@ -22,9 +25,9 @@ from tests.trust import must
 
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
-KINDS = ("no space", "device error", "short write")
+KINDS = ("no space", "device error", "short write", "kill")
 HALF = (".part", ".former", ".building", ".embedding")  # how what is half-written ends
-TRIES = 20  # of a kind of save at quick size
+TRIES = 12  # of a kind of save at quick size
 
 
 def check(full: bool, seed: int, folder: Path) -> dict:
@@ -109,6 +112,8 @@ def _in_a_child(save, before: Path, folder: Path, faults: Faults, number: int, k
         return {"writes": writes, "outcome": "succeeded" if failed is None else "failed", "wrong": wrong}
 
     came = _answer(saving, said)
+    if KINDS[kind] == "kill" and came["outcome"] == "died":
+        came = {"outcome": "killed", "wrong": ""}
     if not came["wrong"]:
         came["wrong"] = _answer(lambda: {"wrong": _after(save, work, came["outcome"])}, said)["wrong"]
     return came
@@ -127,9 +132,7 @@ def _after(save, work: Path, outcome: str) -> str:
     if found != save.new and (outcome == "succeeded" or found != save.former):
         return f"it {outcome}, and then {save.new if outcome == 'succeeded' else save.former} was expected, got {found}"
     again = save.again(work)
-    leftovers = [
-        str(path.relative_to(work)) for path in work.rglob(".*") if path.name.endswith((".part", ".former", ".building", ".embedding"))
-    ]
+    leftovers = [str(path.relative_to(work)) for path in work.rglob(".*") if path.name.endswith(HALF)]
     if again != save.new:
         return f"done again it gives {again}, {save.new} expected"
     return f"left behind: {', '.join(leftovers)}" if leftovers else ""
@@ -140,6 +143,7 @@ def _answer(work, said: Path) -> dict:
     said.unlink(missing_ok=True)
     child = os.fork()
     if child == 0:
+        os.setsid()  # its own workers die with it
         try:
             answer = work()
         except BaseException as error:
@@ -147,6 +151,8 @@ def _answer(work, said: Path) -> dict:
         said.write_text(json.dumps(answer))
         os._exit(0)
     _, status = os.waitpid(child, 0)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)
     return json.loads(said.read_text()) if said.is_file() else {"outcome": "died", "wrong": f"its process ended with {status}"}
 
 

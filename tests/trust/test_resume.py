@@ -2,6 +2,8 @@
 
 import os
 import random
+import signal
+import time
 
 import pytest
 
@@ -63,3 +65,15 @@ def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
 def test_work_that_fails_is_no_end(tmp_path):
     with pytest.raises(Broken, match="the work failed"):
         kills.again_and_again(lambda folder: 1 / 0, tmp_path, 1, random.Random(0))
+
+
+def test_work_that_hangs_when_it_is_interrupted_is_noticed(tmp_path, monkeypatch):
+    def deaf(folder):
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        (folder / "begun").touch()
+        time.sleep(60)
+
+    monkeypatch.setattr(kills, "SIGNALS", (signal.SIGTERM,))
+    monkeypatch.setattr(kills, "LONGEST", 0.5)
+    with pytest.raises(Broken, match="the work still ran 0.5 seconds after SIGTERM"):
+        kills.begun(deaf, tmp_path, 0, lambda folder: (folder / "begun").exists(), random.Random(0))

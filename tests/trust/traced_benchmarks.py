@@ -1,5 +1,6 @@
 """What the book shows of measurements, counted again as in `traced`: benchmarks, cosines, what runs took, and these drills."""
 
+import hashlib
 import json
 import statistics
 from pathlib import Path
@@ -204,6 +205,11 @@ def trust(root: Path):
     """The figures of each part of `python -m tests.trust` in their words, and what they were measured with."""
     words = yaml.safe_load((root / "book" / "_ext" / "trust.yml").read_text("utf-8"))
     records = sorted((root / "results" / "trust").glob("*.json"))
+    sources = hashlib.sha256()
+    for package in ("asutil", "aslab"):
+        for name in sorted(path.relative_to(root / package).as_posix() for path in (root / package).rglob("*.py")):
+            digest = hashlib.sha256((root / package / name).read_bytes()).hexdigest()
+            sources.update(f"{package}/{name}\0{digest}\n".encode())
     for path in records:
         record = json.loads(path.read_text("utf-8"))
         counted = [(said, record["figures"].get(name)) for name, said in words[record["part"]].items()]
@@ -213,7 +219,10 @@ def trust(root: Path):
             if count is not None
         ]
         cores, day = record["hardware"]["cpu_cores"], record["created"].split("T")[0]
-        yield [record["part"], " ".join(told), f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}"]
+        commit = record["commit"][:7] + " with uncommitted changes" * record["commit"].endswith("+changes")
+        later = ", before later changes of asutil and aslab" * (record["sources_sha256"] != sources.hexdigest())
+        origin = f"{record['size']} size, seed {record['seed']}, {cores} cores, {day}, at commit {commit}{later}"
+        yield [record["part"], "; ".join(told), origin]
     if not records:
         yield "Not run: make trust measures it."
 
