@@ -102,11 +102,6 @@ def _search(arguments) -> None:
                 print(rank, f"{score:.4f}", label, printable(text), sep="\t", flush=True)
 
 
-def printable(text: str) -> str:
-    """A text on one line, without control characters that a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
-
-
 def main() -> None:
     arguments = _parser().parse_args()
     try:

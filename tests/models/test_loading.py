@@ -32,6 +32,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aslab import runs
+from asutil import corpus
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, disk, hub
 from asutil.models import loading, saving
@@ -136,11 +137,13 @@ def test_text_that_spells_a_special_token_stays_text(tokenizer, tmp_path):
     assert tokenizers.load_tokenizer(tmp_path)(text)["input_ids"] == tokenizer(text)["input_ids"]
 
 
-def test_a_tokenizer_that_does_not_join_is_refused(tmp_path):
+def test_a_tokenizer_that_does_not_join_is_refused_for_pre_training_alone(tmp_path):
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "Is it one?": 1, "(The 2nd) isn't.": 2}, unk_token="[UNK]"))
-    PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="other ids to two sentences"):
-        tokenizers.load_tokenizer(tmp_path)
+    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[UNK]").save_pretrained(tmp_path)
+    tokenizer = tokenizers.load_tokenizer(tmp_path)
+    (tmp_path / "a.txt").write_text("A sentence of the corpus that is long enough to be kept, for once. " * 20)
+    with pytest.raises(ValueError, match="cannot be pre-trained here; fine-tuning is possible.* other ids to two sentences"):
+        corpus.prepare(tmp_path / "a.txt", tokenizer, tmp_path / "indexes")
 
 
 # ------------------------------------------------------------------ the model
@@ -297,7 +300,9 @@ def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, cap
     three = AutoModelForSequenceClassification.from_config(RobertaConfig(**config.to_diff_dict(), num_labels=3))
     three.save_pretrained(tmp_path / "three")
     tokenizer.save_pretrained(tmp_path / "three")
-    assert loading.load(tmp_path / "three").fresh == ("pair",)
+    with pytest.raises(ValueError, match="its trained head has 3 logits; .* keep_head=False starts a new one"):
+        loading.load(tmp_path / "three")
+    assert loading.load(tmp_path / "three", keep_head=False).fresh == ("pair",)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
