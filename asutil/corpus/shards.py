@@ -197,8 +197,8 @@ def _offsets(sizes) -> np.ndarray:
 
 def _check_joins(backend, sentences: list[str], apart: list[int]) -> None:
     """Refuse a tokenizer for which the ids of the first two sentences, or of two made-up ones, together are not their ids joined."""
-    made_up = [backend.encode(sentence, add_special_tokens=False).ids for sentence in MADE_UP]
-    for texts, ids in ((sentences, apart), (MADE_UP, sum(made_up, []))):
+    made_up = [id for sentence in MADE_UP for id in backend.encode(sentence, add_special_tokens=False).ids]
+    for texts, ids in ((sentences, apart), (MADE_UP, made_up)):
         together = backend.encode(" ".join(texts), add_special_tokens=False).ids
         if together != ids:
             raise ValueError(

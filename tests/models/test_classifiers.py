@@ -1,7 +1,6 @@
 """Heads of others continued as ours: one logit, two logits in either order, and backbones that cannot be trained."""
 
 import hashlib
-import json
 
 import pytest
 import torch

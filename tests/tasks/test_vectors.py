@@ -70,7 +70,9 @@ def by_loops(questions, vectors, k, by):
             sizes = math.sqrt(math.fsum(a * a for a in u) * math.fsum(b * b for b in w))
             cosine = dot / sizes if sizes else 0.0
             distance = math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(u, w)))
-            found.append((-float(np.float32({"dot": dot, "cosine": cosine, "distance": -distance}[by])), number))
+            manhattan = math.fsum(abs(a - b) for a, b in zip(u, w))
+            scores_by = {"dot": dot, "cosine": cosine, "distance": -distance, "manhattan": -manhattan}
+            found.append((-float(np.float32(scores_by[by])), number))
         found = sorted(found)[:k]
         scores.append([-score for score, _ in found])
         numbers.append([number for _, number in found])
@@ -525,7 +527,7 @@ def command(monkeypatch, capsys):
     encoders["another"].identity = "another"
     for name in ("siamese", "triplet"):
         encoders[name].settings = {"architecture": name}
-    monkeypatch.setattr(v, "load_encoder", lambda kind, name: encoders[name])
+    monkeypatch.setattr(v, "load_encoder", lambda arguments: encoders[arguments.model])
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["vectors", *map(str, arguments)])
