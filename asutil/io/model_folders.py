@@ -32,7 +32,9 @@ def what_it_is(folder: Path) -> str:
     if names and all("token" in name or name.startswith(("vocab", "merges")) for name in names):
         return "a tokenizer without a model: give a folder with config.json and model.safetensors"
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return f"no model: config.json and model.safetensors expected, it holds {', '.join(names[:SHOWN]) or 'nothing'}{more}"
+    return (
+        f"no model: config.json and model.safetensors expected, it holds {', '.join(names[:SHOWN]) or 'nothing'}{more}"
+    )
 
 
 def refuse_odd(path: str | Path, name: str | Path) -> None:
@@ -48,7 +50,11 @@ def refuse_odd(path: str | Path, name: str | Path) -> None:
         return  # whoever reads it next names the damage
     if isinstance(config, dict) and config.get("quantization_config"):
         settings = config["quantization_config"]
-        method = printable(str(settings.get("quant_method", "a method without a name")))[:40] if isinstance(settings, dict) else "?"
+        method = (
+            printable(str(settings.get("quant_method", "a method without a name")))[:40]
+            if isinstance(settings, dict)
+            else "?"
+        )
         raise ValueError(f"{name} has quantised weights ({method}), which are not read here: give the model without")
 
 

@@ -212,7 +212,9 @@ class UniversalSentenceEncoder:
 def require_prompts(prompts: dict[str, str]) -> None:
     """Raises: ValueError for anything but texts for `query` and `document`."""
     if not isinstance(prompts, dict) or not prompts.keys() <= {"query", "document"}:
-        raise ValueError(f'prompts: {{"query": text, "document": text}}, or one of the two, expected, got {prompts!r:.80}')
+        raise ValueError(
+            f'prompts: {{"query": text, "document": text}}, or one of the two, expected, got {prompts!r:.80}'
+        )
     for role, text in prompts.items():
         if not isinstance(text, str):
             raise ValueError(f"prompts: a text for {role} expected, got {text!r:.80}")
@@ -257,8 +259,7 @@ class SentenceTransformerEncoder:
             self.model.max_seq_length = max_tokens
         if prompts:
             require_prompts(prompts)
-            own = {name: text for name, text in self.model.prompts.items() if name not in DOCUMENT_PROMPTS}
-            self.model.prompts = own | prompts if "document" in prompts else self.model.prompts | prompts
+            self.model.prompts = self.model.prompts | prompts
         self.similarity = SIMILARITIES[self.model.similarity_fn_name]
         settings = [self.model.max_seq_length] + ([prompts] if prompts else [])
         self.identity = sentence_transformer.fingerprint(self.folder, "sentence_transformer", *settings)

@@ -78,6 +78,8 @@ def load(name: str | Path, folder: Path, device: str) -> CrossEncoder:
     """
     from sentence_transformers import CrossEncoder as Library
 
+    if sentence_transformer.kind_of(folder) is None:
+        checkpoints.refuse_pickle(folder, name)
     model_folders.refuse_no_tokenizer(folder, name)
     if not any(folder.rglob("tokenizer*.json")):
         raise ValueError(f"{name}: {folder} has no tokenizer: save it there with tokenizer.save_pretrained")

@@ -65,7 +65,9 @@ class BaseRanker(ABC):
         self.require_contexts(contexts)
         fitted = self._calibration() if calibrated else None
         several = isinstance(question, SEVERAL)
-        asked = as_questions(question, candidates, contexts) if several else [as_question(question, candidates, contexts)]
+        asked = (
+            as_questions(question, candidates, contexts) if several else [as_question(question, candidates, contexts)]
+        )
         rankings = [self._best_first(scores, fitted) for scores in self._scores_alone(asked)]
         return rankings if several else rankings[0]
 

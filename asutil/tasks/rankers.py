@@ -82,7 +82,7 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
         raise ValueError(f"{name}: a SentenceTransformer or CrossEncoder is expected, got a {kind}")
     if kind == "CrossEncoder" or _reads_pairs(name, folder):
         return cross_encoder.load(name, folder, device)
-    return _fine_tuned(name, Path(path).parent, device)
+    return _fine_tuned(name, folder, device)
 
 
 def _path(name: str | Path) -> str:
@@ -164,11 +164,13 @@ def _encoder(name, prompts):
     return embedder.untrained(name)
 
 
-def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.BaseRanker:
+def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
     """The ranker of a model that was saved here, in a finished run or a folder; of an encoder alone, the mean of its tokens."""
-    model, record = loading.load(name), _record(run)
+    model, record = loading.load(name), _record(folder.parent)
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
+    if head not in model.fresh and not (folder / checkpoints.HEAD).is_file():
+        return cross_encoder.load(name, folder, device)  # a config.json without the architecture of its weights
     if head in model.fresh and head != "pair":
         raise ValueError(f"{name} has no {head} head: {fine_tune}")
     if head in model.fresh:

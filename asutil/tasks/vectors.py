@@ -79,7 +79,9 @@ def load_encoder(arguments):
     if arguments.encoder == "transformer":
         return rankers.load_encoder(arguments.model, prompts)
     if prompts and arguments.encoder != "sentence_transformer":
-        raise ValueError(f"--prompt, --query-prompt: a model of sentence-transformers takes them, {arguments.encoder} does not")
+        raise ValueError(
+            f"--prompt, --query-prompt: a model of sentence-transformers takes them, {arguments.encoder} does not"
+        )
     own = {"prompts": prompts} if prompts else {}
     return elsewhere.load(arguments.encoder, arguments.model, **own)
 
@@ -161,7 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     questions.add_argument("--questions", help="a file of questions, as embed takes; its column is question or text")
     finds.add_argument("--k", type=int, default=10, help="how many texts per question (default: %(default)s)")
     finds.add_argument(
-        "--by", choices=BY, help="similarity (default: the model's own; distance for a siamese or triplet network, else cosine)"
+        "--by",
+        choices=BY,
+        help="similarity (default: the model's own; distance for a siamese or triplet network, else cosine)",
     )
     finds.add_argument("--verify", action="store_true", help="check the hashes of the folder's files first")
     return parser

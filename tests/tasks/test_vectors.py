@@ -140,6 +140,7 @@ def test_what_float32_cannot_tell_apart_is_still_chosen_exactly(by):
         "dot": dots,
         "cosine": dots / np.linalg.norm(u, axis=-1) / np.linalg.norm(w, axis=-1),
         "distance": -np.linalg.norm(u - w, axis=-1),
+        "manhattan": -np.abs(u - w).sum(-1),
     }
     exact = exact[by].astype(np.float32)
     best = np.argsort(-exact, axis=1, kind="stable")[:, :20]
@@ -205,7 +206,7 @@ def test_what_cannot_be_searched_is_refused(normal):
     questions, vectors = normal
     found = in_memory(vectors)
     for wrong in ({"k": 0}, {"block": 0}, {"by": "euclid"}):
-        with pytest.raises(ValueError, match="by, one of dot, cosine, distance, k and block of 1 or more expected, got"):
+        with pytest.raises(ValueError, match="by, one of dot, cosine, distance, manhattan, k and block of 1 or more expected, got"):
             found.search(questions, **{"k": 1} | wrong)
     with pytest.raises(ValueError, match=r"vectors of the shape \(5, 24\) expected for 5 questions, got \(5, 23\)"):
         found.search(questions[:, 1:], 1)
