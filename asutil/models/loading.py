@@ -95,7 +95,7 @@ def load(
     """
     path = checkpoints.source(name)
     with checkpoints.seeded(seed):
-        classifier, fresh = classifiers.load(path, name, keep_head)
+        classifier, fresh = classifiers.load(path, name, keep_head and not isinstance(joint, dict))
         tokenizer = load_tokenizer(name)
         _check_tokenizer(name, tokenizer, classifier)
         kind = classifier.config.model_type

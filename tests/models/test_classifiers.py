@@ -8,7 +8,7 @@ import transformers
 from transformers import AutoModelForSequenceClassification
 
 from asutil import load_ranker
-from asutil.models import classifiers, loading
+from asutil.models import classifiers, joint, loading
 from asutil.tasks import cross_encoder, rank
 
 from ..tasks.test_cross_encoder import KINDS, QUESTION, SIZE, TEXTS, bert_tokenizer, by_a_loop, changed, saved  # noqa: F401
@@ -111,3 +111,12 @@ def test_a_backbone_that_cannot_be_trained_is_refused_when_it_is_loaded(tmp_path
     tokenizer.save_pretrained(tmp_path)
     with pytest.raises(ValueError, match=rf"\({kind}\) cannot be trained here: an encoder such as BERT, .* ModernBERT is expected"):
         loading.start_from(tmp_path, tokenizer, 40)
+
+
+def test_a_joint_model_starts_from_a_classifier_of_three_classes(tmp_path, bert_tokenizer):  # noqa: F811
+    """It has a head of its own, so the one that was saved is of no account."""
+    folder = saved(tmp_path, "bert", 3, bert_tokenizer)
+    shape = joint.shape(True, "ie_k", 3, 60, "linear", "absolute")
+    assert "ie_k" in loading.load(folder, joint=shape).fresh
+    with pytest.raises(ValueError, match="its trained head has 3 logits"):
+        loading.load(folder)
