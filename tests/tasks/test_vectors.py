@@ -600,3 +600,37 @@ def test_the_help_says_what_can_be_asked(command, capsys, name, said):
         command(name, "--help")
     shown = capsys.readouterr().out
     assert said in shown and "--model" in shown and "sentence_transformer" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "texts.txt does not exist: a file of texts is expected"),
+        ("one\n\nthree\n", "texts.txt line 2: expected text in line, got ''"),
+        ("", "texts.txt: at least one text expected, got none"),
+    ],
+)
+def test_texts_are_read_before_a_model_is_loaded(tmp_path, monkeypatch, capsys, content, message):
+    def loads(_):
+        raise AssertionError("a model was loaded")
+
+    if content is not None:
+        (tmp_path / "texts.txt").write_text(content)
+    monkeypatch.setattr(v, "load_encoder", loads)
+    monkeypatch.setattr(
+        sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", "a/model", "--out", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit):
+        v.main()
+    assert message in capsys.readouterr().err
+
+
+def test_words_are_no_encoder_on_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "texts.txt").write_text("one\n")
+    for model, message in (("bm25", "bm25 embeds no text"), ("bm52", "did you mean 'bm25'")):
+        monkeypatch.setattr(
+            sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", model, "--out", str(tmp_path / "out")]
+        )
+        with pytest.raises(SystemExit):
+            v.main()
+        assert message in capsys.readouterr().err
