@@ -2,11 +2,12 @@
 
 python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--missing refuse] [--metric map] [--form text]
 
-A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels.
+A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels. Each ranker of a run of rank counts.
 """
 
 import argparse
 import itertools
+import string
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -21,6 +22,7 @@ from asutil.metrics import changes, rankings, significance, trec
 METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
 MISSING = ("refuse", "drop", "zero")
 FORMS = ("text", "markdown", "html")
+WIDE = 24  # characters of a name in a table; a longer one has a letter, which a line explains
 SHOWN = 5  # questions of each kind that moved, by name
 
 
@@ -35,7 +37,7 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
     Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name, and
         for runs that were measured on different labels.
     """
-    scores = {}
+    scores, values = {}, {}
     for name in names:
         run = rundir.find(name)
         path = Path(name)
@@ -44,20 +46,31 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
         if run is None and qrels is None:
             raise ValueError(f"{name} is a TREC run file: --qrels is needed beside it")
         short = run.name if run else path.name
-        if short in scores:
+        if short in scores or any(known.startswith(f"{short}:") for known in values):
             raise ValueError(f"two runs are called {short}: give each another name")
+        if run and (run / "record.json").is_file() and rundir.read_record(run).get("notebook") == "rank":
+            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), METRICS.values())
+            for ranker, own in table.groupby("ranker", sort=False):
+                values[f"{short}:{ranker}"] = own.set_index("question_id")
+            continue
         scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
+    if values and qrels is not None:
+        raise ValueError(
+            "a run of rank keeps no scores in its folder, so --qrels cannot measure it: leave one of the two out"
+        )
+    if values:
+        _require_same_data(names)
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
-        return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()}
+        return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
     labels = trec.read_qrels(qrels)
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
 def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
     """Ids of a user's questions follow from the name of the file: another content has the same. Raises: ValueError."""
-    first, *others = scores
+    first, *others = scores or [""]
     for name in others:
         both = scores[first].merge(scores[name], on=["question_id", "candidate_id"], suffixes=("", "_there"))
         if len(wrong := both[both.label != both.label_there]):
@@ -66,6 +79,33 @@ def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
                 f"{first} and {name} were measured on different labels: candidate {one.candidate_id!r} of question {one.question_id!r} "
                 f"has {one.label} and {one.label_there} ({len(wrong)} such)"
             )
+
+
+def _require_same_data(names: list[str]) -> None:
+    """A run of rank keeps no labels: the data sets are compared. Raises: ValueError for runs on different data."""
+    records = [rundir.read_record(folder) for folder in map(rundir.find, names) if folder]
+    data = [(record["settings"].get("dataset"), record.get("inputs", {}).get("dataset")) for record in records]
+    for (dataset, fingerprint), record in zip(data, records):
+        if (dataset, fingerprint) != data[0]:
+            first = f"{records[0]['name']} on {data[0][0]} ({str(data[0][1])[:12]})"
+            raise ValueError(
+                f"runs on the same data expected, got {first} and {record['name']} on {dataset} ({str(fingerprint)[:12]})"
+            )
+
+
+def shortened(names: list[str]) -> dict[str, str]:
+    """Names of runs of at most WIDE characters as they are; A, B, ... for longer ones, before the ranker's name.
+
+    Example:
+        >>> shortened(["a.run", "rank-wikiqa-laptop-bm25-and-others-0123456789ab:bm25"])
+        {'a.run': 'a.run', 'rank-wikiqa-laptop-bm25-and-others-0123456789ab:bm25': 'A:bm25'}
+    """
+    runs = list(dict.fromkeys(name.partition(":")[0] for name in names))
+    letters = iter([*string.ascii_uppercase, *map(str, range(len(runs)))])
+    short = {run: run if len(run) <= WIDE else next(letters) for run in runs}
+    if len({*short.values()}) < len(short):  # a run is called like a letter
+        short = {run: run for run in runs}
+    return {name: name.replace(run, short[run], 1) for name in names for run in [name.partition(":")[0]]}
 
 
 def aligned(
@@ -156,14 +196,20 @@ def report(names: list[str], qrels: Path | None, missing: str, metric: str, form
         if not len(asked):
             raise ValueError(f"{qrels}: expected a relevance above 0, got none")
     values, message = aligned(read(names, qrels), missing, asked)
+    if len(values) < 2:
+        raise ValueError("two runs or more are needed to compare, or a run of rank with two rankers")
+    short = shortened(list(values))
+    values = {short[name]: table for name, table in values.items()}
+    letters = {name.partition(":")[0]: own.partition(":")[0] for name, own in short.items()}
+    legend = [f"{own} = {name}" for name, own in letters.items() if name != own]
     count = len(next(iter(values.values())))
     tables = {
-        "Settings that differ": settings(names),
+        "Settings that differ": settings(names).rename(columns=letters),
         f"Points with 95 % intervals over {count} questions; * best, or not told from it": means(values),
         "Every pair": pairs(values, metric).set_index("A"),
         "Questions that moved": moved(values).set_index("run"),
     }
-    parts = [message] if message else []
+    parts = [*legend, message] if message else legend
     for title, table in tables.items():
         if len(table):
             parts.append(rendered(title, table, form))
@@ -182,7 +228,7 @@ def rendered(title: str, table: pd.DataFrame, form: str) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m aslab.compare", description=__doc__.splitlines()[0])
     parser.add_argument(
-        "runs", nargs="+", metavar="run", help="two or more: finished runs by name or folder, or TREC run files"
+        "runs", nargs="+", metavar="run", help="two or more, or one of rank: finished runs, or TREC run files"
     )
     parser.add_argument(
         "--qrels", type=Path, help="file of labels in the format of trec_eval; required if a run is a TREC file"
@@ -198,7 +244,7 @@ def main() -> None:
     )
     parser.add_argument("--form", choices=FORMS, default="text", help="how tables are printed (default: text)")
     options = parser.parse_args()
-    if len(options.runs) < 2:
+    if len(options.runs) < 2 and rundir.find(options.runs[0]) is None:
         parser.error("two runs or more are needed to compare")
     try:
         print(report(options.runs, options.qrels, options.missing, options.metric, options.form))

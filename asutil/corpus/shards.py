@@ -27,6 +27,7 @@ from .tokenizing import tokenized
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_KEY = b"validation"
 FORMAT = 2  # of a shard's arrays; 2 has offsets where earlier shards had lengths
+MADE_UP = ["Is it one?", "(The 2nd) isn't."]  # sentences that a tokenizer must join exactly
 log = logging.getLogger(__name__)
 
 
@@ -201,13 +202,16 @@ def _offsets(sizes) -> np.ndarray:
 
 
 def _check_joins(backend, sentences: list[str], apart: list[int]) -> None:
-    """Refuse a tokenizer for which the ids of the first two sentences together are not their ids joined."""
-    together = backend.encode(" ".join(sentences), add_special_tokens=False).ids
-    if together != apart:
-        raise ValueError(
-            "this tokenizer gives other ids to two sentences together than apart; a byte-level one needs its prefix space "
-            f"(load it with asutil.corpus.load_tokenizer): {together[:8]}... against {apart[:8]}..."
-        )
+    """Refuse a tokenizer for which the ids of the first two sentences, or of two made-up ones, together are not their ids joined."""
+    made_up = [id for sentence in MADE_UP for id in backend.encode(sentence, add_special_tokens=False).ids]
+    for texts, ids in ((sentences, apart), (MADE_UP, made_up)):
+        together = backend.encode(" ".join(texts), add_special_tokens=False).ids
+        if together != ids:
+            raise ValueError(
+                "a model with this tokenizer cannot be pre-trained here; fine-tuning is possible. Its tokenizer gives other ids to two "
+                "sentences together than apart; a byte-level one needs its prefix space "
+                f"(load it with asutil.corpus.load_tokenizer): {together[:8]}... against {ids[:8]}..."
+            )
 
 
 def document_hash(paragraphs: list) -> int:

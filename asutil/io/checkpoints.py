@@ -19,7 +19,8 @@ from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from . import disk, hub, rundir, weight_shapes
+from . import disk, hub, model_folders, rundir, weight_shapes
+from .spelling import printable
 
 HEAD = "head.safetensors"
 log = logging.getLogger(__name__)
@@ -78,6 +79,8 @@ def from_pretrained(auto, path, name, **options):
     Raises: FileNotFoundError for an unknown name; ValueError for damaged or pickled weights, and for a config.json whose sizes are not
         those of the weights.
     """
+    if auto is not transformers.AutoTokenizer:
+        model_folders.refuse_odd(path, name)
     weight_shapes.check_config(Path(path), name)
     with reading(path, name):
         loaded = _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
@@ -101,14 +104,15 @@ def reading(path, name) -> Iterator[None]:
         if "safetensors" in str(error) and _has_no(str(path), "model.safetensors"):
             raise ValueError(_pickled(name)) from error
         absent = "" if Path(path).is_dir() else "no such folder, and "
-        raise FileNotFoundError(f"{name}: {absent}{hub.unreachable(str(name), error)}") from error
+        raise FileNotFoundError(f"{printable(str(name))}: {absent}{hub.unreachable(str(name), error)}") from error
     except (
         BaseException
     ) as error:  # a damaged config.json or tokenizer.json ends in an error of whatever uses its value
         is_rust_panic = type(error).__name__ == "PanicException"  # which is no Exception
         if not isinstance(error, Exception) and not is_rust_panic:
             raise
-        raise ValueError(f"{name}: {path} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
+        place = "it" if str(name) == str(path) else path
+        raise ValueError(f"{name}: {place} cannot be read: {type(error).__name__}: {str(error)[:200]}") from error
 
 
 def _has_no(path: str, file: str) -> bool:
@@ -179,7 +183,9 @@ def refuse_pickle(path, name) -> None:
     folder = Path(path)
     if folder.is_dir() and not any(folder.glob("model*.safetensors")):
         pickles = sorted(file for file in folder.iterdir() if file.suffix in hub.PICKLES)
-        raise ValueError(_pickled(name, pickles[0]) if pickles else f"{name}: {folder} holds no model.safetensors")
+        other = f"{name}: {folder.name} holds no model.safetensors, it is {model_folders.what_it_is(folder)}"
+        raise ValueError(_pickled(name, pickles[0]) if pickles else other)
+    model_folders.refuse_odd(path, name)
 
 
 def _pickled(name, path: Path | None = None) -> str:

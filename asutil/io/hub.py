@@ -10,6 +10,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
+from .spelling import printable
+
 MIRROR = "ASUTIL_MIRROR"
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package
 EMBEDDED = (
@@ -137,10 +139,11 @@ def advice_on_pickle(path: Path) -> str:
 
 def unreachable(hub_id: str, error: Exception) -> str:
     """The message for a data set or model that is neither in the mirror nor on the hub."""
+    hub_id = printable(hub_id)
     state = f"{MIRROR} is now {os.environ.get(MIRROR) or 'not set'}"
     if hub_id.startswith("local/"):
         return f"{hub_id} is on no hub: it is a folder of the mirror that you make (book/reproduce.md, Real data); {state}."
-    reason = str(error).partition("\n")[0]
+    reason = printable(str(error).partition("\n")[0])
     return (
         f"{hub_id} could not be loaded from the hub ({type(error).__name__}: {reason}). "
         f"Without a network, set {MIRROR} to a folder that holds {hub_id}/ ({state})."

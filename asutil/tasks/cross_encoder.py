@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import torch
 
-from ..io import checkpoints, disk, sentence_transformer
-from ..models import loading
+from ..io import checkpoints, disk, model_folders, sentence_transformer
+from ..models import classifiers, loading
 from ..models.pair import PairEncoder
 from . import rank
 
@@ -19,16 +19,18 @@ BATCH = 32  # pairs of similar length that the model reads together
 class CrossEncoder(rank.BaseRanker):
     """Scores of candidates by a model of sentence-transformers as it is, in float32: its inputs, its modules, its longest input.
 
-    s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question".
+    s(q, c) = z_0 of a model with one logit, z_1 - z_0 of a model with two; class 1 is "answers the question", or class 0
+    where the names in config.json say so (`classifiers.answering_class`): then s = z_0 - z_1.
     Of two logits s has the order of P(class 1) = 1 / (1 + exp(-s)), without its ties.
     A causal language model has one logit: that of the token "yes" less that of the token "no".
     Args:
         model: a `sentence_transformers.CrossEncoder` whose activation is the identity.
         folder: where it was read from; its files identify the scores.
+        answering: which of two logits means "answers the question".
     """
 
-    def __init__(self, model, folder: Path):
-        self.model, self.folder = model, folder
+    def __init__(self, model, folder: Path, answering: int = 1):
+        self.model, self.folder, self.answering = model, folder, answering
 
     @property
     def max_tokens(self) -> int:
@@ -59,10 +61,11 @@ class CrossEncoder(rank.BaseRanker):
     def scores_of(self, pairs: list[tuple[str, str]]) -> np.ndarray:
         """The scores of a batch of (question, candidate). Shapes: B pairs -> (B,) float32"""
         logits = self.model.predict(pairs, batch_size=len(pairs), show_progress_bar=False)
-        return logits[:, 1] - logits[:, 0] if logits.ndim == 2 else logits
+        return logits[:, self.answering] - logits[:, 1 - self.answering] if logits.ndim == 2 else logits
 
     def _identity(self) -> str:
-        return sentence_transformer.fingerprint(self.folder, "cross_encoder", self.max_tokens, self.model.device.type)
+        settings = [self.max_tokens, self.model.device.type, *[0] * (self.answering == 0)]
+        return sentence_transformer.fingerprint(self.folder, "cross_encoder", *settings)
 
 
 def load(name: str | Path, folder: Path, device: str) -> CrossEncoder:
@@ -75,6 +78,9 @@ def load(name: str | Path, folder: Path, device: str) -> CrossEncoder:
     """
     from sentence_transformers import CrossEncoder as Library
 
+    if sentence_transformer.kind_of(folder) is None:
+        checkpoints.refuse_pickle(folder, name)
+    model_folders.refuse_no_tokenizer(folder, name)
     if not any(folder.rglob("tokenizer*.json")):
         raise ValueError(f"{name}: {folder} has no tokenizer: save it there with tokenizer.save_pretrained")
     model = sentence_transformer.open_as(Library, folder, name, device=device, activation_fn=torch.nn.Identity())
@@ -88,7 +94,8 @@ def load(name: str | Path, folder: Path, device: str) -> CrossEncoder:
     if model.transformers_model is not None:  # RoBERTa reads two tokens fewer than it has positions
         longest = loading.longest_input(model.transformers_model.base_model, model.tokenizer)
         model.max_seq_length = min(model.max_seq_length or longest, longest)
-    ranker = CrossEncoder(model, folder)
+    named = model.num_labels == 2 and len(model) == 1  # a layer behind the language model has no names
+    ranker = CrossEncoder(model, folder, classifiers.answering_class(model.config, name) if named else 1)
     with checkpoints.reading(folder, name):  # what a library finds only when it scores, such as an unfit chat template
         ranker.scores_of([("Where?", "There."), ("Where?", "By the river.")])
     return ranker

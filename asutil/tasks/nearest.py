@@ -14,19 +14,20 @@ from ..metrics import rankings
 from . import rank
 
 SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
-RANK_BY = (*SIMILARITIES, "probability")
+RANK_BY = (*SIMILARITIES, "manhattan", "probability")
 USUAL = {"siamese": "distance", "triplet": "distance", "untrained": "cosine"}  # architecture -> the readout that ranks
 
 
 def usual(encoder) -> str:
-    """The default readout of an encoder: `USUAL` for an `Embedder`'s architecture, cosine for any other encoder."""
-    return USUAL.get(getattr(encoder, "settings", {}).get("architecture"), "cosine")
+    """The default readout of an encoder: its own `similarity`, `USUAL` for an `Embedder`'s architecture, else cosine."""
+    architecture = getattr(encoder, "settings", {}).get("architecture")
+    return getattr(encoder, "similarity", None) or USUAL.get(architecture, "cosine")
 
 
 def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.ndarray:
     """How near each candidate is to its question, row by row; nearer is higher.
 
-    distance: -|u - v|;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  dot: u.v
+    distance: -|u - v|;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  dot: u.v;  manhattan: -sum_i |u_i - v_i|
     Paper: asbert, sections 3 and 4.4, which rank by closeness and do not define it.
     Shapes: (B, H), (B, H) -> (B,) float32
     Deviation: D-84.
@@ -43,13 +44,15 @@ def similarity(questions: np.ndarray, candidates: np.ndarray, by: str) -> np.nda
         return torch.nn.functional.cosine_similarity(u, v, dim=-1).numpy()
     if by == "dot":
         return (u * v).sum(-1).numpy()
+    if by == "manhattan":
+        return -(u - v).abs().sum(-1).numpy()
     raise ValueError(f"rank_by: one of {', '.join(RANK_BY)} expected, got {by!r}")
 
 
 class Nearest(rank.BaseRanker):
     """Scores of candidates from their vectors and the question's, in float32, by every readout of the encoder.
 
-    distance, cosine, dot: `similarity`
+    distance, cosine, dot, and manhattan where it ranks: `similarity`
     probability: the siamese head's logit z; P(label 1) = 1 / (1 + exp(-z)) has the same order, with more ties.
     Paper: asbert, sections 3 and 5: what makes the vectors is kept, and the nearest candidate is the answer.
     Args:
@@ -102,7 +105,8 @@ class Nearest(rank.BaseRanker):
     @torch.no_grad()
     def readouts(self, questions: np.ndarray, candidates: np.ndarray) -> dict[str, np.ndarray]:
         """The score of each candidate by every readout. Shapes: (B, H), (B, H) -> (B,) each"""
-        scores = {by: similarity(questions, candidates, by) for by in SIMILARITIES}
+        own = [self.by] if self.by == "manhattan" else []
+        scores = {by: similarity(questions, candidates, by) for by in (*SIMILARITIES, *own)}
         if self.head is not None:
             device = self.head.linear.weight.device
             u, v = torch.from_numpy(questions).to(device), torch.from_numpy(candidates).to(device)

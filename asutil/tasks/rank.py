@@ -23,6 +23,7 @@ from ..metrics.calibration import Calibration
 from ..models import last_layer, scoring
 from ..models.loading import check_length, usual_length
 from ..models.pair import PairEncoder
+from .asked import SEVERAL, as_question, as_questions, best_first
 
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
 log = logging.getLogger(__name__)
@@ -44,10 +45,16 @@ class BaseRanker(ABC):
             raise ValueError(f"a {type(self).__name__} reads question and candidate alone: it takes no contexts")
 
     def rank(
-        self, question: str, candidates: list[str], contexts: list[tuple] | None = None, calibrated: bool = False
-    ) -> list[tuple[int, float]]:
+        self,
+        question: str | list[str],
+        candidates: list[str] | list[list[str]],
+        contexts: list | None = None,
+        calibrated: bool = False,
+    ) -> list[tuple[int, float]] | list[list[tuple[int, float]]]:
         """(candidate number, score), best first; equal scores keep the order of the candidates.
 
+        A list of questions, with a list of candidates (and of contexts) for each, gives a list of rankings: those of
+        the questions alone, but the candidates of all are batched together.
         Args:
             contexts: for a model that was trained with contexts, and for no other: (sentence before, sentence after) of
                 each candidate, None where there is no such sentence.
@@ -57,26 +64,44 @@ class BaseRanker(ABC):
         """
         self.require_contexts(contexts)
         fitted = self._calibration() if calibrated else None
-        asked = as_question(question, candidates, contexts)
-        if not asked.candidates:
-            return []
-        ranked = best_first(self.score(Ordered([asked]), progress=False)["score"].to_numpy(), self.name)
-        if fitted is None:
+        several = isinstance(question, SEVERAL)
+        asked = (
+            as_questions(question, candidates, contexts) if several else [as_question(question, candidates, contexts)]
+        )
+        rankings = [self._best_first(scores, fitted) for scores in self._scores_alone(asked)]
+        return rankings if several else rankings[0]
+
+    def _scores_alone(self, asked: list[Question]) -> list[np.ndarray]:
+        """The scores of each question's candidates, as if it were asked alone."""
+        sizes = [len(question.candidates) for question in asked]
+        full = Ordered(question for question in asked if question.candidates)
+        scores = self.score(full, progress=False)["score"].to_numpy() if full else np.zeros(0, np.float32)
+        return np.split(scores, np.cumsum(sizes)[:-1]) if asked else []
+
+    def _best_first(self, scores: np.ndarray, fitted: Calibration | None) -> list[tuple[int, float]]:
+        ranked = best_first(scores, self.name)
+        if fitted is None or not ranked:
             return ranked
         numbers, scores = zip(*ranked)
         return list(zip(numbers, fitted.probabilities(scores).tolist()))
 
     def answer(
-        self, question: str, candidates: list[str], contexts: list[tuple] | None = None, threshold: float | None = None
-    ) -> tuple[int, float] | None:
+        self, question, candidates, contexts: list | None = None, threshold: float | None = None
+    ) -> tuple[int, float] | list[tuple[int, float] | None] | None:
         """(candidate number, probability) of the best candidate; None where it is below the threshold, or there is none.
 
+        A list of questions, as `rank` takes it, gives a list.
         Args:
             threshold: a probability; default: the one with the highest F1 of answers on the questions of `calibrate`.
+        Raises: ValueError as `rank`, and for a threshold that is no probability.
         """
-        ranked = self.rank(question, candidates, contexts, calibrated=True)
         least = self._calibration().threshold if threshold is None else threshold
-        return ranked[0] if ranked and ranked[0][1] >= least else None
+        if not 0 <= least <= 1:
+            raise ValueError(f"threshold: a probability from 0 to 1 expected, got {threshold!r}")
+        ranked = self.rank(question, candidates, contexts, calibrated=True)
+        several = isinstance(question, SEVERAL)
+        best = [one[0] if one and one[0][1] >= least else None for one in (ranked if several else [ranked])]
+        return best if several else best[0]
 
     def calibrate(self, questions: Iterable) -> Calibration:
         """Fit probabilities and the threshold on labelled questions that nothing is tested on (`calibration.fit`).
@@ -206,43 +231,6 @@ class Ranker(BaseRanker):
         return checkpoints.fingerprint_of_weights(
             settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
         )
-
-
-# ------------------------------------------------------------------ one question
-
-
-def as_question(question: str, candidates: list[str], contexts: list[tuple] | None = None) -> Question:
-    """A question without ids and labels, as `score` takes it. Raises: ValueError for arguments that do not fit."""
-    if isinstance(candidates, str):
-        raise ValueError(f"candidates: a list of texts expected, got one text, {candidates!r:.80}")
-    candidates = list(candidates)  # a column of a table, too
-    for place, text in {
-        "question": question,
-        **{f"candidates[{n}]": text for n, text in enumerate(candidates)},
-    }.items():
-        if not isinstance(text, str):
-            raise ValueError(f"{place}: a text expected, got {text!r:.80}")
-    contexts = [(None, None)] * len(candidates) if contexts is None else contexts
-    for context in contexts:
-        if isinstance(context, str) or len(context) != 2:
-            raise ValueError(f"contexts: (sentence before, sentence after) of each candidate expected, got {context!r}")
-    if len(contexts) != len(candidates):
-        raise ValueError(f"contexts: one for each of the {len(candidates)} candidates expected, got {len(contexts)}")
-    return Question("", question, tuple(Candidate("", text, 0, *around) for text, around in zip(candidates, contexts)))
-
-
-def best_first(scores: np.ndarray, name: str = "") -> list[tuple[int, float]]:
-    """(candidate number, score), best first; equal scores keep the order of the candidates.
-
-    Raises: ValueError naming the ranker and a candidate whose score is no number.
-    Example:
-        >>> best_first(np.array([0.5, 2.0, 0.5]))
-        [(1, 2.0), (0, 0.5), (2, 0.5)]
-    """
-    if len(wrong := np.flatnonzero(np.isnan(scores))):
-        where = f"{name}, candidate {wrong[0]}" if name else f"candidate {wrong[0]}"
-        raise ValueError(f"{where}: a score expected, got {scores[wrong[0]]}: its weights may be damaged")
-    return [(int(number), float(scores[number])) for number in np.argsort(-scores, kind="stable")]
 
 
 # ------------------------------------------------------------------ many questions, window by window

@@ -1,5 +1,6 @@
 """Rankers by name: fine-tuned models, cross-encoders of others, BM25; and their scores for a data set."""
 
+import logging
 import shutil
 import time
 from collections.abc import Iterable, Mapping
@@ -12,12 +13,15 @@ from transformers import AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from ..data import baselines
-from ..io import checkpoints, disk, hub, rundir, sentence_transformer
+from ..io import checkpoints, disk, hub, rundir, sentence_transformer, spelling
 from ..metrics.calibration import Calibration
 from ..models import elsewhere, embedder, heads, loading, scoring
 from . import cross_encoder, nearest, rank
 
 CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
+WORDS = ("bm25", "random")  # what ranks without a model, here or in `mine`
+EMBEDS = "a run of notebooks/embed.ipynb, a model of sentence-transformers, or an encoder such as bert"
+log = logging.getLogger(__name__)
 
 
 class Bm25(rank.BaseRanker):
@@ -32,8 +36,12 @@ class Bm25(rank.BaseRanker):
         scores = baselines.bm25([question.text for question in questions], texts, sizes)
         return rank.rows_of(pairs).assign(score=scores.astype(np.float32))
 
+    def _scores_alone(self, asked: list) -> list[np.ndarray]:
+        """Document frequencies are of one question's candidates, whatever else is asked."""
+        return [scores for question in asked for scores in super(Bm25, self)._scores_alone([question])]
 
-def load_ranker(name: str | Path, device: str | None = None):
+
+def load_ranker(name: str | Path, device: str | None = None, prompts: dict[str, str] | None = None):
     """A model, ready to rank.
 
     `model.rank(question, candidates, contexts=None, calibrated=False)` gives [(candidate number, score)], best first;
@@ -43,38 +51,65 @@ def load_ranker(name: str | Path, device: str | None = None):
         name: "bm25"; name or folder of a finished run; a folder or hub id (mirror first) of a model that was saved
             here, of a cross-encoder that `sentence_transformers.CrossEncoder` opens without code of its own and that
             has one or two logits (cross-encoder/ms-marco-MiniLM-L6-v2, one made of modules, a causal language model),
-            or of an encoder of sentence-transformers.
+            of an encoder of sentence-transformers, or of an encoder alone, whose last layer is averaged (with a warning).
         device: "cpu" or "cuda"; default: a GPU where there is one.
-    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself, which ranks by cosine if
-        it is an encoder of others; a `cross_encoder.CrossEncoder` for a cross-encoder of others; a `Bm25`.
-    Raises: FileNotFoundError for an unknown name; ValueError for a model that never learned to rank (its pair head
-        would be random), for models of other kinds, and for pickled or damaged weights.
+        prompts: of an encoder of sentence-transformers that was trained with prompts and does not keep them:
+            `{"query": "query: ", "document": "passage: "}`; default: those that it keeps.
+    Returns: a `rank.Ranker`; a `nearest.Nearest` for a model that embeds each text by itself, which ranks by the
+        similarity that it was saved with, or by cosine; a `cross_encoder.CrossEncoder` for one of others; a `Bm25`.
+    Raises: FileNotFoundError for an unknown name; ValueError for a run that learnt something else, for models of other
+        kinds, for prompts of a model that takes none, and for pickled or damaged weights.
     """
-    ranker = _loaded(name, device)
+    ranker = _loaded(name, device, prompts)
+    _require_prompts_read(name, getattr(ranker, "encoder", None), prompts)
     ranker.name = str(name)
     return ranker
 
 
-def _loaded(name, device) -> rank.BaseRanker:
+def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
-    device = device or scoring.device()
-    path = checkpoints.source(name)
+    path, device = _path(name), device or scoring.device()
     if embedder.saved_settings(path):
         return nearest.Nearest(
             embedder.load(name, device), _record(Path(path).parent).get("settings", {}).get("rank_by")
         )
-    if Path(path).name == "model" and not Path(path).is_dir():
-        raise ValueError(f"{Path(path).parent.name} kept no model: its encoder was used untrained, as it was given")
     folder = sentence_transformer.folder(name)
     kind = sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
-        return nearest.Nearest(elsewhere.SentenceTransformerEncoder(name, None, device))
+        return nearest.Nearest(elsewhere.SentenceTransformerEncoder(name, None, device, prompts))
     if kind not in (None, "CrossEncoder"):
         raise ValueError(f"{name}: a SentenceTransformer or CrossEncoder is expected, got a {kind}")
     if kind == "CrossEncoder" or _reads_pairs(name, folder):
         return cross_encoder.load(name, folder, device)
-    return _fine_tuned(name, Path(path).parent, device)
+    return _fine_tuned(name, folder, device)
+
+
+def _path(name: str | Path) -> str:
+    """The path of `checkpoints.source`. Raises: ValueError for a misspelt name, and for a run that kept no model."""
+    text, known = str(name), ("bm25", *hub.EMBEDDED)
+    advice = "" if "/" in text or text in known or Path(text).exists() else spelling.nearest(text.lower(), known, 0.7)
+    if advice:
+        raise ValueError(f"{spelling.printable(text)}: no such ranker, folder or run{advice}")
+    path = checkpoints.source(name)
+    run = Path(path).parent
+    if Path(path).name == "model" and not Path(path).is_dir():
+        record = rundir.read_record(run)
+        settings = record.get("settings", {})
+        model, encoder = settings.get("model"), settings.get("encoder", "transformer")
+        if record.get("notebook") == "rank":
+            instead = f"it ranked with the models of others: load one of them, {settings.get('models')}"
+        elif encoder in ("transformer", "sentence_transformer"):
+            instead = f"nothing was trained: load its encoder itself, {model}"
+        else:
+            instead = f"nothing was trained: python -m asutil.tasks.vectors takes its encoder, --encoder {encoder} --model {model}"
+        raise ValueError(f"{run.name} kept no model, because {instead}")
+    return path
+
+
+def _require_prompts_read(name, encoder, prompts) -> None:
+    if prompts and not isinstance(encoder, elsewhere.SentenceTransformerEncoder):
+        raise ValueError(f"{name}: only an encoder of sentence-transformers takes prompts")
 
 
 def _reads_pairs(name: str | Path, folder: Path) -> bool:
@@ -96,15 +131,24 @@ def _reads_pairs(name: str | Path, folder: Path) -> bool:
     return False
 
 
-def load_encoder(name: str | Path):
+def load_encoder(name: str | Path, prompts: dict[str, str] | None = None):
     """A model that embeds each text by itself: `encode(texts) -> (N, H)`, `dimensions`, `identity`.
 
     Args:
         name: a run of notebooks/embed.ipynb or its saved model; a folder or hub id of a model of sentence-transformers; any other
             model that `embedder.untrained` reads, whose last layer is averaged.
+        prompts: as in `load_ranker`.
     Raises: FileNotFoundError for an unknown name; ValueError for a model of another kind, such as a cross-encoder.
     """
-    path = checkpoints.source(name)
+    encoder = _encoder(name, prompts)
+    _require_prompts_read(name, encoder, prompts)
+    return encoder
+
+
+def _encoder(name, prompts):
+    if name in WORDS:
+        raise ValueError(f"{name} embeds no text: {EMBEDS} is expected")
+    path = _path(name)
     if embedder.saved_settings(path):
         return embedder.load(name)
     notebook = _record(Path(path).parent).get("notebook", "pretrain")
@@ -113,22 +157,28 @@ def load_encoder(name: str | Path):
     folder = sentence_transformer.folder(name)
     kind = sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
-        return elsewhere.SentenceTransformerEncoder(name, None)
+        return elsewhere.SentenceTransformerEncoder(name, None, prompts=prompts)
     if kind is not None or _reads_pairs(name, folder):
         reads = f"a {kind or 'model that reads question and candidate together'}"
         raise ValueError(f"{name}: expected a model that embeds each text by itself, got {reads}")
     return embedder.untrained(name)
 
 
-def _fine_tuned(name: str | Path, run: Path, device: str) -> rank.Ranker:
-    """The ranker of a model that was saved here, in a finished run or a folder."""
-    model = loading.load(name)
+def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
+    """The ranker of a model that was saved here, in a finished run or a folder; of an encoder alone, the mean of its tokens."""
+    model, record = loading.load(name), _record(folder.parent)
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
+    if head not in model.fresh and not (folder / checkpoints.HEAD).is_file():
+        return cross_encoder.load(name, folder, device)  # a config.json without the architecture of its weights
+    if head in model.fresh and head != "pair":
+        raise ValueError(f"{name} has no {head} head: {fine_tune}")
     if head in model.fresh:
-        as_encoder = f"notebooks/embed.ipynb -p architecture untrained -p model {name}"
-        raise ValueError(f"{name} has no {head} head: {fine_tune}; or let it embed each text by itself ({as_encoder})")
-    record = _record(run)
+        log.warning(
+            "%s: an encoder without a head that ranks; candidates are ranked by the cosine of the mean of its tokens' vectors, untrained",
+            name,
+        )
+        return nearest.Nearest(embedder.untrained(name, device=device))
     if record.get("notebook") == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):

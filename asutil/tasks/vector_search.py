@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..io import disk, hub
 
-BY = ("dot", "cosine", "distance")
+BY = ("dot", "cosine", "distance", "manhattan")
 VECTORS, TEXTS, INFO = "vectors.f32", "texts.arrows", "vectors.json"
 ROWS = pa.schema([("id", pa.string()), ("text", pa.large_string())])
 SHORTEST, LONGEST = 1e-12, 1e12  # of a vector that is not 0: between them no product or square leaves float32
@@ -90,7 +90,7 @@ class Vectors:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The k best vectors of each question, exactly, whatever the block size.
 
-        dot: u.v;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  distance: -|u - v|
+        dot: u.v;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  distance: -|u - v|;  manhattan: -sum_i |u_i - v_i|
         A score is summed in float64 and rounded to float32 once; of equal scores the smaller number is better. Products
         in
         float32 only select what is summed: all vectors that could be among the best, given how far float32 can err.
@@ -184,6 +184,10 @@ def _keys(u: np.ndarray, v: np.ndarray, lengths: np.ndarray, by: str) -> tuple[n
     u.v - |v|^2 / 2 = (|u|^2 - |u - v|^2) / 2.
     """
     sizes, longest = np.linalg.norm(u, axis=1), float(lengths.max())
+    rounding = ROUNDING * (u.shape[1] + SPARE_ROUNDINGS)
+    if by == "manhattan":  # sum_i |u_i - v_i| <= sqrt(H) |u - v|
+        keys = np.stack([-np.abs(v - row).sum(1) for row in u.astype(np.float32)])
+        return keys, rounding * np.sqrt(u.shape[1]) * (sizes + longest)
     if by == "cosine":
         u = np.divide(u, sizes[:, None], out=np.zeros_like(u), where=sizes[:, None] > 0)
     keys = u.astype(np.float32) @ v.T
@@ -192,7 +196,7 @@ def _keys(u: np.ndarray, v: np.ndarray, lengths: np.ndarray, by: str) -> tuple[n
     elif by == "distance":
         keys -= np.square(lengths) / 2
     scale = {"dot": sizes * longest, "cosine": sizes > 0, "distance": np.square(sizes + longest)}[by]
-    return keys, ROUNDING * (u.shape[1] + SPARE_ROUNDINGS) * scale
+    return keys, rounding * scale
 
 
 def _scores(u: np.ndarray, v: np.ndarray, by: str) -> np.ndarray:
@@ -200,6 +204,8 @@ def _scores(u: np.ndarray, v: np.ndarray, by: str) -> np.ndarray:
     v = v.astype(np.float64)
     if by == "distance":
         return (0 - np.sqrt(np.square(u - v).sum(1))).astype(np.float32)
+    if by == "manhattan":
+        return (0 - np.abs(u - v).sum(1)).astype(np.float32)
     dots = (u * v).sum(1)
     if by == "cosine":
         sizes = np.sqrt(np.square(u).sum() * np.square(v).sum(1))

@@ -12,11 +12,13 @@ from pathlib import Path
 
 from ..corpus import sources
 from ..io import files
+from ..io.spelling import printable
 from .embedding import embed, encoded
 from .vector_search import BY, INFO, TEXTS, VECTORS, Vectors
 
 __all__ = ["BY", "INFO", "TEXTS", "VECTORS", "Vectors", "embed", "main", "read"]
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
+QUESTIONS, ANSWERS = ("question", "text"), ("answer", "text")  # columns of texts, the first that is there
 TOGETHER = 1 << 12  # rows of a file, or questions of a file, that are read at a time
 
 
@@ -67,12 +69,29 @@ def _lines(path: Path) -> Iterator[tuple[str, dict]]:
 # ------------------------------------------------------------------ the command line
 
 
-def load_encoder(kind: str, name: str):
+def load_encoder(arguments):
     """The encoder that the command line names; torch is imported here, not with the module."""
     from ..models import elsewhere
     from . import rankers
 
-    return rankers.load_encoder(name) if kind == "transformer" else elsewhere.load(kind, name)
+    prompts = {"query": arguments.query_prompt, "document": arguments.prompt}
+    prompts = {role: prompt for role, prompt in prompts.items() if prompt is not None}
+    if arguments.encoder == "transformer":
+        return rankers.load_encoder(arguments.model, prompts)
+    if prompts and arguments.encoder != "sentence_transformer":
+        raise ValueError(
+            f"--prompt, --query-prompt: a model of sentence-transformers takes them, {arguments.encoder} does not"
+        )
+    own = {"prompts": prompts} if prompts else {}
+    return elsewhere.load(arguments.encoder, arguments.model, **own)
+
+
+def require_texts(path: str | Path, columns: tuple[str, ...]) -> None:
+    """Read a file of texts to its end, before a model is loaded. Raises: as `read`, and for a file that is not there or empty."""
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"{path} does not exist: a file of texts is expected")
+    if not sum(1 for _ in read(path, columns)):
+        raise ValueError(f"{path}: at least one text expected, got none")
 
 
 def _search(arguments) -> None:
@@ -80,14 +99,16 @@ def _search(arguments) -> None:
     from . import nearest
 
     vectors = Vectors.open(arguments.folder, arguments.verify)
-    encoder = load_encoder(arguments.encoder, arguments.model)
+    if arguments.questions:
+        require_texts(arguments.questions, QUESTIONS)
+    encoder = load_encoder(arguments)
     vectors.must_be_of(encoder)
     by = arguments.by or nearest.usual(encoder)
     together = TOGETHER
     if arguments.question:
         questions = iter(arguments.question)
     elif arguments.questions:
-        questions = (text for _, text in read(arguments.questions, ("question", "text")))
+        questions = (text for _, text in read(arguments.questions, QUESTIONS))
     else:
         questions = (line.strip() for line in sys.stdin if line.strip())
         together = 1 if sys.stdin.isatty() else TOGETHER
@@ -102,19 +123,14 @@ def _search(arguments) -> None:
                 print(rank, f"{score:.4f}", label, printable(text), sep="\t", flush=True)
 
 
-def printable(text: str) -> str:
-    """A text on one line, without control characters that a terminal would obey."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
-
-
 def main() -> None:
     arguments = _parser().parse_args()
     try:
         if arguments.command == "search":
             _search(arguments)
         else:
-            encoder = load_encoder(arguments.encoder, arguments.model)
-            print(embed(encoder, read(arguments.file, ("answer", "text")), arguments.out))
+            require_texts(arguments.file, ANSWERS)
+            print(embed(load_encoder(arguments), read(arguments.file, ANSWERS), arguments.out))
     except (ValueError, OSError) as error:
         _parser().error(str(error))
 
@@ -128,6 +144,9 @@ def _parser() -> argparse.ArgumentParser:
         "what the model is (default: transformer, a model trained here, one of sentence-transformers, or a backbone)"
     )
     model.add_argument("--encoder", default=ENCODERS[0], choices=ENCODERS, help=encoder)
+    whose = "of a model of sentence-transformers (default: the model's own); the same for embed and search"
+    model.add_argument("--prompt", help=f"put before each text, such as 'passage: ', {whose}")
+    model.add_argument("--query-prompt", help=f"put before each question, such as 'query: ', {whose}")
 
     does = "embed the texts of a file; the same command continues after a stop"
     embeds = commands.add_parser("embed", parents=[model], help=does)
@@ -144,7 +163,9 @@ def _parser() -> argparse.ArgumentParser:
     questions.add_argument("--questions", help="a file of questions, as embed takes; its column is question or text")
     finds.add_argument("--k", type=int, default=10, help="how many texts per question (default: %(default)s)")
     finds.add_argument(
-        "--by", choices=BY, help="similarity (default: distance for a siamese or triplet network, else cosine)"
+        "--by",
+        choices=BY,
+        help="similarity (default: the model's own; distance for a siamese or triplet network, else cosine)",
     )
     checks = "check the hashes of the folder's files first, a second for every 1 to 2 GB (default: %(default)s)"
     finds.add_argument("--verify", action=argparse.BooleanOptionalAction, default=True, help=checks)

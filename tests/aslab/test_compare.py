@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from aslab import compare
-from asutil.io import disk
+from asutil.io import disk, hub
 from asutil.metrics import significance, trec
 
 MEASURES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
@@ -207,3 +207,26 @@ def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, caps
     monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
     shown = called(monkeypatch, capsys, *names)
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
+
+
+def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsys):
+    """Against the means of what is written, by hand; long names have a letter and a line that explains it."""
+    values = {"bm25": [1.0, 0.5, 0.25], "own:model": [1.0, 1.0, 0.5]}
+    folders = [tmp_path / f"rank-wikiqa-laptop-bm25-and-one-more-{n:012d}" for n in range(3)]
+    for number, folder in enumerate(folders):
+        folder.mkdir()
+        rows = [(ranker, f"q{n}", value, value, value) for ranker, own in values.items() for n, value in enumerate(own)]
+        columns = ["ranker", "question_id", *compare.METRICS.values()]
+        pd.DataFrame(rows, columns=columns).to_parquet(folder / "per_question.parquet")
+        record = {"notebook": "rank", "name": folder.name, "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
+        record |= {"inputs": {"dataset": "other" if number == 2 else "same"}}
+        record |= {"tables_sha256": {"per_question.parquet": hub.sha256(folder / "per_question.parquet")}}
+        disk.write_json(folder / "record.json", record)
+    shown = called(monkeypatch, capsys, folders[0])
+    assert "58.3 [" in shown and "83.3 [" in shown and f"A = {folders[0].name}" in shown
+    assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120
+    both = called(monkeypatch, capsys, *folders[:2])
+    assert "B:bm25" in both and f"B = {folders[1].name}" in both
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, folders[0], folders[2])
+    assert "runs on the same data expected, got" in capsys.readouterr().err

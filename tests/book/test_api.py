@@ -104,7 +104,7 @@ def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
     entry = next(one for one in page.select(".as2-api") if one.pre.text.startswith("Candidate("))
     assert "before: str | None" in entry.pre.text and "the sentence before it in its document" in entry.dl.text
     ranker = section_of(api, "asutil.tasks.rank").find(id="asutil.tasks.rank.BaseRanker.rank")
-    assert ranker.pre.text.startswith("rank(\n    question: str,\n") and "self" not in ranker.pre.text
+    assert ranker.pre.text.startswith("rank(\n    question: str | list[str],\n") and "self" not in ranker.pre.text
 
 
 def test_names_in_a_docstring_lead_to_their_entries_but_parameters_do_not(names):

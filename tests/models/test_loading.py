@@ -32,6 +32,7 @@ from transformers import (
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from aslab import runs
+from asutil import corpus
 from asutil.corpus import tokenizers
 from asutil.io import checkpoints, disk, hub
 from asutil.models import loading, saving
@@ -136,11 +137,13 @@ def test_text_that_spells_a_special_token_stays_text(tokenizer, tmp_path):
     assert tokenizers.load_tokenizer(tmp_path)(text)["input_ids"] == tokenizer(text)["input_ids"]
 
 
-def test_a_tokenizer_that_does_not_join_is_refused(tmp_path):
+def test_a_tokenizer_that_does_not_join_is_refused_for_pre_training_alone(tmp_path):
     backend = Tokenizer(models.WordLevel({"[UNK]": 0, "Is it one?": 1, "(The 2nd) isn't.": 2}, unk_token="[UNK]"))
-    PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="other ids to two sentences"):
-        tokenizers.load_tokenizer(tmp_path)
+    PreTrainedTokenizerFast(tokenizer_object=backend, pad_token="[UNK]").save_pretrained(tmp_path)
+    tokenizer = tokenizers.load_tokenizer(tmp_path)
+    (tmp_path / "a.txt").write_text("A sentence of the corpus that is long enough to be kept, for once. " * 20)
+    with pytest.raises(ValueError, match="cannot be pre-trained here; fine-tuning is possible.* other ids to two sentences"):
+        corpus.prepare(tmp_path / "a.txt", tokenizer, tmp_path / "indexes")
 
 
 # ------------------------------------------------------------------ the model
@@ -297,7 +300,9 @@ def test_what_a_transformers_checkpoint_carries_is_kept(tokenizer, tmp_path, cap
     three = AutoModelForSequenceClassification.from_config(RobertaConfig(**config.to_diff_dict(), num_labels=3))
     three.save_pretrained(tmp_path / "three")
     tokenizer.save_pretrained(tmp_path / "three")
-    assert loading.load(tmp_path / "three").fresh == ("pair",)
+    with pytest.raises(ValueError, match="its trained head has 3 logits; .* keep_head=False starts a new one"):
+        loading.load(tmp_path / "three")
+    assert loading.load(tmp_path / "three", keep_head=False).fresh == ("pair",)
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -543,6 +548,18 @@ def test_windows_hold_every_question_once():
     assert [[question.id for question in window] for window in windows] == [["q0", "q1", "q2"], ["q3", "q4"]]
 
 
+def test_many_questions_are_ranked_as_each_alone_in_fewer_batches(ranker, monkeypatch):
+    asked = [(question.text, [candidate.text for candidate in question.candidates]) for question in questions()]
+    passes = []
+    monkeypatch.setattr(ranker, "_differences", lambda batch, inner=ranker._differences: passes.append(1) or inner(batch))
+    alone = [dict(ranker.rank(*both)) for both in asked]
+    before = len(passes)
+    together = ranker.rank(*map(list, zip(*asked)))
+    assert [dict(ranked) for ranked in together] == [pytest.approx(scores, abs=1e-5) for scores in alone]
+    assert all(scores == sorted(scores, reverse=True) for scores in ([score for _, score in ranked] for ranked in together))
+    assert len(passes) - before < before
+
+
 def test_rank_is_the_order_of_the_scores(ranker):
     question = questions()[-1]
     ranked = ranker.rank(question.text, [candidate.text for candidate in question.candidates])
@@ -554,7 +571,7 @@ def test_rank_is_the_order_of_the_scores(ranker):
     assert [score for _, score in same] == pytest.approx([same[0][1]] * 3, abs=1e-6)
 
 
-def test_what_the_ranker_refuses(ranker, saved):
+def test_what_the_ranker_refuses(ranker, saved, caplog):
     with pytest.raises(ValueError, match="takes no contexts"):
         ranker.rank("q", ["c"], contexts=["x"])
     with pytest.raises(ValueError, match="got none"):
@@ -563,8 +580,8 @@ def test_what_the_ranker_refuses(ranker, saved):
         ranker.score(questions(), max_tokens=100_000, progress=False)
     _, folder = saved
     (folder / "head.safetensors").unlink()
-    with pytest.raises(ValueError, match="no pair head"):
-        rankers.load_ranker(folder)
+    without_head = rankers.load_ranker(folder)
+    assert without_head.by == "cosine" and "an encoder without a head that ranks" in caplog.text
 
 
 @pytest.mark.mirror

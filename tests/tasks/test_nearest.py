@@ -121,7 +121,7 @@ def test_metrics_of_every_readout_are_those_of_a_ranking_by_hand():
 def test_what_ranks_nothing_is_refused(siamese, tokenizer):
     with pytest.raises(ValueError, match="only a siamese network gives a probability"):
         nearest.Nearest(Given(), "probability")
-    with pytest.raises(ValueError, match="rank_by: one of distance, cosine, dot, probability expected, got 'norm'"):
+    with pytest.raises(ValueError, match="rank_by: one of distance, cosine, dot, manhattan, probability expected, got 'norm'"):
         nearest.Nearest(siamese, "norm")
     with pytest.raises(ValueError, match="it takes no contexts"):
         nearest.Nearest(siamese).rank("which", ["this"], contexts=[("a", "b")])

@@ -142,6 +142,10 @@ def test_probabilities_and_the_answer_of_a_calibrated_ranker():
         model.rank(question.text, texts, calibrated=True)
     fitted = model.calibrate([asked(number) for number in range(100)])
     ranked, probable = model.rank(question.text, texts), model.rank(question.text, texts, calibrated=True)
+    assert model.answer([question.text] * 2, [texts, []]) == [model.answer(question.text, texts), None]
+    for threshold in (2, -0.1, math.nan):
+        with pytest.raises(ValueError, match="threshold: a probability from 0 to 1 expected, got"):
+            model.answer(question.text, texts, threshold=threshold)
     assert [number for number, _ in probable] == [number for number, _ in ranked]
     assert [probability for _, probability in probable] == pytest.approx(
         [1 / (1 + math.exp(-(score / fitted.temperature + fitted.bias))) for _, score in ranked]
@@ -168,3 +172,19 @@ def test_scores_that_say_nothing_are_not_calibrated():
     wrong = [Question(q.id, q.text, tuple(replace(c, label=1 - c.label) for c in q.candidates)) for q in map(asked, range(1, 5))]
     with pytest.raises(ValueError, match="a higher score does not mean an answer more often"):
         load_ranker("bm25").calibrate(wrong)
+
+
+@pytest.mark.parametrize("form", [list, tuple, np.array, pd.Series])
+def test_many_questions_in_one_call_are_ranked_as_each_alone(form):
+    """BM25 too, whose document frequencies are of one question's candidates."""
+    model = load_ranker("bm25")
+    questions = [QUESTION, "river?", "sea", QUESTION]
+    candidates = [TEXTS, TEXTS[:2], [], TEXTS[::-1]]
+    assert model.rank(form(questions), candidates) == [model.rank(*both) for both in zip(questions, candidates)]
+    assert model.rank([], []) == [] and model.rank(form(["sea"]), [[]]) == [[]]
+    with pytest.raises(ValueError, match="candidates: one list for each of the 2 questions expected, got 1"):
+        model.rank(["a", "b"], [TEXTS])
+    with pytest.raises(ValueError, match=r"question 1: candidates\[0\]: a text expected, got None"):
+        model.rank(["a", "b"], [TEXTS, [None]])
+    with pytest.raises(ValueError, match="question 0: candidates: a list of texts expected, got one text"):
+        model.rank(["a", "b"], TEXTS[:2])

@@ -70,7 +70,9 @@ def by_loops(questions, vectors, k, by):
             sizes = math.sqrt(math.fsum(a * a for a in u) * math.fsum(b * b for b in w))
             cosine = dot / sizes if sizes else 0.0
             distance = math.sqrt(math.fsum((a - b) ** 2 for a, b in zip(u, w)))
-            found.append((-float(np.float32({"dot": dot, "cosine": cosine, "distance": -distance}[by])), number))
+            manhattan = math.fsum(abs(a - b) for a, b in zip(u, w))
+            scores_by = {"dot": dot, "cosine": cosine, "distance": -distance, "manhattan": -manhattan}
+            found.append((-float(np.float32(scores_by[by])), number))
         found = sorted(found)[:k]
         scores.append([-score for score, _ in found])
         numbers.append([number for _, number in found])
@@ -138,6 +140,7 @@ def test_what_float32_cannot_tell_apart_is_still_chosen_exactly(by):
         "dot": dots,
         "cosine": dots / np.linalg.norm(u, axis=-1) / np.linalg.norm(w, axis=-1),
         "distance": -np.linalg.norm(u - w, axis=-1),
+        "manhattan": -np.abs(u - w).sum(-1),
     }
     exact = exact[by].astype(np.float32)
     best = np.argsort(-exact, axis=1, kind="stable")[:, :20]
@@ -203,7 +206,7 @@ def test_what_cannot_be_searched_is_refused(normal):
     questions, vectors = normal
     found = in_memory(vectors)
     for wrong in ({"k": 0}, {"block": 0}, {"by": "euclid"}):
-        with pytest.raises(ValueError, match="by, one of dot, cosine, distance, k and block of 1 or more expected, got"):
+        with pytest.raises(ValueError, match="by, one of dot, cosine, distance, manhattan, k and block of 1 or more expected, got"):
             found.search(questions, **{"k": 1} | wrong)
     with pytest.raises(ValueError, match=r"vectors of the shape \(5, 24\) expected for 5 questions, got \(5, 23\)"):
         found.search(questions[:, 1:], 1)
@@ -525,7 +528,7 @@ def command(monkeypatch, capsys):
     encoders["another"].identity = "another"
     for name in ("siamese", "triplet"):
         encoders[name].settings = {"architecture": name}
-    monkeypatch.setattr(v, "load_encoder", lambda kind, name: encoders[name])
+    monkeypatch.setattr(v, "load_encoder", lambda arguments: encoders[arguments.model])
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["vectors", *map(str, arguments)])
@@ -597,3 +600,37 @@ def test_the_help_says_what_can_be_asked(command, capsys, name, said):
         command(name, "--help")
     shown = capsys.readouterr().out
     assert said in shown and "--model" in shown and "sentence_transformer" in shown
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "texts.txt does not exist: a file of texts is expected"),
+        ("one\n\nthree\n", "texts.txt line 2: expected text in line, got ''"),
+        ("", "texts.txt: at least one text expected, got none"),
+    ],
+)
+def test_texts_are_read_before_a_model_is_loaded(tmp_path, monkeypatch, capsys, content, message):
+    def loads(_):
+        raise AssertionError("a model was loaded")
+
+    if content is not None:
+        (tmp_path / "texts.txt").write_text(content)
+    monkeypatch.setattr(v, "load_encoder", loads)
+    monkeypatch.setattr(
+        sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", "a/model", "--out", str(tmp_path / "out")]
+    )
+    with pytest.raises(SystemExit):
+        v.main()
+    assert message in capsys.readouterr().err
+
+
+def test_words_are_no_encoder_on_the_command_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "texts.txt").write_text("one\n")
+    for model, message in (("bm25", "bm25 embeds no text"), ("bm52", "did you mean 'bm25'")):
+        monkeypatch.setattr(
+            sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", model, "--out", str(tmp_path / "out")]
+        )
+        with pytest.raises(SystemExit):
+            v.main()
+        assert message in capsys.readouterr().err
