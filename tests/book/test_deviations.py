@@ -74,6 +74,14 @@ def test_an_unknown_severity_or_paper_is_refused(page, text):
         page.rating(text)
 
 
+def test_the_values_that_count_as_the_papers_own_are_those_of_its_settings(page):
+    told = page.accepted("finetune.patience: sentence_objectives, joint_inference")
+    assert "<code>patience</code> of finetune: 5, 6 (sentence_objectives); any value (joint_inference)." in told
+    for text in ("finetune.patience: contextual_as2", "finetune.patience: nobody", "finetune.patience", "finetune.epochs: joint_inference"):
+        with pytest.raises(ValueError, match="a setting with several values and papers that have it are expected"):
+            page.accepted(text)
+
+
 def test_the_ten_that_matter_most_can_change_a_result(page):
     rated = {one.number: one.rating for one in page.deviations(PAGE)}
     top = PAGE[PAGE.index("## The ten") : PAGE.index("## By paper")]
