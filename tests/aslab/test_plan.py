@@ -12,6 +12,7 @@ from pages import report
 
 from aslab import papers, records, runs
 from aslab import plan as plans
+from asutil.data import answers
 from asutil.io import disk, rundir
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
@@ -659,3 +660,20 @@ def test_every_table_of_a_paper_is_on_its_page_or_part_of_one_that_is(paper):
     for name in set(tables) - shown:
         parts = ("rows", "datasets", "metrics")
         assert any(all(set(tables[name][part]) <= set(tables[other][part]) for part in parts) for other in shown), name
+
+
+@pytest.mark.mirror
+@pytest.mark.parametrize(
+    ("paper", "dataset", "words"),
+    [
+        ("sentence_objectives", "wikiqa", "antibodies"),  # table 6
+        ("sentence_objectives", "trecqa", "wiggles"),
+        ("joint_inference", "wikiqa", "erb"),  # table 4
+        ("joint_inference", "trecqa", "khmer rouge"),
+        ("asbert", "wikiqa", ""),
+    ],
+)
+def test_the_questions_that_a_paper_prints_are_test_questions(mirror, paper, dataset, words):
+    asked = papers.read(paper, FOLDER)["questions"][dataset]
+    texts = {question.id: question.text.lower() for question in answers.load_answers(dataset)["test"]}
+    assert asked and all(words in texts[name] for name in asked)
