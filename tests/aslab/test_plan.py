@@ -419,8 +419,8 @@ def test_unknown_names_are_refused():
         plan("small", rows=["electra_psd"])
     with pytest.raises(ValueError, match="unknown seed 9"):
         plan("laptop", seeds=[9])
-    with pytest.raises(ValueError, match="unknown row 'cdlm_large'"):  # it has no stages: its weights were never released
-        plans.jobs("evidence_contrast", "paper", rows=["cdlm_large"], folder_for=stub, folder=FOLDER)
+    with pytest.raises(ValueError, match="unknown row 'gear'"):  # it has no stages: a system of others
+        plans.jobs("joint_inference", "paper", rows=["gear"], folder_for=stub, folder=FOLDER)
 
 
 @pytest.mark.parametrize("notebook", list(papers.NOTEBOOKS))
