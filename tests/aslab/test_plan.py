@@ -677,3 +677,25 @@ def test_the_questions_that_a_paper_prints_are_test_questions(mirror, paper, dat
     asked = papers.read(paper, FOLDER)["questions"][dataset]
     texts = {question.id: question.text.lower() for question in answers.load_answers(dataset)["test"]}
     assert asked and all(words in texts[name] for name in asked)
+
+
+def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign():
+    """The gains on ASNQ and NewsAS2 (table 1 of both papers), and the four rows of FEVER on dev and test (table 3)."""
+    compared = {
+        (claim["row_a"], claim["row_b"], claim["dataset"]): claim for paper in papers.papers() for claim in papers.read(paper)["claims"]
+    }
+    wanted = [(f"{m}_{o}", f"{m}_base", "asnq") for m in ("roberta", "electra") for o in ("ssp", "sp", "psd", "all")]
+    wanted += [(f"{m}_{o}", f"{m}_base_context", "asnq") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc")]
+    wanted += [(f"{m}_{o}", f"{m}_base_context", "newsas2") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc")]
+    mspp = [f"joint_mspp_{pre}_ft_{head}" for pre in ("ie_k", "ae_k") for head in ("ie_1", "ae_1")]
+    wanted += [(row, "joint_roberta_base_ie_1", f"fever_{split}") for row in mspp for split in ("dev", "test")]
+    rows = {name: row for paper in ("sentence_objectives", "joint_inference") for name, row in papers.read(paper)["rows"].items()}
+    mean = lambda cell: cell[0] if isinstance(cell, list) else cell
+    for a, b, dataset in wanted:
+        claim = compared[a, b, dataset]
+        assert claim["sign"] == ("-" if claim["id"] == "dpc_newsas2" else "+")
+        for metric in claim["metric"] if b in ("roberta_base", "electra_base") else []:
+            assert rows[a]["published"][dataset][metric][0] > rows[b]["published"][dataset][metric][0]
+        if dataset.startswith("fever"):
+            ours, theirs = (mean(rows[name]["published"][dataset]["label_accuracy"]) for name in (a, b))
+            assert ours > theirs
