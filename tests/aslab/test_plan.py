@@ -685,8 +685,8 @@ def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign()
         (claim["row_a"], claim["row_b"], claim["dataset"]): claim for paper in papers.papers() for claim in papers.read(paper)["claims"]
     }
     wanted = [(f"{m}_{o}", f"{m}_base", "asnq") for m in ("roberta", "electra") for o in ("ssp", "sp", "psd", "all")]
-    wanted += [(f"{m}_{o}", f"{m}_base_context", "asnq") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc")]
-    wanted += [(f"{m}_{o}", f"{m}_base_context", "newsas2") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc")]
+    wanted += [(f"{m}_{o}", f"{m}_base_context", "asnq") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]
+    wanted += [(f"{m}_{o}", f"{m}_base_context", "newsas2") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]
     mspp = [f"joint_mspp_{pre}_ft_{head}" for pre in ("ie_k", "ae_k") for head in ("ie_1", "ae_1")]
     wanted += [(row, "joint_roberta_base_ie_1", f"fever_{split}") for row in mspp for split in ("dev", "test")]
     rows = {name: row for paper in ("sentence_objectives", "joint_inference") for name, row in papers.read(paper)["rows"].items()}

@@ -295,7 +295,7 @@ def seeds_of(paper: Paper, budget: str) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
-PRINTED_VOLUMES = {  # (steps, longest input), batches of 4,096: sections 5.2, 5.1 and appendix B.1
+PRINTED_VOLUMES = {  # (steps, longest input), batches of 4,096: section 5.2, section 5 and appendix B.1
     "sentence_objectives": [(400_000, 128), (200_000, 256)],
     "contextual_as2": [(400_000, 128)],
     "joint_inference": [(100_000, 384)],
