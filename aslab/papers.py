@@ -11,7 +11,7 @@ import yaml
 from asutil.io import files, rundir, spelling
 from asutil.io.rundir import BUDGETS
 
-from . import runs
+from . import rules, runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 EVIDENCE_METRICS = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")
@@ -115,7 +115,7 @@ def _check(data, paper: str) -> None:
         _keys(data["demo"], "demo", "demo")
         one_of(data["demo"]["budget"], budgets, "demo")
     for rule in data.get("settings", ()):
-        _check_rule(rule, "a rule of settings")
+        _check_rule(rule, rows, "a rule of settings")
     for claim in data.get("claims", ()):
         _check_claim(claim, rows, datasets, f"claim {claim.get('id')}")
     all_of(data.get("questions", ()), datasets, "questions")
@@ -226,13 +226,17 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
             raise ValueError(f"{place}: row {name} reads a corpus, but the budget has none")
 
 
-def _check_rule(rule, place: str) -> None:
+def _check_rule(rule, rows: dict, place: str) -> None:
     _keys(rule, "settings", place)
     one_of(rule["notebook"], NOTEBOOKS, place)
+    known, when = runs.parameters(rule["notebook"]), rule.get("when", {})
+    all_of(rule["are"], known, place, "parameter")
+    all_of(when, ("row", *known), f"{place}: when", "parameter")
+    all_of(when.get("row", ()), rows, f"{place}: when", "row")
     for name, values in rule["are"].items():
-        for value in values if isinstance(values, list) else [values]:
+        for value in rules.listed(values):
             if isinstance(value, dict):
-                all_of(value, ("each", "at_most"), f"{place}: {name}", "key")
+                all_of(value, rules.FORMS, f"{place}: {name}", "key")
 
 
 def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:

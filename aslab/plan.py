@@ -11,7 +11,7 @@ from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
 from asutil.io import rundir
 
-from . import runs
+from . import rules, runs
 from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
@@ -273,7 +273,8 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     """Whether the runs of a row's chain, first to last, were made with the paper's own settings and data.
 
     Every setting must be the one that the row gives at budget `paper`, or one that a rule of `settings:` allows,
-    because the paper prints a grid and not the choice. Settings that change no result by design (`FREE`) may differ.
+    because the paper prints a grid and not the choice, or leaves the setting open. Settings that change no result by
+    design (`FREE`) may differ.
     """
     if not data.get("settings") or "paper" not in data.get("budgets", {}):
         return False
@@ -295,10 +296,10 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         given = stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
         wanted = runs.settings(notebook, given)
         allowed = {name: [value] for name, value in wanted.items()}
-        allowed |= _allowed(data["settings"], notebook, wanted) | searched
+        allowed |= rules.allowed(data["settings"], notebook, row, wanted) | searched
         settings = completed(notebook, record["settings"])
         compared = [name for name in allowed if name not in FREE]
-        if not all(_among(settings.get(name), allowed[name], dataset) for name in compared):
+        if not all(rules.accepts(allowed[name], name, settings, dataset) for name in compared):
             return False
         model = record["name"]
     return True
@@ -307,30 +308,6 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
 def _leads_to(dataset: str, notebook: str) -> bool:
     """Whether a notebook is part of the chain of a row's figures on a data set, or on its own pre-training task."""
     return NOTEBOOKS[notebook] is not None if dataset == NOTEBOOKS["pretrain"] else notebook != "task_difficulty"
-
-
-def _among(value, allowed: list, dataset: str) -> bool:
-    """Whether a setting is one of the allowed values.
-
-    {each: values} allows one of them for each question type, joined by commas; {at_most: number} any number up to it.
-    """
-    for choice in allowed:
-        if isinstance(choice, dict) and "each" in choice:
-            parts = [float(part) for part in str(value).split(",")]
-            return len(parts) == len(KINDS[dataset]) and set(parts) <= set(choice["each"])
-        if isinstance(choice, dict) and type(value) in (int, float) and value <= choice["at_most"]:
-            return True
-    return value in allowed
-
-
-def _allowed(rules: list[dict], notebook: str, wanted: dict) -> dict[str, list]:
-    """The values that the paper's rules allow for a run; of several rules about a setting the last one holds."""
-    allowed = {}
-    for rule in rules:
-        fits = all(wanted.get(name) in values for name, values in rule.get("when", {}).items())
-        if rule["notebook"] == notebook and fits:
-            allowed |= {name: values if isinstance(values, list) else [values] for name, values in rule["are"].items()}
-    return allowed
 
 
 def completed(notebook: str, settings: dict) -> dict:

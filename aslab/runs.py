@@ -35,7 +35,7 @@ NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a
 WORDS = """
 objective data dataset first_run joint_run rerank.k models objectives budget embed.architecture encoder model generator
 corpus text_column paragraph_separator exclude_titles splitter min_sentence_chars hard_negatives negatives positives
-max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init labels
+max_sentences same_paragraph_before architecture head k keep_head head_form positions slot_pooling slot_init slot_start labels
 heads steps pooling rank_by protocol train_questions projection similarity loss_weight temperatures least_of_type
 projection_size projection_dropout wrong_type_negatives other_evidence reduction question_limit finetune.keep_head
 triplet_limit triplets_per_question margin distance selection distractors max_tokens epochs batch_size

@@ -24,7 +24,7 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
             described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
             models.append(described | {column: table[column].round(6).tolist() for column in table})
             print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
-    return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "models": models}
+    return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "between": "candidates", "models": models}
 
 
 def main() -> None:

@@ -113,7 +113,7 @@ class Contexts:
         distractors: passages (separated: paragraphs) without evidence that are read with those that have some annotator's evidence, chosen
             by a keyed hash of question and number, in the order of the data; None: all.
     Raises: ValueError where no sentence of any question fits.
-    Deviation: D-89, D-91, D-96.
+    Deviation: D-89, D-91, D-96; D-156, the separated form.
     """
 
     def __init__(

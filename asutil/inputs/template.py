@@ -24,6 +24,7 @@ class Template:
 
         A third part, the context, follows as the second follows the first; it always has token types, 0, 1 and 2, and a separator
         has the type of the part that it closes.
+        Deviation: D-155, the separators before the context.
         """
         encoded = tokenizer(*["a", "b"][:parts], return_token_type_ids=True)
         ids, types = np.array(encoded["input_ids"]), np.array(encoded["token_type_ids"])

@@ -15,11 +15,11 @@ from . import pair
 from .heads import EVIDENCE, POOLED
 from .pair import PairEncoder
 
-LATER = {"pooling": "first", "init": None}  # the choices of saved models that are older than these options
+LATER = {"pooling": "first", "init": None, "start": "class"}  # the choices of models that were saved without them
 
 
 def shape(
-    joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None
+    joint: bool, head, k, max_tokens: int, form, positions, classes: int = 2, pooling=None, init=None, start=None
 ) -> dict | None:
     """The settings of a joint model, which the backbone's config keeps; None for any other model.
 
@@ -32,14 +32,17 @@ def shape(
         positions: "absolute", 0 to (k + 1) L - 1, as in the paper, or "skipping", where padding has no position, as in RoBERTa's code.
         pooling: E_i is the "first" token of slot i, as in the paper, or the "mean" of its own tokens; first where it is left out.
         init: standard deviation of fresh slot types; the backbone's own initializer_range where it is left out.
-    Deviation: D-110 (pooling), D-111 (init).
+        start: what candidates begin with: the "separator", as in the paper, or the "class" token, as the question does; class where it is
+            left out.
+    Deviation: D-110 (pooling), D-111 (init), D-151 (start).
     Raises: ValueError for a length that k + 1 slots cannot share, an unknown name, or a choice that only a joint model has.
 
     Example:
         >>> shape(True, "ie_k", 5, 384, "linear", "absolute")["slot_tokens"]
         64
     """
-    slotted = {"head_form": form, "positions": positions, "slot_pooling": pooling, "slot_init": init}
+    slotted = {"head_form": form, "positions": positions}
+    slotted |= {"slot_pooling": pooling, "slot_init": init, "slot_start": start}
     if not joint:
         _check_absent({"head": head, "k": k} | slotted)
         return None
@@ -48,15 +51,18 @@ def shape(
         _check_absent(slotted)
         return common | {"slot_tokens": max_tokens, "form": "linear", "positions": None} | LATER
     pooling = "first" if pooling is None else pooling
+    start = "class" if start is None else start
     _check_choice("head", head, *EVIDENCE, *POOLED)
     _check_choice("positions", positions, "absolute", "skipping")
     _check_choice("slot_pooling", pooling, "first", "mean")
+    _check_choice("slot_start", start, "class", "separator")
     return common | {
         "slot_tokens": pairs.slot_tokens_of(max_tokens, k + 1, f"a question and {k} candidates"),
         "form": form,
         "positions": positions,
         "pooling": pooling,
         "init": init,
+        "start": start,
     }
 
 
@@ -76,7 +82,8 @@ def _check_choice(name: str, value: str, *choices: str) -> None:
 def check_head(saved: dict, wanted: dict, name) -> None:
     """Refuse to continue with a saved head of another form, for other classes or on other vectors; saved, wanted: as from `shape`."""
     saved, wanted = LATER | saved, LATER | wanted
-    for key, option in (("form", "head_form"), ("classes", "classes"), ("pooling", "slot_pooling")):
+    options = {"form": "head_form", "classes": "classes", "pooling": "slot_pooling", "start": "slot_start"}
+    for key, option in options.items():
         if saved["head"] == wanted["head"] and saved[key] != wanted[key]:
             former = f"its {saved['head']} head has {option} {saved[key]}"
             raise ValueError(f"{name}: {former}, got {wanted[key]}: take that, or a fresh head (keep_head false)")
@@ -117,14 +124,31 @@ class JointEncoder(PairEncoder):
         return batch["firsts"][batch["firsts"] >= 0]
 
     def placed(self, batch: dict) -> dict:
-        """A micro-batch with this model's positions."""
-        return batch | {"position_ids": running(batch)} if self.shape["positions"] == "skipping" else batch
+        """A micro-batch with this model's positions, and with its tokens at the beginning of slots."""
+        if self.shape["positions"] == "skipping":
+            batch = batch | {"position_ids": running(batch)}
+        if self.shape["start"] == "separator":
+            batch = batch | {"input_ids": with_separators(batch, self.tokenizer.sep_token_id)}
+        return batch
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
         """The evidence head on the embedding of every slot: its first token, or the mean of its own tokens."""
         hidden, firsts = outputs.last_hidden_state.flatten(0, 1), batch["firsts"]
         slots = slot_means(hidden, batch) if self.shape["pooling"] == "mean" else hidden[firsts.clamp(min=0)]
         return getattr(self, self.HEADS[0])(slots, firsts >= 0)
+
+
+def with_separators(batch: dict, separator: int) -> torch.Tensor:
+    """Token ids in which every candidate begins with the separator; the question keeps its class token.
+
+    [CLS] s_0 [SEP]  [SEP] s_1 [SEP]  ...  [SEP] s_k [SEP], where the inputs have [CLS] in front of every text.
+    Paper: joint_inference, section 3.2.
+    Shapes: input_ids (B, T) or packed (1, N), firsts (B, S) -> as input_ids
+    """
+    ids = batch["input_ids"]
+    begins = torch.zeros(ids.numel() + 1, dtype=torch.bool, device=ids.device)
+    begins[batch["firsts"][:, 1:].flatten()] = True  # an empty slot, -1, marks the place behind the last token
+    return torch.where(begins[:-1].view_as(ids), separator, ids)
 
 
 def slot_means(hidden: torch.Tensor, batch: dict) -> torch.Tensor:

@@ -1,6 +1,6 @@
-"""Can the slots of a joint input be told apart? Cosines between their embeddings, layer by layer, before any training.
+"""Can the candidates of a joint input be told apart? Cosines between their slots, layer by layer, before any training.
 
-Where all slots have one vector, any head gives all candidates of a question the same score.
+Where all of them have one vector, any head gives all candidates of a question the same score.
 """
 
 import logging
@@ -29,11 +29,12 @@ log = logging.getLogger(__name__)
 
 @torch.no_grad()
 def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
-    """Cosines between the embeddings E_i and E_j of two slots of one input, after the embedding layer (0) and after each layer.
+    """Cosines between the embeddings E_i and E_j of two candidates of one input, after the embedding layer (0) and after each layer.
 
     Args:
         batch: a padded micro-batch of joint inputs; its first EXAMPLES are read, without dropout.
-    Returns: a row a layer; for each pooling the mean and the minimum over all pairs of slots: columns first, first_least, mean, mean_least.
+    Returns: a row a layer; for each pooling the mean and the minimum over all pairs of candidates: columns first, first_least, mean,
+        mean_least.
     """
     if "attention_mask" not in batch:
         raise ValueError("a padded micro-batch is expected, got a packed one: give the batches layout='ordered'")
@@ -48,7 +49,7 @@ def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
         vectors = {"first": hidden[few["firsts"].clamp(min=0)], "mean": joint.slot_means(hidden, few)}
         row = {}
         for pooling in POOLINGS:
-            cosines = between(vectors[pooling], few["firsts"] >= 0)
+            cosines = between(vectors[pooling][:, 1:], few["firsts"][:, 1:] >= 0)
             row |= {pooling: float(cosines.mean()), f"{pooling}_least": float(cosines.min())}
         rows.append(row)
     return pd.DataFrame(rows).rename_axis("layer")
@@ -62,8 +63,12 @@ def between(vectors: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
 
 
 def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
-    """`slot_cosines` of a model that has slots, with a warning where they are one vector; None for any other model."""
+    """`slot_cosines` of a model that has slots, with a warning where they are one vector; None for any other model, and
+    where no input has two candidates.
+    """
     if not isinstance(model, joint.JointEncoder) or model.HEADS[0] not in heads.EVIDENCE:
+        return None
+    if ((batch["firsts"][:EXAMPLES, 1:] >= 0).sum(1) < 2).all():
         return None
     table, pooling = slot_cosines(model, batch), model.shape["pooling"]
     last = table[pooling].iloc[-1]

@@ -8,7 +8,7 @@ from as2_pages import BOOK, boxed
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective, SphinxRole
 
-from aslab import papers
+from aslab import papers, rules
 from aslab.show import markup
 from aslab.show.markup import Html
 
@@ -78,6 +78,33 @@ class Severity(SphinxRole):
         return [nodes.raw("", f"{severity(rated.severity)} <small>{links}</small>", format="html")], []
 
 
+def accepted(text: str) -> Html:
+    """`finetune.patience: asbert, joint_inference` -> the values of that setting that count as each paper's own.
+
+    Raises: ValueError for a setting of which a paper's `settings:` allow one value, or which they do not name.
+    """
+    setting, _, names = text.partition(": ")
+    values = {}
+    for slug in names.split(", "):
+        several = rules.several(papers.read(slug)) if slug in papers.papers() else {}
+        if setting not in several:
+            raise ValueError(f"a setting with several values and papers that have it are expected; got {text!r}")
+        values.setdefault(", ".join(several[setting]), []).append(slug)
+    notebook, _, name = setting.partition(".")
+    told = "; ".join(f"{escape(words)} ({', '.join(slugs)})" for words, slugs in values.items())
+    return Html(f"<small>Accepted as the paper's own, <code>{name}</code> of {notebook}: {told}.</small>")
+
+
+class Accepted(SphinxRole):
+    """The values of a setting that count as the paper's own, where there are several."""
+
+    def run(self):
+        try:
+            return [nodes.raw("", accepted(self.text), format="html")], []
+        except ValueError as error:
+            return [], [self.inliner.reporter.error(f"as2-accepted: {error}", line=self.lineno)]
+
+
 class Deviations(SphinxDirective):
     """The deviations of a paper, the most important first, each with a link to its entry."""
 
@@ -103,4 +130,4 @@ class Deviations(SphinxDirective):
 
 
 DIRECTIVES = {"deviations": Deviations}
-ROLES = {"severity": Severity()}
+ROLES = {"severity": Severity(), "accepted": Accepted()}

@@ -99,8 +99,9 @@ def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> st
         panels += f'<div class="as2-input"><p class="as2-kind">{head}</p>{slots}</div>'
     caption = (
         f"A question with {len(texts)} candidates, the first test question of the embedded data that needs two inputs. E is the "
-        "encoder's output at the first token of a slot. A bar shows the positions that a text takes; the rest is padding, to which no "
-        "token attends. A hash of the texts, not their order in the document, decides which candidates share an input. Here every word "
+        "encoder's output at the first token of a slot, as at budget <code>paper</code>. A bar shows the positions that a text takes; "
+        "the rest is padding, to which no token attends. A hash of the texts, not their order in the document, decides which "
+        "candidates share an input. Here every word "
         "and punctuation mark is a token; a model's own tokenizer cuts finer."
     )
     return as2_svg.figure(f'<div class="as2-inputs">{panels}</div>', caption)
@@ -112,7 +113,8 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
     if text is None:
         role, body, places = "empty", "", f"positions {first} to {last}, all padding"
     else:
-        body = f"<p><b>E<sub>{number}</sub></b> <code>[CLS]</code> {escape(textwrap.shorten(text, SHOWN, placeholder=' …'))}</p>"
+        begin = "[SEP]" if number else "[CLS]"
+        body = f"<p><b>E<sub>{number}</sub></b> <code>{begin}</code> {escape(textwrap.shorten(text, SHOWN, placeholder=' …'))}</p>"
         padding = f", padding to {last}" if positions[-1] < last else ""
         places = f"positions {positions[0]} to {positions[-1]}{padding}"
     bar = f'<div class="as2-places"><div style="width:{100 * len(positions) / slot_tokens:.1f}%"></div></div>'
@@ -236,9 +238,9 @@ def model_name(measured: dict) -> str:
 
 def cosine_caption(record: dict) -> str:
     return (
-        f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
-        f"{record['inputs']} inputs of {record['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot "
-        "types."
+        f"Mean cosine between two {record.get('between', 'slots')} of one input, after the embeddings (0) and after each layer, before any "
+        f"training: {record['inputs']} inputs of {record['dataset']}. At 1 they are all one vector. Types: the standard deviation of fresh "
+        "slot types."
     )
 
 
@@ -271,7 +273,8 @@ def cosine_table(record: dict) -> str:
         last = [f"{model[name][-1]:.4f}" for name in ("first", "first_least", "mean", "mean_least")]
         body.append(markup.line([markup.cell(model_name(model), "th", scope="row"), *map(markup.number, last)]))
     heads = ["Model", "First token, mean", "least", "Mean of tokens, mean", "least"]
-    return boxed(markup.table("Cosines after the last layer, over all pairs of slots.", heads, body))
+    caption = f"Cosines after the last layer, over all pairs of {record.get('between', 'slots')}."
+    return boxed(markup.table(caption, heads, body))
 
 
 DIRECTIVES = {

@@ -8,7 +8,7 @@ from as2_pages import Shown, boxed
 from as2_shell import broken
 from pages import comparisons
 
-from aslab import papers, plan
+from aslab import papers, plan, runs
 from aslab.papers import NOTEBOOKS
 from aslab.records import COMMITTED, no_spread
 from aslab.show import markup
@@ -32,7 +32,9 @@ class Citation(Shown):
 
 
 class Budgets(Shown):
-    """What differs between the paper and our runs: models, text, questions, seeds, and how many rows have run."""
+    """What differs between the paper and our runs: models, text and volume of pre-training, questions, seeds, rows that
+    have run.
+    """
 
     def show(self, paper):
         return boxed(budgets_table(*comparisons.rows_and_runs(paper)))
@@ -46,6 +48,7 @@ def budgets_table(data: dict, runs) -> str:
     lines = {
         "Models": lambda name: _listed(data["budgets"][name]["backbones"].values()),
         "Text to pre-train on": lambda name: _listed(data["budgets"][name].get("corpus", "").split(",")),
+        "Pre-training of a row": lambda name: Html("<br>".join(_volumes(data, name))),
         "Questions": lambda name: _listed(_datasets(data["budgets"][name])),
         "Seeds of a row": lambda name: _seeds(data, committed, name),
         "Rows with runs, of those planned": lambda name: _run(data, committed, name),
@@ -61,6 +64,29 @@ def budgets_table(data: dict, runs) -> str:
 
 def _listed(names) -> Html:
     return Html("<br>".join(f"<code>{escape(name)}</code>" for name in dict.fromkeys(filter(None, names))))
+
+
+def _volumes(data: dict, budget: str) -> list[str]:
+    """Examples and tokens of the budget's pre-training runs, each volume once, the largest number of examples first."""
+    volumes = set()
+    for row in data["budgets"][budget]["rows"]:
+        for stage in papers.stages(data, row, budget):
+            if stage["notebook"] == "pretrain":
+                given = plan.stage_parameters(data, row, stage, budget, data["budgets"][budget]["datasets"][0], 0)
+                settings = runs.settings("pretrain", given)
+                volumes.add((settings["steps"] * settings["batch_size"], settings["max_tokens"]))
+    return [
+        f"{_large(examples)} examples of {length} tokens or fewer, {_large(examples * length)} tokens at most"
+        for examples, length in sorted(volumes, reverse=True)
+    ]
+
+
+def _large(number: int) -> str:
+    """`51,200`, `6.6 million`, `209.7 billion`"""
+    for size, word in ((10**9, "billion"), (10**6, "million")):
+        if number >= size:
+            return f"{number / size:.1f} {word}"
+    return f"{number:,}"
 
 
 def _datasets(budget: dict) -> list[str]:

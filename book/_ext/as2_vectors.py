@@ -12,7 +12,7 @@ from docutils import nodes
 from pages import comparisons, costs, examples, report, testable, verdicts
 from sphinx.util.docutils import SphinxDirective
 
-from aslab import papers, plan
+from aslab import papers, plan, records
 from aslab.records import COMMITTED, HERE
 from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
@@ -214,7 +214,7 @@ class Asked(Shown):
 
 def asked(data: dict, runs, before: str, after: str) -> str:
     """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where
-    they are at hand.
+    they are at hand. Where a committed record has no lists of a question, the rank of its first right candidate.
     """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][row]["name"] for row in (before, after)]
@@ -222,6 +222,7 @@ def asked(data: dict, runs, before: str, after: str) -> str:
         both = pair.records_of((before, after), pair.seeds[0])
         each = {name: [ranked(line, name) for line in both] for name in data.get("questions", {}).get(pair.dataset, ())}
         lists = {name: two for name, two in each.items() if all(two)}
+        places = [first_right(name, both, names) for name in each if name not in lists]
         questions = examples.at_hand(both[1].record, pair.dataset, lists)
         if lists:
             without = "" if questions else " The texts are not at hand: ids stand for them."
@@ -229,7 +230,19 @@ def asked(data: dict, runs, before: str, after: str) -> str:
         for name, two in lists.items():
             title, texts = examples.texts_of(questions.get(name), name, two)
             parts.append(examples.side_by_side(title, dict(zip(names, two)), texts))
+        parts += [f"<p>{escape(pair.place)}. {line}</p>" for line in filter(None, places)]
     return "".join(parts)
+
+
+def first_right(question_id: str, lines, names: list[str]) -> str:
+    """`Q33: the first right candidate has rank 2 by RoBERTa-Base and rank 1 by RoBERTa + SP.`; "" where a run does
+    not have the question.
+    """
+    reciprocal = [records.per_question(line)["reciprocal_rank"].get(question_id, 0) for line in lines]
+    if not all(reciprocal):
+        return ""
+    ranks = [f"rank {round(1 / value)} by {escape(name)}" for value, name in zip(reciprocal, names)]
+    return f"{escape(question_id)}: the first right candidate has {' and '.join(ranks)}."
 
 
 def ranked(line, question_id: str) -> list:

@@ -196,6 +196,10 @@ def test_ranked_lists_of_the_questions_that_the_paper_prints(page, monkeypatch):
     assert "script>" not in html and escape(f"Q7-0 {PAYLOAD}") in html and "Q8" not in html
     assert "ids stand for them" in html and html.count("✗") == 1 and html.count("✓") == 2
     assert page.asked(data, found.iloc[:1], "siamese_bert", "triplet_bert") == ""  # one side alone
+    for record, rank in zip(found.record, (3, 1)):  # as records are that were committed before a question was asked for
+        record["per_question"] = [["Q8", 0.0, 0.5, round(1 / rank, 6)]]
+    html = page.asked(data, found, "siamese_bert", "triplet_bert")
+    assert "Q8: the first right candidate has rank 3 by Siamese-BERT and rank 1 by Triplet-BERT." in html
     assert page.asked(data | {"questions": {}}, found, "siamese_bert", "triplet_bert") == ""
 
 

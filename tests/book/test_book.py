@@ -360,7 +360,8 @@ def test_a_joint_input_is_drawn_as_it_is_read(extension, fresh):
         text: (n, said) for slots in inputs for n, (_, said) in enumerate(slots) for text in texts if f"</code> {escape(text)}<" in said
     }
     assert set(shown) == set(texts)  # each in one slot of one input
-    for text, tokens in zip(texts, (4, 8, 8, 4)):  # [CLS] Yes . [SEP]; longer ones are cut
+    assert all("<code>[SEP]</code>" in said for _, said in shown.values()) and html.count("<code>[CLS]</code>") == len(inputs)
+    for text, tokens in zip(texts, (4, 8, 8, 4)):  # [SEP] Yes . [SEP]; longer ones are cut
         n, said = shown[text]
         padding = f", padding to {8 * n + 7}" if tokens < 8 else ""
         assert f"<sub>{n}</sub>" in said and f"width:{100 * tokens / 8}%" in said

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from aslab import papers
+from aslab import papers, records
 from asutil import corpus as c
 from asutil.corpus import tokenizers
 from asutil.sampling import Sampler, objectives
@@ -65,13 +65,21 @@ def test_every_deviation_has_a_severity_and_its_papers(page):
         assert named <= {*one.rating.papers} or one.number in MENTIONED, (one.number, named)
 
 
-MENTIONED = ("D-14", "D-142")  # compare with a paper that they are not about
+MENTIONED = ("D-14", "D-142", "D-152")  # compare with a paper that they are not about
 
 
 @pytest.mark.parametrize("text", ["grave: asbert", "result: nobody", "result", "result: asbert, asbert", "result: "])
 def test_an_unknown_severity_or_paper_is_refused(page, text):
     with pytest.raises(ValueError, match="a severity is expected as one of result, settings, report, words"):
         page.rating(text)
+
+
+def test_the_values_that_count_as_the_papers_own_are_those_of_its_settings(page):
+    told = page.accepted("finetune.patience: sentence_objectives, joint_inference")
+    assert "<code>patience</code> of finetune: 5, 6 (sentence_objectives); any value (joint_inference)." in told
+    for text in ("finetune.patience: contextual_as2", "finetune.patience: nobody", "finetune.patience", "finetune.epochs: joint_inference"):
+        with pytest.raises(ValueError, match="a setting with several values and papers that have it are expected"):
+            page.accepted(text)
 
 
 def test_the_ten_that_matter_most_can_change_a_result(page):
@@ -152,6 +160,35 @@ def test_spans_that_are_longer_and_shorter(wikipedia):
     sampler = Sampler(wikipedia, "ssp")
     a, b = np.diff(sampler.spans(np.arange(0, len(sampler), 5)).ranges).sum((2, 3)).T
     assert [(b > a).mean(), (b < a).mean()] == printed("D-130")
+
+
+@pytest.mark.mirror
+def test_groups_with_the_same_negative_twice(wikipedia):
+    """D-154: fewer than one in 1,000."""
+    sampler = Sampler(wikipedia, "ssp")
+    made = sampler.spans(np.arange(len(sampler)))
+    negatives = made.ranges[made.labels == 0].reshape(len(sampler) // 5, 4, -1)
+    assert sum(len(np.unique(group, axis=0)) < 4 for group in negatives) < len(negatives) / 1000
+
+
+def test_what_is_said_of_re_ranking_on_wikiqa_is_so():
+    """D-65: of the printed means of whole lists (table 1) and of re-ranked ones (table 7)."""
+    rows = papers.read("joint_inference")["rows"]
+    alike = {}
+    for head in ("ie_k", "ae_k"):
+        whole, best = (rows[f"joint_mspp_{head}{end}"]["published"]["wikiqa"] for end in ("", "_top_5"))
+        mean = lambda cell: cell[0] if isinstance(cell, list) else cell
+        alike[head] = {metric for metric in whole if mean(whole[metric]) == mean(best[metric])}
+    assert alike == {"ie_k": {"p@1", "map", "mrr"}, "ae_k": {"map"}}
+    assert "IEk has the same three means in both, and AEk the same MAP" in re.search(r"^\| \[D-65\].*", PAGE, re.MULTILINE)[0]
+
+
+def test_the_records_with_all_scores_are_those_that_the_page_names():
+    """D-27: all of trained networks; of untrained encoders at budget small the fewest."""
+    lines = records.records("asbert", runs_dir="no runs")
+    untrained = np.array([record["settings"]["architecture"] == "untrained" for record in lines.record])
+    has_all = np.array(["distance" in record.get("readouts", {}) for record in lines.record])
+    assert has_all[~untrained].all() and 0 < has_all[untrained & (lines.budget == "small")].mean() < 0.5
 
 
 @pytest.mark.mirror

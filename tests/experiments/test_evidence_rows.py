@@ -30,7 +30,7 @@ ROWS = DATA["rows"]
 CONTROLS = ["longformer_base_dot_light", "longformer_base_bilinear_light"]  # of our own
 FORMS = ["longformer_base_log_sum", "longformer_base_other_evidence"]  # other readings of the loss
 RUNNABLE = [name for name, row in ROWS.items() if row.get("stages") and name not in (*CONTROLS, *FORMS)]
-ALONE = ["longformer_base", "longformer_large", "cdlm_base", "led_base"]  # without the loss
+ALONE = ["longformer_base", "longformer_large", "cdlm_base", "cdlm_large", "led_base"]  # without the loss
 ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longformer_base_contrast" and name not in FORMS]
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
 
@@ -60,7 +60,7 @@ def test_every_printed_figure_is_lost():
     assert set(cells) == {None} and len(cells) == 23
     for row, content in ROWS.items():
         assert list(content["published"]) == [dataset_of(row)]
-    assert [name for name in ROWS if name not in RUNNABLE] == ["cdlm_large", "cdlm_large_shared", "cdlm_large_contrast", *CONTROLS, *FORMS]
+    assert [name for name in ROWS if name not in RUNNABLE] == [*CONTROLS, *FORMS]
     assert {row for table in DATA["tables"].values() for row in table["rows"]} == set(ROWS)
     # nothing is compared with a number, and what our rows lack is what was lost
     for row in RUNNABLE:
@@ -79,7 +79,7 @@ def test_claims_follow_from_the_rows():
             expected |= {(row, baseline, dataset, metric): "+" for metric in ("answer_f1", "evidence_f1")}
         elif row in ABLATIONS:
             expected[row, baseline, dataset, "answer_f1"] = "-"
-    for backbone in ("longformer_base", "led_base"):
+    for backbone in ("longformer_base", "led_base", "cdlm_large"):
         names = [backbone, f"{backbone}_shared", f"{backbone}_contrast"]
         expected |= {(b, a, dataset_of(backbone), "map_projected"): "+" for a, b in itertools.pairwise(names)}
         expected[names[2], names[0], dataset_of(backbone), "map_projected"] = "+"
@@ -101,9 +101,10 @@ def test_what_a_budget_runs(budget):
     wanted = [(row, column(row), seed) for row in runs_now for seed in entry["seeds"]]
     assert sorted((job.row, job.dataset, job.seed) for job in jobs if not job.search) == sorted(wanted)
     assert len(entry["seeds"]) == {"laptop": 3, "small": 3, "gpu": 5, "paper": 5}[budget]
-    assert set(entry["rows"]) == set(RUNNABLE) if budget == "paper" else set(entry["rows"]) < {*RUNNABLE, *CONTROLS, *FORMS}
-    for ours in (CONTROLS, FORMS):
-        assert set(entry["rows"]) & set(ours) == (set(ours) if budget in ("laptop", "gpu") else set())
+    assert set(entry["rows"]) < {*RUNNABLE, *CONTROLS, *FORMS}
+    assert budget != "paper" or set(RUNNABLE) < set(entry["rows"])
+    ours = {"laptop": {*CONTROLS, *FORMS}, "gpu": {*CONTROLS, *FORMS}, "paper": {"longformer_base_log_sum"}}.get(budget, set())
+    assert set(entry["rows"]) & {*CONTROLS, *FORMS} == ours
     assert len({job.folder for job in jobs}) == len(jobs)
     for job in jobs:
         assert job.notebook == "find_evidence" and not job.needs and job.parameters["dataset"] == job.dataset == column(job.row)
@@ -162,7 +163,7 @@ def test_a_search_has_twenty_points_of_the_grid_for_each_row():
             for weight, temperatures in points[row]:
                 values = [float(part) for part in temperatures.split(",")]
                 assert weight in GRID and set(values) <= set(GRID) and len(values) == (5 if row.startswith("led") else 3)
-    assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 12  # each row draws for itself
+    assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 14  # each row draws for itself
     again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
     assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
     assert not any(job.search for budget in ("laptop", "small", "gpu") for job in plan(budget))
@@ -207,6 +208,17 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 # ------------------------------------------------------------------ the paper's settings
 
 
+def test_equation_1_has_a_row_in_both_forms_at_the_papers_own_settings():
+    """With its sum inside the logarithm, as printed, and outside: the two differ in that alone."""
+    mean, printed = (settings_of(plan("paper", row)[0]) for row in ("longformer_base_contrast", "longformer_base_log_sum"))
+    searched = {"loss_weight", "temperatures"}  # each row draws its own points of the grid
+    assert {name for name in mean if mean[name] != printed[name]} - searched == {"reduction"}
+    assert (mean["reduction"], printed["reduction"]) == ("mean", "log_sum")
+    for row, settings in (("longformer_base_contrast", mean), ("longformer_base_log_sum", printed)):
+        record = {"notebook": "find_evidence", "name": row, "seed": settings["seed"], "settings": settings}
+        assert plans.at_paper_settings(DATA, row, "hotpotqa", [record])
+
+
 @pytest.mark.parametrize("row", RUNNABLE)
 def test_settings_of_the_paper(row):
     job, dataset = plan("paper", row)[0], dataset_of(row)
@@ -221,17 +233,19 @@ def test_settings_of_the_paper(row):
 
     assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
     one = row.endswith("one_temperature")
-    assert at(temperatures=",".join(["0.2", "1.0", "0.8", "0.4", "0.6"][: len(KINDS[dataset])])) == (not alone and not one)
-    assert at(temperatures="0.8") == one
-    assert not at(temperatures="0.2,1.0")
+    assert at(temperatures=",".join(["0.2", "1.0", "0.8", "0.4", "0.6"][: len(KINDS[dataset])])) != one
+    without_types = row.endswith(("shared", "dot", "cosine", "bilinear"))
+    assert at(temperatures="0.8") == (one or alone or without_types)
+    for other in ("0.2,1.0", "0.2,0.5,0.6", "0.3"):
+        assert at(temperatures=other) == alone  # a loss without weight has no temperature
     for weight in GRID:
         assert at(loss_weight=weight) != alone
     assert at(reduction="log_sum")  # equation 1 can be read so
     first = 1 if dataset == "hotpotqa" else 5  # printed without its exponent
     assert all(at(peak_lr=float(f"{first}e-{power}")) for power in (4, 5, 6)) and not at(peak_lr=float(f"{6 - first}e-5"))
     refused = [{"epochs": 7}, {"question_limit": 100}, {"patience": 3}, {"batch_size": 16}, {"peak_lr": 3e-5}, {"max_tokens": 512}]
-    refused += [{"temperatures": "0.2,0.5,0.6"}, {"temperatures": "0.3"}, {"loss_weight": 0.3}, {"model": "tiny_longformer"}]
-    refused += [{"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.0}]
+    refused += [{"loss_weight": 0.3}, {"model": "tiny_longformer"}]
+    refused += [{"other_evidence": "include"}, {"projection_size": 1025}, {"weight_decay": 0.01}]
     refused += [{"distractors": 2}, {"least_of_type": 20}, {"warmup_share": 0.2, "warmup_steps": None}]
     refused += [{"warmup_steps": 50 if dataset == "hotpotqa" else 100, "warmup_share": None}]
     refused += [{"dataset": "pydocs_evidence"}, {"budget": "gpu"}, {"loss_weight": 0.2 if alone else 0.0}]

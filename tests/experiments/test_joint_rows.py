@@ -104,6 +104,10 @@ def test_every_row_has_the_printed_settings(row):
             wanted = {"objective": "mspp", "steps": 100_000, "batch_size": 4096, "peak_lr": 5e-5, "warmup_steps": 10_000, "max_tokens": 384}
             wanted |= {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1, "weight_decay": 0.01}
             assert {name: settings[name] for name in wanted} == wanted
+        for one in records:  # section 3.2: the first token of each slot, [CLS] or [SEP]
+            reads_slots = one["settings"].get("head") in ("ie_k", "ae_k", "ie_1", "ae_1")
+            slots = ("first", "separator") if reads_slots else (None, None)
+            assert (one["settings"].get("slot_pooling"), one["settings"].get("slot_start")) == slots
         assert plans.at_paper_settings(DATA, row, column, records)
         assert not plans.at_paper_settings(DATA, row, column, records[1:])
         for place, one in enumerate(records):  # also a run of the row that ranked first counts

@@ -193,13 +193,62 @@ def test_lengths_that_slots_cannot_share_are_refused(tokenizer):
 # ------------------------------------------------------------------ scores
 
 
-def joint_ranker(own, config, head="ae_k", positions="absolute", k=3):
+def joint_ranker(own, config, head="ae_k", positions="absolute", k=3, start=None):
     model = loading.from_config(config(**SIZE, vocab_size=len(own)), own, seed=1, mlm=False)
-    model = joint_models.over(model, joint_models.shape(True, head, k, 40, "linear", positions), seed=1)
+    model = joint_models.over(model, joint_models.shape(True, head, k, 40, "linear", positions, start=start), seed=1)
     with torch.no_grad():
         for parameter in (pair.type_table(model.backbone).weight, *model.head_parameters(head).values()):
             parameter.mul_(20)
     return rank.Ranker(model.eval(), 40)
+
+
+FORMS = {"tokenizer": ("<s>", "</s>", RobertaConfig), "bert": ("[CLS]", "[SEP]", BertConfig)}
+
+
+@pytest.mark.parametrize("layout", ["ordered", "packed"])
+@pytest.mark.parametrize("which", FORMS)
+def test_candidates_begin_with_the_separator_as_printed(request, which, layout):
+    """<s> question </s>, </s> candidate </s> ... by hand (section 3.2); and with the class token everywhere as the tokenizer does it."""
+    own, (begin, separator, config) = request.getfixturevalue(which), FORMS[which]
+    begin, separator = own.convert_tokens_to_ids([begin, separator])
+    grouped = groups.Groups(own, [*some_questions(6), Question("e", "", (Candidate("e", "", 1, None, None),))], 3)
+    members = grouped.members(np.arange(len(grouped)))
+    joined = grouped.join(members, 40)
+    micros = inputs.laid_out(layout, joined, np.arange(len(members)), own.pad_token_id, 150)
+    for start, first in (("separator", separator), (None, begin)):
+        shape = joint_models.shape(True, "ie_k", 3, 40, "linear", "absolute", start=start)
+        model = joint_models.over(loading.from_config(config(**SIZE, vocab_size=len(own)), own, mlm=False), shape)
+        made, empty = {}, 0
+        for micro in micros:
+            placed = model.placed(micro)
+            assert placed["input_ids"].shape == micro["input_ids"].shape
+            ids = placed["input_ids"].flatten().tolist()
+            for row, number in enumerate(micro["labels"].tolist()):
+                at = int(micro["firsts"][row, 0])
+                made[number] = ids[at : at + int(joined.lengths[number])]
+        for number, of in enumerate(members):
+            question = next(q for q in grouped._pairs._questions if q.id == grouped.question_ids[grouped.owners[of[0]]])
+            texts = [question.text, *(all_texts(grouped)[member] for member in of if member >= 0)]
+            words = [own(text, add_special_tokens=False)["input_ids"][:8] for text in texts]
+            by_hand = [[begin, *words[0], separator], *([first, *own_words, separator] for own_words in words[1:])]
+            assert made[number] == [token for slot in by_hand for token in slot]
+            empty += (of < 0).sum()
+        assert empty and len(micros) > 1
+
+
+def all_texts(grouped):
+    return [candidate.text for question in grouped._pairs._questions for candidate in question.candidates]
+
+
+@pytest.mark.parametrize("which", FORMS)
+def test_scores_of_candidates_behind_separators_equal_those_of_the_bare_backbone(request, which):
+    own, config = request.getfixturevalue(which), FORMS[which][2]
+    other, plain = (joint_ranker(own, config, start=start) for start in ("separator", "class"))
+    found, classes = other.score(some_questions(5)), plain.score(some_questions(5))
+    expected = slow_scores(other, some_questions(5), starts=own.sep_token_id)
+    assert found[["question_id", "candidate_id"]].equals(expected[["question_id", "candidate_id"]])
+    np.testing.assert_allclose(found["score"], expected["score"], rtol=0, atol=1e-4)
+    assert np.abs(found["score"] - classes["score"]).max() > 1e-3
 
 
 @pytest.fixture(scope="module", params=["roberta", "bert"])
@@ -214,7 +263,7 @@ def small_windows(monkeypatch):
 
 
 @torch.no_grad()
-def slow_scores(ranker, split, slot_tokens=10):
+def slow_scores(ranker, split, slot_tokens=10, starts=None):
     """AEk, a group at a time: the tokenizer's own padding, the bare backbone, the layer by hand; of a text that is there twice the mean."""
     model, own, found = ranker.model, ranker.model.tokenizer, []
     first, layer = {"roberta": 2, "bert": 0}[model.backbone.config.model_type], model.ae_k.layers[-1]
@@ -226,6 +275,8 @@ def slow_scores(ranker, split, slot_tokens=10):
             given = own(texts, truncation=True, max_length=slot_tokens, padding="max_length", return_tensors="pt")
             size = given["input_ids"].numel()
             given = {name: given[name].view(1, size) for name in ("input_ids", "attention_mask")}
+            if starts is not None:
+                given["input_ids"][0, slot_tokens::slot_tokens] = starts
             given |= {"position_ids": torch.arange(size)[None] + first, "token_type_ids": torch.arange(size)[None] // slot_tokens}
             slots = model.backbone(**given).last_hidden_state[0, ::slot_tokens]
             for text, slot in zip(texts[1:], slots[1:]):

@@ -184,7 +184,7 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
     assert joint.shape(False, None, None, 128, None, None) is None
     assert joint.shape(True, "ae_k", 5, 384, "released", "skipping") == {
         "head": "ae_k", "k": 5, "slot_tokens": 64, "form": "released", "positions": "skipping", "classes": 2,
-        "pooling": "first", "init": None,
+        "pooling": "first", "init": None, "start": "class",
     }  # fmt: skip
     wide = joint.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
     assert (wide["pooling"], wide["init"]) == ("mean", 0.3)
@@ -198,12 +198,14 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
             joint.shape(True, *wrong)
     with pytest.raises(ValueError, match="slot_pooling: one of first, mean expected, got 'max'"):
         joint.shape(True, "ie_k", 5, 384, "linear", "absolute", pooling="max")
+    with pytest.raises(ValueError, match="slot_start: one of class, separator expected, got 'sep'"):
+        joint.shape(True, "ie_k", 5, 384, "linear", "absolute", start="sep")
     for number, name in ((0, "head"), (1, "k"), (3, "head_form"), (4, "positions")):
         given = [None, None, 128, None, None]
         given[number] = 3
         with pytest.raises(ValueError, match=f"^{name}: only joint models have one .*got 3"):
             joint.shape(False, *given)
-    for given in ({"pooling": "mean"}, {"init": 0.0}):
+    for given in ({"pooling": "mean"}, {"init": 0.0}, {"start": "class"}):
         with pytest.raises(ValueError, match=f"^slot_{next(iter(given))}: only joint models have one"):
             joint.shape(False, None, None, 128, None, None, **given)
     with pytest.raises(ValueError, match="head_form: .* got 'dense'"):
@@ -352,12 +354,15 @@ def test_pooling_is_kept_with_the_model_and_never_exchanged_under_a_head(saved, 
     model, folder = saved
     config = json.loads((folder / "config.json").read_text())
     assert config["joint"].pop("pooling") == "first" and config["joint"].pop("init") is None
+    assert config["joint"].pop("start") == "class"
     (folder / "config.json").write_text(json.dumps(config))  # as it was saved before there was a choice
     assert loading.load(folder).shape == model.shape
     form = model.shape["form"]
     assert loading.load(folder, joint=shape(form=form)).fresh == ()
     with pytest.raises(ValueError, match="its ie_k head has slot_pooling first, got mean: take that, or a fresh head"):
         loading.load(folder, joint=shape(form=form, pooling="mean"))
+    with pytest.raises(ValueError, match="its ie_k head has slot_start class, got separator: take that, or a fresh head"):
+        loading.load(folder, joint=shape(form=form, start="separator"))
     other = loading.load(folder, joint=shape("ie_1", form=form, pooling="mean", init=0.3))
     assert other.fresh == ("ie_1",) and loading.load(other.save(tmp_path / "other")).shape == other.shape == shape(
         "ie_1", form=form, pooling="mean", init=0.3

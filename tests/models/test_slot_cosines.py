@@ -37,7 +37,7 @@ def batch_of(layout="ordered"):
 @pytest.mark.parametrize("name", ["roberta", "bert"])
 @torch.no_grad()
 def test_cosines_equal_a_slow_loop_over_inputs_alone(name, positions, pooling):
-    """Each input in a batch of its own, without padding; every pair of slots by itself."""
+    """Each input in a batch of its own, without padding; every pair of candidates by itself."""
     model, (micro, made) = joint_model(name, positions=positions, pooling=pooling).eval(), batch_of()
     offset = {"roberta": 2, "bert": 0}[name]
     expected = [{"first": [], "mean": []} for _ in range(3)]
@@ -55,6 +55,7 @@ def test_cosines_equal_a_slow_loop_over_inputs_alone(name, positions, pooling):
                 own = layer[0, at : at + len(slot)].numpy()
                 vectors.append({"first": own[0], "mean": own.mean(0)})
                 at += len(slot)
+            del vectors[0]  # of the question
             for i, one in enumerate(vectors):
                 for other in vectors[:i]:
                     for of in ("first", "mean"):
@@ -111,6 +112,13 @@ def test_two_vectors_by_hand():
     vectors = torch.tensor([[[1.0, 0.0], [0.0, 2.0], [3.0, 3.0], [9.0, 9.0]]])
     found = slot_cosines.between(vectors, torch.tensor([[True, True, True, False]]))
     assert found.tolist() == pytest.approx([0, 0.5**0.5, 0.5**0.5])
+
+
+def test_without_two_candidates_in_an_input_there_is_nothing_to_compare():
+    texts = inputs.Ragged(np.tile([5, 9, 30], 4), np.arange(0, 13, 3), None)
+    joined = inputs.as_slots(texts, np.tile([True, True, False, False], (2, 1)), 12)
+    (micro,) = inputs.laid_out("ordered", joined, np.zeros((2, 3), int), 1, 10**6)
+    assert slot_cosines.measured(joint_model("roberta"), micro) is None
 
 
 def test_a_model_without_slots_has_none(tokenizer):

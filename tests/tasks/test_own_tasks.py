@@ -249,7 +249,7 @@ def pretrained(folder, source, objective, **given):
     shape = None
     if objective == "mspp":
         k = settings["positives"] + settings["negatives"]
-        pooled = {"pooling": settings["slot_pooling"], "init": settings["slot_init"]}
+        pooled = {"pooling": settings["slot_pooling"], "init": settings["slot_init"], "start": settings["slot_start"]}
         shape = joint.shape(True, settings["head"], k, settings["max_tokens"], settings["head_form"], settings["positions"], **pooled)
     forms = {"mlm": settings["mlm_weight"] > 0, "context": held_out.parts == 3, "joint": shape}
     model = loading.start_from("tiny", tokenizer, settings["max_tokens"], 0, **forms)
@@ -271,7 +271,10 @@ def pretrained(folder, source, objective, **given):
         ("ssp", {"mlm_weight": 1.0, "same_paragraph_before": True, "hard_negatives": 1, "min_sentence_chars": 60}),
         ("all", {"negatives": 3}),
         ("dpc", {"max_tokens": 60, "text_column": "body", "paragraph_separator": "\n"}),
-        ("mspp", {"positives": 2, "max_sentences": 2, "negatives": 3, "max_tokens": 6 * 20, "slot_pooling": "mean"}),
+        (
+            "mspp",
+            {"positives": 2, "max_sentences": 2, "negatives": 3, "max_tokens": 6 * 20, "slot_pooling": "mean", "slot_start": "separator"},
+        ),
         ("nsp", {}),
     ],
 )

@@ -587,6 +587,7 @@ CHANGES = {
     "positions": ({"positions": "skipping"}, {"verdicts"}),
     "slot_pooling": ({"slot_pooling": "first", "keep_head": False}, {"verdicts"}),
     "slot_init": ({"slot_init": 1.0, "model": "tiny"}, {"verdicts"}),
+    "slot_start": ({"slot_start": "separator", "keep_head": False}, {"verdicts"}),
     "max_tokens": ({"max_tokens": 30}, {"verdicts", "first step"}),
     "epochs": ({"epochs": 3}, {"steps"}),
     "batch_size": ({"batch_size": 16}, {"steps", "first step"}),
@@ -626,7 +627,7 @@ def test_every_parameter_is_explained_used_and_set_by_its_budget():
         for head in HEADS:
             chosen = runs.settings("verify_claims", {"budget": budget, "head": head})
             runs.check("verify_claims", chosen)
-            slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"]}
+            slots = {"pooling": chosen["slot_pooling"], "init": chosen["slot_init"], "start": chosen["slot_start"]}
             made = joint.shape(True, head, chosen["k"], chosen["max_tokens"], chosen["head_form"], chosen["positions"], 3, **slots)
             assert made["head"] == head
     paper = runs.settings("verify_claims", {"budget": "paper"})

@@ -295,6 +295,30 @@ def seeds_of(paper: Paper, budget: str) -> str:
     return str(most) if least == most else f"{least} to {most}"
 
 
+PRINTED_VOLUMES = {  # (steps, longest input), batches of 4,096: section 5.2, section 5 and appendix B.1
+    "sentence_objectives": [(400_000, 128), (200_000, 256)],
+    "contextual_as2": [(400_000, 128)],
+    "joint_inference": [(100_000, 384)],
+}
+
+
+def volumes(paper: Paper, budget: str) -> str:
+    """Examples and most tokens of a row's pre-training: as printed, and as the committed records have them."""
+    made = [(4096 * steps, length) for steps, length in PRINTED_VOLUMES.get(paper.name, [])]
+    if budget != "paper":
+        before = [one for record in paper.records if record["budget"] == budget for one in (record, *record.get("earlier", ()))]
+        settings = [one["settings"] for one in before if one["notebook"] == "pretrain"]
+        made = sorted({(one["steps"] * one["batch_size"], one["max_tokens"]) for one in settings}, reverse=True)
+    said = [f"{large(count)} examples of {length} tokens or fewer, {large(count * length)} tokens at most" for count, length in made]
+    return " ".join(said)
+
+
+def large(number: int) -> str:
+    if number >= 1e9:
+        return f"{number / 1e9:.1f} billion"
+    return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,}"
+
+
 def budgets(root: Path, name: str):
     """What the paper has and what the budgets have of which rows are committed."""
     paper = Paper(root, name)
@@ -305,6 +329,7 @@ def budgets(root: Path, name: str):
     parts = {
         "Models": [listed(entry["backbones"].values()) for entry in shown.values()],
         "Text to pre-train on": [listed(entry.get("corpus", "").split(",")) for entry in shown.values()],
+        "Pre-training of a row": [volumes(paper, budget) for budget in shown],
         "Questions": [listed(NAMES.get(name, name) for name in (*e["datasets"], *e.get("claims", ()))) for e in shown.values()],
         "Seeds of a row": [seeds_of(paper, budget) for budget in shown],
         "Rows with runs, of those planned": [

@@ -129,8 +129,9 @@ def slot_cosines(root: Path):
     """The words under the plot, then each model's cosines after its last layer."""
     for one in filter(None, [cosines(root)]):
         yield (
-            f"Mean cosine between two slots of one input, after the embeddings (0) and after each layer, before any training: "
-            f"{one['inputs']} inputs of {one['dataset']}. At 1 all slots are one vector. Types: the standard deviation of fresh slot types."
+            f"Mean cosine between two {one.get('between', 'slots')} of one input, after the embeddings (0) and after each layer, before "
+            "any training: "
+            f"{one['inputs']} inputs of {one['dataset']}. At 1 they are all one vector. Types: the standard deviation of fresh slot types."
         )
         for model in one["models"]:
             last = [model[name][-1] for name in ("first", "first_least", "mean", "mean_least")]

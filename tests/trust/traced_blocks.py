@@ -74,6 +74,12 @@ def asked(root: Path, name: str, before: str, after: str):
             yield f"{place(dataset, last[0], seeds)}."
         for question in names:
             yield from ranked(dataset, question, [side[question] for side in each])
+        said = [paper.data["rows"][row]["name"] for row in (before, after)]
+        of_each = [ranks(one) for one in (first[0], last[0])]
+        for question in paper.data.get("questions", {}).get(dataset, ()):
+            if question not in names and all(question in of for of in of_each):
+                found = " and ".join(f"rank {of[question]} by {row}" for of, row in zip(of_each, said))
+                yield f"{place(dataset, last[0], seeds)}. {question}: the first right candidate has {found}."
 
 
 def nearest(root: Path, name: str, before: str, after: str):

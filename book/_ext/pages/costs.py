@@ -73,6 +73,7 @@ BACKBONES = {  # by how a model's name starts
     "allenai/longformer-base": LONGFORMER,
     "biu-nlp/cdlm": LONGFORMER,
     "allenai/longformer-large": Backbone(24, 1024, 4096, 433_551_360, window=512),
+    "local/cdlm-large": Backbone(24, 1024, 4096, 433_551_360, window=512),  # a Longformer of that size
     # Without the decoder's layers, which read only an answer.
     "allenai/led-base": Backbone(6, 768, 3072, 161_844_480, window=1024),
 }
