@@ -433,7 +433,7 @@ def test_what_cannot_be_embedded_is_refused(tmp_path):
 
 
 def test_a_full_disk_is_said_and_finished_blocks_are_kept(tmp_path, monkeypatch):
-    full = iter([0, 0, 0, 1])
+    full = iter([0, 0, 0, 0, 1])  # vectors.json and its folder, both files of a block, the first of the next block
     whole = os.fsync
     monkeypatch.setattr(
         os, "fsync", lambda file: (_ for _ in ()).throw(OSError(28, "No space left on device")) if next(full) else whole(file)

@@ -598,6 +598,8 @@ CHANGES = {
     "precision": ({"precision": "fp32"}, {"train"}),
     "micro_tokens": ({"micro_tokens": 100}, {"micro"}),
     "claim_limit": ({"claim_limit": 5}, {"claims", "verdicts"}),
+    "train_limit": ({"train_limit": 5}, {"claims", "steps"}),
+    "test_limit": ({"test_limit": 5}, {"claims", "verdicts"}),
     "seed": ({"seed": 1}, {"train", "first step"}),
     "budget": ({"budget": "small"}, {"train"}),
 }
