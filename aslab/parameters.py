@@ -110,6 +110,36 @@ def check(notebook: str, given: dict) -> None:
             raise ValueError(f"{name} of {notebook} is one of {choices}; got {_short(value)}{hint}")
 
 
+PLAIN = (str, int, float, bool, list, tuple, dict, type(None))
+OF_THE_KERNEL = re.compile("_.*|In|Out|PAPERMILL_(IN|OUT)PUT_PATH")  # what IPython and papermill set
+
+
+def require_no_other(notebook: str, variables: dict, again: bool) -> None:
+    """Refuse a plain value among a notebook's variables that is no parameter: papermill and JupyterLab set any name.
+
+    Args:
+        again: the kernel has run the notebook's later cells, whose variables it keeps.
+    """
+    allowed = {*parameters(notebook), *(_assigned(*_version(notebook)) if again else ())}
+    for name, value in variables.items():
+        if isinstance(value, PLAIN) and name not in allowed and not OF_THE_KERNEL.fullmatch(name):
+            try:
+                check(notebook, {name: value})
+            except ValueError as error:
+                raise ValueError(f"{error}; the name of a variable of your own begins with _") from None
+
+
+@cache
+def _assigned(path: Path, changed: int) -> set[str]:
+    """The names that a notebook's cells assign, its parameters' cell aside."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [
+        cell for cell in cells if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", [])
+    ]
+    nodes = [node for cell in code for node in ast.walk(ast.parse("".join(cell["source"])))]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
 def _short(value) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"

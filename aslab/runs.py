@@ -25,7 +25,7 @@ from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
-from .parameters import changed, effective, parameters, settings
+from .parameters import changed, effective, parameters, require_no_other, settings
 from .parameters import check as check
 from .provenance import of_project
 
@@ -263,7 +263,9 @@ def start(notebook: str, values: dict) -> Run:
 
     Args:
         values: the notebook's variables (`globals()`), among them its parameters.
+    Raises: ValueError for a variable that looks like a misspelt parameter, and for a wrong value.
     """
+    require_no_other(notebook, values, again=isinstance(values.get("run"), Run))
     defaults = {name: parameter.default for name, parameter in parameters(notebook).items()}
     given = {name: values[name] for name in defaults if name in values and values[name] != defaults[name]}
     described = identity(notebook, given)

@@ -16,6 +16,7 @@ import click
 import nbformat
 import pytest
 from click.testing import CliRunner
+from papermill import PapermillExecutionError, execute_notebook
 
 from aslab import launch
 from asutil.io import rundir
@@ -174,6 +175,15 @@ def test_a_parameter_of_text_stays_text():
     assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
     known = launch.given_parameters(options)
     assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
+
+
+def test_papermills_python_interface_is_strict_too(project, first_run, monkeypatch, tmp_path):
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    before = run_folders(project)
+    for wrong, message in (({"stepz": 3}, "did you mean 'steps'?"), ({"steps": 3.5}, "steps of demo is int, got 3.5")):
+        with pytest.raises(PapermillExecutionError, match=re.escape(message)):
+            execute_notebook(project / "notebooks" / "demo.ipynb", tmp_path / "mine.ipynb", wrong, cwd=project, progress_bar=False)
+    assert run_folders(project) == before
 
 
 def test_help_explains_every_parameter(project):
