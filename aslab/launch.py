@@ -16,6 +16,8 @@ from pathlib import Path
 
 import click
 
+KERNEL = "python3"  # of this very Python, whatever kernels of that name the machine has
+
 
 def is_ours(notebook: str) -> bool:
     """Whether `notebook` is a file of this project's own `notebooks/` folder."""
@@ -89,8 +91,28 @@ def _figures(metrics: dict, place: str = ""):
             yield inner, values
 
 
+def choose_kernel(options: dict) -> None:
+    """Take this Python's kernel, whatever the notebook names, or the one that was asked for.
+
+    Raises: click.UsageError for a kernel that there is not.
+    """
+    from asutil.io import spelling
+
+    options["kernel"], options["language"] = options["kernel"] or KERNEL, options["language"] or "python"
+    if options["kernel"] != KERNEL:
+        from jupyter_client.kernelspec import KernelSpecManager
+
+        known = sorted({KERNEL, *KernelSpecManager().find_kernel_specs()})
+        if options["kernel"] not in known:
+            hint = spelling.nearest(options["kernel"], known)
+            raise click.UsageError(
+                f"-k {options['kernel']}: no kernel has this name{hint or '.'} There are: {', '.join(known)}. "
+                f"Without -k, papermill takes its own Python's."
+            )
+
+
 def prepare(options: dict) -> None:
-    """Check the parameters of a notebook of this project and fill in its output path and its engine, in place.
+    """Check the parameters of a notebook of this project; fill in its output path, engine and kernel, in place.
 
     Raises: click.UsageError (exit code 2) for a wrong parameter; click.exceptions.Exit(0) for a finished run.
     """
@@ -107,6 +129,7 @@ def prepare(options: dict) -> None:
         folder = runs.folder_for(notebook, given)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
+    choose_kernel(options)
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
@@ -209,11 +232,18 @@ def __getattr__(name: str):
     """`Engine`, made when papermill asks for it: this module must be whole before papermill's engines are."""
     if name != "Engine":
         raise AttributeError(name)
+    from jupyter_client.kernelspec import KernelSpecManager
     from papermill.clientwrap import PapermillNotebookClient
     from papermill.engines import NBClientEngine
     from papermill.log import logger
 
     class Client(PapermillNotebookClient):
+        def create_kernel_manager(self):
+            folders = {"kernel_dirs": []} if self.kernel_name == KERNEL else {}
+            specs = KernelSpecManager(**folders)  # without folders it knows the kernel of this Python alone
+            self.km = self.kernel_manager_class(kernel_name=self.kernel_name, kernel_spec_manager=specs)
+            return self.km
+
         def papermill_execute_cells(self):
             self.kc.execute(TEXT_BARS, silent=True)
             super().papermill_execute_cells()
@@ -228,6 +258,10 @@ def __getattr__(name: str):
 
     class Engine(NBClientEngine):
         """papermill's engine, but it shows output as it comes and stores progress bars in their last state."""
+
+        @classmethod
+        def nb_kernel_name(cls, nb, name=None):
+            return name or KERNEL
 
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):

@@ -177,6 +177,47 @@ def test_a_parameter_of_text_stays_text():
     assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
 
 
+ELSEWHERE = {"argv": ["false", "{connection_file}"], "display_name": "Python 3", "language": "python"}
+
+
+@pytest.mark.parametrize("spec", [{"name": "my-as2", "display_name": "Mine", "language": "python"}, {"name": "python3"}, None])
+def test_the_kernel_is_this_pythons_whatever_the_notebook_names(project, tmp_path, monkeypatch, spec):
+    """JupyterLab stores the name of a user's kernel; a user's own python3 may be of another Python."""
+    kernels = tmp_path / "kernels" / "python3"
+    kernels.mkdir(parents=True)
+    (kernels / "kernel.json").write_text(json.dumps(ELSEWHERE))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    path = project / "notebooks" / "other.ipynb"
+    write_notebook(path)
+    notebook = json.loads(
+        path.read_text().replace('\\"demo\\"', '\\"other\\"').replace("import sys,", "import sys; print(sys.executable); import")
+    )
+    notebook["metadata"] = {"kernelspec": spec} if spec else {}
+    path.write_text(json.dumps(notebook))
+    done = papermill(project, path, "-p", "seed", 7, "-p", "runs_dir", tmp_path / "runs", stdin=subprocess.DEVNULL)
+    assert done.returncode == 0, done.stderr
+    assert f"{sys.executable}\n" in done.stdout and len(list((tmp_path / "runs").glob("other-*/record.json"))) == 1
+
+
+def test_a_kernel_that_was_asked_for_is_taken_or_refused(project, first_run, tmp_path, monkeypatch):
+    before = run_folders(project)
+    wrong = papermill(project, "notebooks/demo.ipynb", "-p", "seed", 8, "-k", "pyton3", stdin=subprocess.DEVNULL)
+    assert wrong.returncode == 2 and "-k pyton3: no kernel has this name; did you mean 'python3'? There are: " in wrong.stderr
+    assert run_folders(project) == before
+    kernels = tmp_path / "kernels" / "mine"
+    kernels.mkdir(parents=True)
+    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
+    (kernels / "kernel.json").write_text(json.dumps(ELSEWHERE | {"argv": argv, "env": {"MINE": "x"}}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
+    path = project / "notebooks" / "mine.ipynb"
+    write_notebook(path)
+    path.write_text(
+        path.read_text().replace('\\"demo\\"', '\\"mine\\"').replace("import sys,", "import os; print(os.environ['MINE']); import sys,")
+    )
+    right = papermill(project, path, "-k", "mine", "-p", "runs_dir", tmp_path / "runs", stdin=subprocess.DEVNULL)
+    assert right.returncode == 0 and "x\n" in right.stdout, right.stderr
+
+
 def test_papermills_python_interface_is_strict_too(project, first_run, monkeypatch, tmp_path):
     monkeypatch.setenv("ASUTIL_PROJECT", str(project))
     before = run_folders(project)

@@ -21,7 +21,16 @@ from pathlib import Path
 # Neither papermill, whose hooks look at how it is imported, nor pyplot, which chooses its backend then.
 IMPORTED = (
     *("torch", "torch.utils.tensorboard", "transformers", "transformers.trainer", "transformers.models.roberta.modeling_roberta"),
-    *("datasets", "tokenizers", "safetensors.torch", "torchmetrics", "sklearn.decomposition", "scipy.stats", "livekit.blingfire", "matplotlib"),
+    *(
+        "datasets",
+        "tokenizers",
+        "safetensors.torch",
+        "torchmetrics",
+        "sklearn.decomposition",
+        "scipy.stats",
+        "livekit.blingfire",
+        "matplotlib",
+    ),
     *("pandas", "pyarrow.parquet", "nbclient", "nbformat", "click", "requests", "tqdm.auto", "jsonschema", "ipykernel.kernelapp"),
 )
 KERNEL = {"display_name": "Python 3", "language": "python"}
@@ -110,13 +119,13 @@ def ask(path: str, command: list[str], folder, environment: dict, streams, kerne
 
 
 class Forking:
-    """The process that forks, and a kernel named python3 that comes from it."""
+    """The process that forks, and a kernel named forked that comes from it."""
 
     def __init__(self, folder: Path):
         self.path, self.folder = str(folder / "socket"), folder
         command = [sys.executable, __file__, "serve", self.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        spec = folder / "kernels" / "python3"
+        spec = folder / "kernels" / "forked"
         spec.mkdir(parents=True)
         argv = [sys.executable, __file__, "kernel", self.path, "{connection_file}"]
         (spec / "kernel.json").write_text(json.dumps(KERNEL | {"argv": argv}))

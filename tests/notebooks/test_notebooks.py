@@ -108,7 +108,8 @@ def forking():
 def run_python(command, folder):
     """A Python program, which on Linux finds torch imported: a start costs eight seconds of processor time less."""
     if sys.platform == "linux":
-        return forking().run(command, folder, ENVIRONMENT)
+        kernel = ["-k", "forked"] if Path(command[0]).name == "papermill" else []
+        return forking().run([*command, *kernel], folder, ENVIRONMENT)
     return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
 
 
