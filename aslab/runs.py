@@ -114,7 +114,7 @@ def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "
     if must_exist and of_a_run and name.count("/") < 2:
         finished = [path.name for path in folder.glob("*-*") if path.is_dir()]
         raise ValueError(f"{parameter}: no run {name!r}{nearest(Path(name).name, finished)}")
-    known = (*FROM_SCRATCH, *hub.EMBEDDED)
+    known = (*FROM_SCRATCH, *hub.EMBEDDED, *(("bm25",) if parameter == "models" else ()))
     if "/" not in name and nearest(name, known, 0.7) and name not in known:
         raise ValueError(f"{parameter}: no folder or run {name!r}{nearest(name, known, 0.7)}")
     if name.startswith(("/", ".", "~")) or name.count("/") > 1:
@@ -136,7 +136,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
-        inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist))
+        inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist, "models"))
     for name in (*STARTS, *STAGES):
         if values.get(name) or (name in STAGES and name in values):
             inputs[name] = _model_fingerprint(values[name] or "", runs_dir, must_exist, name)

@@ -17,9 +17,10 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
+from papermill.exceptions import PapermillException
 
-from aslab import launch
-from asutil.io import rundir
+from aslab import launch, runs
+from asutil.io import disk, rundir
 
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
@@ -66,6 +67,13 @@ def papermill(project, *arguments, cwd=None, **options):
     environment = {**os.environ, "ASUTIL_PROJECT": str(project)}
     command = [sys.executable, "-m", "papermill", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd or project, env=environment, text=True, capture_output=True, timeout=120, **options)
+
+
+def invoke(notebook, *arguments):
+    """papermill in this process, on a notebook of the project itself."""
+    from papermill.cli import papermill as command
+
+    return CliRunner().invoke(command, [str(rundir.root() / "notebooks" / f"{notebook}.ipynb"), *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +183,62 @@ def test_a_parameter_of_text_stays_text():
     assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
     known = launch.given_parameters(options)
     assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
+
+
+GOOD = "question\tanswer\tlabel\n" + "".join(f"q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
+WRONG = {
+    "t.csv": (GOOD, "t.csv: expected a file that ends in .tsv, .jsonl, .parquet"),
+    "t.tsv": (GOOD + "q7\tb\tmaybe\n", "maybe"),
+    "u.tsv": (GOOD + "q7\t\t1\n", "82"),
+    "claims": ('{"id": 1}\n', "train.jsonl"),
+}
+READING = [(notebook, name) for notebook in ("finetune", "embed", "rank") for name in ("t.csv", "t.tsv", "u.tsv")]
+
+
+@pytest.mark.parametrize(("notebook", "name"), [*READING, ("verify_claims", "claims"), ("find_evidence", "claims")])
+def test_a_wrong_table_stops_before_a_kernel_starts(tmp_path, notebook, name):
+    """No kernel: the notebook would be executed by an engine that there is not."""
+    content, expected = WRONG[name]
+    path = tmp_path / name
+    for file in [path] if path.suffix else [path / f"{split}.jsonl" for split in ("train", "dev")]:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(content)
+    refused = invoke(notebook, "-p", "dataset", path, "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
+    assert refused.exit_code == 2 and expected in refused.output, refused.output
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("context", [True, False])
+def test_a_right_table_starts_its_run_and_its_warnings_are_the_notebooks(tmp_path, context, caplog):
+    (tmp_path / "t.tsv").write_text(GOOD + "q7\ta15\t0\n")
+    architecture = "context" if context else "pair"
+    started = invoke(
+        "finetune", "-p", "dataset", tmp_path / "t.tsv", "-p", "architecture", architecture, "-p", "runs_dir", tmp_path, "--engine", "none"
+    )
+    if context:
+        assert started.exit_code == 2 and "document_title" in started.output
+    else:
+        assert isinstance(started.exception, PapermillException) and list(tmp_path.glob("finetune-*")) and not caplog.records
+
+
+def test_questions_that_the_runs_did_not_rank_are_not_reranked(tmp_path):
+    for name, architecture in (("finetune-a-0123456789ab", "pair"), ("finetune-b-0123456789ac", "joint")):
+        settings = {"architecture": architecture, "dataset": "own:t.tsv", "protocol": "clean", "question_limit": None}
+        record = {"notebook": "finetune", "name": name, "budget": "laptop", "settings": settings, "inputs": {"dataset": "another"}}
+        (tmp_path / name).mkdir()
+        disk.write_json(tmp_path / name / "record.json", record | runs.hashes(tmp_path / name))
+    (tmp_path / "t.tsv").write_text(GOOD)
+    stages = ["-p", "first_run", tmp_path / "finetune-a-0123456789ab", "-p", "joint_run", tmp_path / "finetune-b-0123456789ac"]
+    refused = invoke("rerank", *stages, "-p", "dataset", tmp_path / "t.tsv", "-p", "runs_dir", tmp_path, "--engine", "none")
+    assert refused.exit_code == 2 and "is not what finetune-a-0123456789ab was made from" in refused.output
+    assert not list(tmp_path.glob("rerank-*"))
+
+
+@pytest.mark.parametrize("name", ["bm52", "BM25", "bm2"])
+def test_a_misspelt_ranker_is_told_from_a_model(tmp_path, name):
+    refused = invoke("rank", "-p", "models", f"bm25,{name}", "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
+    assert refused.exit_code == 2 and f"models: no folder or run {name!r}; did you mean 'bm25'?" in refused.output
+    assert not (tmp_path / "runs").exists()
 
 
 ELSEWHERE = {"argv": ["false", "{connection_file}"], "display_name": "Python 3", "language": "python"}
