@@ -20,9 +20,9 @@ KERNEL = "python3"  # of this very Python, whatever kernels of that name the mac
 
 
 def is_ours(notebook: str) -> bool:
-    """Whether `notebook` is a file of this project's own `notebooks/` folder."""
+    """Whether `notebook` names a notebook, there or not, of this project's own `notebooks/` folder."""
     path = Path(notebook).resolve()
-    if path.parent.name != "notebooks" or path.suffix != ".ipynb" or not path.is_file():
+    if path.parent.name != "notebooks" or path.suffix not in ("", ".ipynb"):
         return False
     from asutil.io import rundir
 
@@ -162,6 +162,10 @@ def prepare(options: dict) -> None:
     options["parameters"] = tuple(pair for pair in options["parameters"] if pair not in text)
     options["parameters_raw"] = (*text, *options["parameters_raw"])
     given = given_parameters(options)
+    raw = dict(options["parameters_raw"])
+    meant = {name: parameters.as_meant(notebook, name, value) for name, value in given.items() if name not in raw}
+    options["parameters"] += tuple((name, repr(value)) for name, value in meant.items() if value is not given[name])
+    given |= meant
     try:
         folder = runs.folder_for(notebook, given)
     except (ValueError, OSError) as error:
@@ -186,15 +190,36 @@ def prepare(options: dict) -> None:
         options["engine"] = "asutil"
 
 
+def require_notebook(notebook: str) -> None:
+    """Refuse a name that this project's folder of notebooks does not have.
+
+    Raises: click.UsageError with the nearest name.
+    """
+    from asutil.io import rundir, spelling
+
+    if not Path(notebook).is_file():
+        folder = rundir.root() / "notebooks"
+        near = spelling.nearest(f"{Path(notebook).stem}.ipynb", [path.name for path in folder.glob("*.ipynb")])
+        raise click.UsageError(f"no notebook {Path(notebook).name!r} in {folder.name}/{near}")
+
+
 def wrap(command: click.Command) -> None:
     """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     execute = command.callback
 
     @functools.wraps(execute)
     def prepared(**options):
-        if options["notebook_path"] and not options["help_notebook"] and is_ours(options["notebook_path"]):
-            prepare(options)
-        return execute(**options)
+        notebook = options["notebook_path"]
+        if not (notebook and is_ours(notebook)):
+            return execute(**options)
+        require_notebook(notebook)
+        try:
+            if not options["help_notebook"]:
+                prepare(options)
+            return execute(**options)
+        except KeyboardInterrupt:
+            click.echo("\nstopped: the same command continues it", err=True)
+            raise click.exceptions.Exit(130) from None
 
     command.callback = prepared
 
@@ -274,7 +299,11 @@ def __getattr__(name: str):
     """`Engine`, made when papermill asks for it: this module must be whole before papermill's engines are."""
     if name != "Engine":
         raise AttributeError(name)
+    import asyncio
+    import contextlib
+
     from jupyter_client.kernelspec import KernelSpecManager
+    from nbclient.util import ensure_async, run_sync
     from papermill.clientwrap import PapermillNotebookClient
     from papermill.engines import NBClientEngine
     from papermill.log import logger
@@ -288,7 +317,18 @@ def __getattr__(name: str):
 
         def papermill_execute_cells(self):
             self.kc.execute(TEXT_BARS, silent=True)
-            super().papermill_execute_cells()
+            try:
+                super().papermill_execute_cells()
+            except KeyboardInterrupt:
+                run_sync(self.interrupted)()
+                raise
+
+        async def interrupted(self):
+            """Interrupt the cell, too, and wait until what waits for it has ended: else that complains when it is dropped."""
+            await ensure_async(self.km.interrupt_kernel())
+            waiting = asyncio.all_tasks() - {asyncio.current_task()}
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), timeout=10)
 
         def process_message(self, *args, **kwargs):
             output = super().process_message(*args, **kwargs)

@@ -17,6 +17,15 @@ from asutil.io.spelling import nearest
 
 BUDGETS = Path(__file__).with_name("budgets.yml")
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+ELSEWHERE = {  # what other libraries call a parameter
+    **dict.fromkeys(("learning_rate", "lr"), "peak_lr"),
+    **dict.fromkeys(("max_length", "max_seq_length", "max_seq_len"), "max_tokens"),
+    **dict.fromkeys(("num_train_epochs", "num_epochs"), "epochs"),
+    **dict.fromkeys(("max_steps", "num_train_steps"), "steps"),
+    **dict.fromkeys(("warmup", "num_warmup_steps"), "warmup_steps"),
+    **dict.fromkeys(("train_batch_size", "per_device_train_batch_size"), "batch_size"),
+    **dict.fromkeys(("model_name", "model_name_or_path"), "model"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +53,19 @@ def stays_text(notebook: str, name: str, text: str) -> bool:
     """Whether a word of the command line is the value itself: papermill makes a number of `0.6`, where a parameter is text, too."""
     known = parameters(notebook).get(name)
     return known is not None and known.type == "str" and text != "None"
+
+
+def as_meant(notebook: str, name: str, value):
+    """The number or truth value that a text means: YAML makes text of `2e-5`, papermill's command line of `false`."""
+    known = parameters(notebook).get(name)
+    if known is None or not isinstance(value, str):
+        return value
+    if known.type == "bool":
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
+    try:
+        return float(value) if known.type == "float" else value
+    except ValueError:
+        return value
 
 
 def _version(notebook: str) -> tuple[Path, int]:
@@ -90,7 +112,9 @@ def check(notebook: str, given: dict) -> None:
         if not str(name).isidentifier():
             raise ValueError(f"{name!r} is not a parameter name")
         if name not in known:
-            raise ValueError(f"{notebook} has no parameter {name!r}{nearest(name, known)} (it has: {', '.join(known)})")
+            meant = ELSEWHERE.get(name.lower())
+            hint = f"; did you mean {meant!r}?" if meant in known else nearest(name, known)
+            raise ValueError(f"{notebook} has no parameter {name!r}{hint} (it has: {', '.join(known)})")
         parameter = known[name]
         if value is None and parameter.default is None:
             continue
@@ -100,6 +124,8 @@ def check(notebook: str, given: dict) -> None:
             kind = "True or False" if expected is bool else parameter.type
             came = f"{_short(value)} ({type(value).__name__})"
             raise ValueError(f"{name} of {notebook} is {kind}, got {came}: {parameter.help}")
+        if value == "":
+            raise ValueError(f"{name} of {notebook} is empty: {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:

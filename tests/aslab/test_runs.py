@@ -187,6 +187,20 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert "is finished already" in capsys.readouterr().out
 
 
+def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a, b", "c", "c,d", "e,f,"):
+        (tmp_path / name).mkdir()
+    for names in (["bm25", f"{tmp_path}/a, b"], ["a, b"], ["c,d", "c"], ["c", "x", "a, b"], ["e,f,", "owner/name"], ["x", "y", "x"]):
+        assert runs.names_of(",".join(names)) == runs.names_of(" , ".join(names)) == names
+        assert runs.models(" ,".join(names), "laptop") == names
+    for empty in ("", "a,,b", "bm25,", ",bm25"):
+        with pytest.raises(ValueError, match="one is empty"):
+            runs.models(empty, "laptop")
+    shown = runs.shown({"models": f"bm25,{tmp_path}/a, b"})["models"]
+    assert shown == "bm25,own:a, b"
+
+
 OTHERS = {"In": [""], "Out": {}, "_": 1, "__name__": "__main__", "_dh": ["/"], "PAPERMILL_INPUT_PATH": "a.ipynb", "pd": pd, "print": print}
 
 
@@ -327,7 +341,7 @@ def test_a_run_that_is_not_there_is_not_asked_of_the_hub(project, name):
     (project / "runs" / "pretrain-ssp-0123456789ab").mkdir(parents=True)
     near = "; did you mean 'pretrain-ssp-0123456789ab'?" * ("ssp" in name)
     with pytest.raises(ValueError, match=re.escape(f"model: no run {name!r}{near}")):
-        runs.start("finetune", {"model": name, "dataset": "pydocs"})
+        runs.start("finetune", {"model": name})
 
 
 def test_an_empty_name_among_models_is_no_folder():
