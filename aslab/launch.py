@@ -111,43 +111,6 @@ def choose_kernel(options: dict) -> None:
             )
 
 
-def read_own(notebook: str, given: dict) -> None:
-    """Read a user's own questions or claims as the notebook will: what is wrong in a table is said before a kernel starts.
-
-    Raises: ValueError, OSError that name the file and the row.
-    """
-    import logging
-    from types import SimpleNamespace
-
-    from asutil.data import answers, claims, long_questions
-    from asutil.io import files, rundir
-    from asutil.tasks import reranking
-
-    from .parameters import settings
-
-    s = SimpleNamespace(
-        **{"dataset": None, "train_questions": "all", "architecture": None, **settings(notebook, given)}
-    )
-    if notebook == "rerank":  # the first run has read the table
-        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
-        first, _ = reranking.records(*stages, s.budget)
-        reranking.same_data(first, s.dataset)
-        return
-    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
-    if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
-        return
-    logging.disable(logging.WARNING)  # the notebook warns
-    try:
-        if notebook == "verify_claims":
-            claims.load_claims(s.dataset)
-        elif notebook == "find_evidence":
-            long_questions.load_evidence(s.dataset)
-        else:
-            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
-    finally:
-        logging.disable(logging.NOTSET)
-
-
 def prepare(options: dict) -> None:
     """Check the parameters of a notebook of this project; fill in its output path, engine and kernel, in place.
 
@@ -177,7 +140,7 @@ def prepare(options: dict) -> None:
             click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
     try:
-        read_own(notebook, given)
+        parameters.check_dataset(notebook, given)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     if not options["output_path"]:

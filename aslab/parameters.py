@@ -3,12 +3,14 @@
 import ast
 import io
 import json
+import logging
 import math
 import re
 import tokenize
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import yaml
 
@@ -234,3 +236,34 @@ def _effective(version: tuple[Path, int], given: dict) -> dict:
         if all(values[name] in fits for name, fits in entry.when.items()):
             values |= {name: value for name, value in entry.set.items() if name in unset}
     return values
+
+
+def check_dataset(notebook: str, given: dict) -> None:
+    """Read a user's own questions or claims as the notebook will: what is wrong in a table is said before a kernel starts.
+
+    Raises: ValueError, OSError that name the file and the row.
+    """
+    from asutil.data import answers, claims, long_questions
+    from asutil.io import files, rundir
+    from asutil.tasks import reranking
+
+    absent = {"dataset": None, "train_questions": "all", "architecture": None}
+    s = SimpleNamespace(**absent | settings(notebook, given))
+    if notebook == "rerank":  # the first run has read the table
+        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
+        first, _ = reranking.records(*stages, s.budget)
+        reranking.same_data(first, s.dataset)
+        return
+    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
+    if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
+        return
+    logging.disable(logging.WARNING)  # the notebook warns
+    try:
+        if notebook == "verify_claims":
+            claims.load_claims(s.dataset)
+        elif notebook == "find_evidence":
+            long_questions.load_evidence(s.dataset)
+        else:
+            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
+    finally:
+        logging.disable(logging.NOTSET)

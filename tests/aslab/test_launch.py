@@ -18,10 +18,9 @@ import nbformat
 import pytest
 from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
-from papermill.exceptions import PapermillException
 
-from aslab import launch, runs
-from asutil.io import disk, rundir
+from aslab import launch
+from asutil.io import rundir
 
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd
@@ -248,103 +247,6 @@ def test_a_parameter_of_text_stays_text():
     assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
     known = launch.given_parameters(options)
     assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
-
-
-GOOD = "question\tanswer\tlabel\n" + "".join(f"q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
-WRONG = {
-    "t.csv": (GOOD, "t.csv: expected a file that ends in .tsv, .jsonl, .parquet"),
-    "t.tsv": (GOOD + "q7\tb\tmaybe\n", "maybe"),
-    "u.tsv": (GOOD + "q7\t\t1\n", "82"),
-    "claims": ('{"id": 1}\n', "train.jsonl"),
-}
-READING = [(notebook, name) for notebook in ("finetune", "embed", "rank") for name in ("t.csv", "t.tsv", "u.tsv")]
-
-
-@pytest.mark.parametrize(("notebook", "name"), [*READING, ("verify_claims", "claims"), ("find_evidence", "claims")])
-def test_a_wrong_table_stops_before_a_kernel_starts(tmp_path, notebook, name):
-    """No kernel: the notebook would be executed by an engine that there is not."""
-    content, expected = WRONG[name]
-    path = tmp_path / name
-    for file in [path] if path.suffix else [path / f"{split}.jsonl" for split in ("train", "dev")]:
-        file.parent.mkdir(exist_ok=True)
-        file.write_text(content)
-    refused = invoke(notebook, "-p", "dataset", path, "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
-    assert refused.exit_code == 2 and expected in refused.output, refused.output
-    assert not (tmp_path / "runs").exists()
-
-
-@pytest.mark.parametrize("context", [True, False])
-def test_a_right_table_starts_its_run_and_its_warnings_are_the_notebooks(tmp_path, context, caplog):
-    (tmp_path / "t.tsv").write_text(GOOD + "q7\ta15\t0\n")
-    architecture = "context" if context else "pair"
-    started = invoke(
-        "finetune", "-p", "dataset", tmp_path / "t.tsv", "-p", "architecture", architecture, "-p", "runs_dir", tmp_path, "--engine", "none"
-    )
-    if context:
-        assert started.exit_code == 2 and "document_title" in started.output
-    else:
-        assert isinstance(started.exception, PapermillException) and list(tmp_path.glob("finetune-*")) and not caplog.records
-
-
-def test_questions_that_the_runs_did_not_rank_are_not_reranked(tmp_path):
-    for name, architecture in (("finetune-a-0123456789ab", "pair"), ("finetune-b-0123456789ac", "joint")):
-        settings = {"architecture": architecture, "dataset": "own:t.tsv", "protocol": "clean", "question_limit": None}
-        record = {"notebook": "finetune", "name": name, "budget": "laptop", "settings": settings, "inputs": {"dataset": "another"}}
-        (tmp_path / name).mkdir()
-        disk.write_json(tmp_path / name / "record.json", record | runs.hashes(tmp_path / name))
-    (tmp_path / "t.tsv").write_text(GOOD)
-    stages = ["-p", "first_run", tmp_path / "finetune-a-0123456789ab", "-p", "joint_run", tmp_path / "finetune-b-0123456789ac"]
-    refused = invoke("rerank", *stages, "-p", "dataset", tmp_path / "t.tsv", "-p", "runs_dir", tmp_path, "--engine", "none")
-    assert refused.exit_code == 2 and "is not what finetune-a-0123456789ab was made from" in refused.output
-    assert not list(tmp_path.glob("rerank-*"))
-
-
-@pytest.mark.parametrize("name", ["bm52", "BM25", "bm2"])
-def test_a_misspelt_ranker_is_told_from_a_model(tmp_path, name):
-    refused = invoke("rank", "-p", "models", f"bm25,{name}", "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
-    assert refused.exit_code == 2 and f"models: no folder or run {name!r}; did you mean 'bm25'?" in refused.output
-    assert not (tmp_path / "runs").exists()
-
-
-ELSEWHERE = {"argv": ["false", "{connection_file}"], "display_name": "Python 3", "language": "python"}
-
-
-@pytest.mark.parametrize("spec", [{"name": "my-as2", "display_name": "Mine", "language": "python"}, {"name": "python3"}, None])
-def test_the_kernel_is_this_pythons_whatever_the_notebook_names(project, tmp_path, monkeypatch, spec):
-    """JupyterLab stores the name of a user's kernel; a user's own python3 may be of another Python."""
-    kernels = tmp_path / "kernels" / "python3"
-    kernels.mkdir(parents=True)
-    (kernels / "kernel.json").write_text(json.dumps(ELSEWHERE))
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    path = project / "notebooks" / "other.ipynb"
-    write_notebook(path)
-    notebook = json.loads(
-        path.read_text().replace('\\"demo\\"', '\\"other\\"').replace("import sys,", "import sys; print(sys.executable); import")
-    )
-    notebook["metadata"] = {"kernelspec": spec} if spec else {}
-    path.write_text(json.dumps(notebook))
-    done = papermill(project, path, "-p", "seed", 7, "-p", "runs_dir", tmp_path / "runs", stdin=subprocess.DEVNULL)
-    assert done.returncode == 0, done.stderr
-    assert f"{sys.executable}\n" in done.stdout and len(list((tmp_path / "runs").glob("other-*/record.json"))) == 1
-
-
-def test_a_kernel_that_was_asked_for_is_taken_or_refused(project, first_run, tmp_path, monkeypatch):
-    before = run_folders(project)
-    wrong = papermill(project, "notebooks/demo.ipynb", "-p", "seed", 8, "-k", "pyton3", stdin=subprocess.DEVNULL)
-    assert wrong.returncode == 2 and "-k pyton3: no kernel has this name; did you mean 'python3'? There are: " in wrong.stderr
-    assert run_folders(project) == before
-    kernels = tmp_path / "kernels" / "mine"
-    kernels.mkdir(parents=True)
-    argv = [sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"]
-    (kernels / "kernel.json").write_text(json.dumps(ELSEWHERE | {"argv": argv, "env": {"MINE": "x"}}))
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path))
-    path = project / "notebooks" / "mine.ipynb"
-    write_notebook(path)
-    path.write_text(
-        path.read_text().replace('\\"demo\\"', '\\"mine\\"').replace("import sys,", "import os; print(os.environ['MINE']); import sys,")
-    )
-    right = papermill(project, path, "-k", "mine", "-p", "runs_dir", tmp_path / "runs", stdin=subprocess.DEVNULL)
-    assert right.returncode == 0 and "x\n" in right.stdout, right.stderr
 
 
 def test_papermills_python_interface_is_strict_too(project, first_run, monkeypatch, tmp_path):
