@@ -21,17 +21,9 @@ from pathlib import Path
 # Neither papermill, whose hooks look at how it is imported, nor pyplot, which chooses its backend then.
 IMPORTED = (
     *("torch", "torch.utils.tensorboard", "transformers", "transformers.trainer", "transformers.models.roberta.modeling_roberta"),
-    *(
-        "datasets",
-        "tokenizers",
-        "safetensors.torch",
-        "torchmetrics",
-        "sklearn.decomposition",
-        "scipy.stats",
-        "livekit.blingfire",
-        "matplotlib",
-    ),
-    *("pandas", "pyarrow.parquet", "nbclient", "nbformat", "click", "requests", "tqdm.auto", "jsonschema", "ipykernel.kernelapp"),
+    *("datasets", "tokenizers", "safetensors.torch", "torchmetrics", "sklearn.decomposition", "scipy.stats", "livekit.blingfire"),
+    *("matplotlib", "pandas", "pyarrow.parquet", "nbclient", "nbformat", "click", "requests", "tqdm.auto", "jsonschema"),
+    "ipykernel.kernelapp",
 )
 KERNEL = {"display_name": "Python 3", "language": "python"}
 
