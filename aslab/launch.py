@@ -16,11 +16,13 @@ from pathlib import Path
 
 import click
 
+KERNEL = "python3"  # of this very Python, whatever kernels of that name the machine has
+
 
 def is_ours(notebook: str) -> bool:
-    """Whether `notebook` is a file of this project's own `notebooks/` folder."""
+    """Whether `notebook` names a notebook, there or not, of this project's own `notebooks/` folder."""
     path = Path(notebook).resolve()
-    if path.parent.name != "notebooks" or path.suffix != ".ipynb" or not path.is_file():
+    if path.parent.name != "notebooks" or path.suffix not in ("", ".ipynb"):
         return False
     from asutil.io import rundir
 
@@ -89,8 +91,28 @@ def _figures(metrics: dict, place: str = ""):
             yield inner, values
 
 
+def choose_kernel(options: dict) -> None:
+    """Take this Python's kernel, whatever the notebook names, or the one that was asked for.
+
+    Raises: click.UsageError for a kernel that there is not.
+    """
+    from asutil.io import spelling
+
+    options["kernel"], options["language"] = options["kernel"] or KERNEL, options["language"] or "python"
+    if options["kernel"] != KERNEL:
+        from jupyter_client.kernelspec import KernelSpecManager
+
+        known = sorted({KERNEL, *KernelSpecManager().find_kernel_specs()})
+        if options["kernel"] not in known:
+            hint = spelling.nearest(options["kernel"], known)
+            raise click.UsageError(
+                f"-k {options['kernel']}: no kernel has this name{hint or '.'} There are: {', '.join(known)}. "
+                f"Without -k, papermill takes its own Python's."
+            )
+
+
 def prepare(options: dict) -> None:
-    """Check the parameters of a notebook of this project and fill in its output path and its engine, in place.
+    """Check the parameters of a notebook of this project; fill in its output path, engine and kernel, in place.
 
     Raises: click.UsageError (exit code 2) for a wrong parameter; click.exceptions.Exit(0) for a finished run.
     """
@@ -103,15 +125,25 @@ def prepare(options: dict) -> None:
     options["parameters"] = tuple(pair for pair in options["parameters"] if pair not in text)
     options["parameters_raw"] = (*text, *options["parameters_raw"])
     given = given_parameters(options)
+    raw = dict(options["parameters_raw"])
+    meant = {name: parameters.as_meant(notebook, name, value) for name, value in given.items() if name not in raw}
+    options["parameters"] += tuple((name, repr(value)) for name, value in meant.items() if value is not given[name])
+    given |= meant
     try:
         folder = runs.folder_for(notebook, given)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
+    choose_kernel(options)
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
             click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
+    try:
+        parameters.check_dataset(notebook, given)
+    except (ValueError, OSError) as error:
+        raise click.UsageError(str(error)) from error
+    if not options["output_path"]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -121,15 +153,36 @@ def prepare(options: dict) -> None:
         options["engine"] = "asutil"
 
 
+def require_notebook(notebook: str) -> None:
+    """Refuse a name that this project's folder of notebooks does not have.
+
+    Raises: click.UsageError with the nearest name.
+    """
+    from asutil.io import rundir, spelling
+
+    if not Path(notebook).is_file():
+        folder = rundir.root() / "notebooks"
+        near = spelling.nearest(f"{Path(notebook).stem}.ipynb", [path.name for path in folder.glob("*.ipynb")])
+        raise click.UsageError(f"no notebook {Path(notebook).name!r} in {folder.name}/{near}")
+
+
 def wrap(command: click.Command) -> None:
     """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     execute = command.callback
 
     @functools.wraps(execute)
     def prepared(**options):
-        if options["notebook_path"] and not options["help_notebook"] and is_ours(options["notebook_path"]):
-            prepare(options)
-        return execute(**options)
+        notebook = options["notebook_path"]
+        if not (notebook and is_ours(notebook)):
+            return execute(**options)
+        require_notebook(notebook)
+        try:
+            if not options["help_notebook"]:
+                prepare(options)
+            return execute(**options)
+        except KeyboardInterrupt:
+            click.echo("\nstopped: the same command continues it", err=True)
+            raise click.exceptions.Exit(130) from None
 
     command.callback = prepared
 
@@ -209,14 +262,36 @@ def __getattr__(name: str):
     """`Engine`, made when papermill asks for it: this module must be whole before papermill's engines are."""
     if name != "Engine":
         raise AttributeError(name)
+    import asyncio
+    import contextlib
+
+    from jupyter_client.kernelspec import KernelSpecManager
+    from nbclient.util import ensure_async, run_sync
     from papermill.clientwrap import PapermillNotebookClient
     from papermill.engines import NBClientEngine
     from papermill.log import logger
 
     class Client(PapermillNotebookClient):
+        def create_kernel_manager(self):
+            folders = {"kernel_dirs": []} if self.kernel_name == KERNEL else {}
+            specs = KernelSpecManager(**folders)  # without folders it knows the kernel of this Python alone
+            self.km = self.kernel_manager_class(kernel_name=self.kernel_name, kernel_spec_manager=specs)
+            return self.km
+
         def papermill_execute_cells(self):
             self.kc.execute(TEXT_BARS, silent=True)
-            super().papermill_execute_cells()
+            try:
+                super().papermill_execute_cells()
+            except KeyboardInterrupt:
+                run_sync(self.interrupted)()
+                raise
+
+        async def interrupted(self):
+            """Interrupt the cell, too, and wait until what waits for it has ended: else that complains when it is dropped."""
+            await ensure_async(self.km.interrupt_kernel())
+            waiting = asyncio.all_tasks() - {asyncio.current_task()}
+            with contextlib.suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(asyncio.gather(*waiting, return_exceptions=True), timeout=10)
 
         def process_message(self, *args, **kwargs):
             output = super().process_message(*args, **kwargs)
@@ -228,6 +303,10 @@ def __getattr__(name: str):
 
     class Engine(NBClientEngine):
         """papermill's engine, but it shows output as it comes and stores progress bars in their last state."""
+
+        @classmethod
+        def nb_kernel_name(cls, nb, name=None):
+            return name or KERNEL
 
         @classmethod
         def execute_managed_notebook(cls, nb_man, kernel_name, start_timeout=60, execution_timeout=None, **options):

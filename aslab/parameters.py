@@ -3,12 +3,14 @@
 import ast
 import io
 import json
+import logging
 import math
 import re
 import tokenize
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import yaml
 
@@ -17,6 +19,15 @@ from asutil.io.spelling import nearest
 
 BUDGETS = Path(__file__).with_name("budgets.yml")
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}
+ELSEWHERE = {  # what other libraries call a parameter
+    **dict.fromkeys(("learning_rate", "lr"), "peak_lr"),
+    **dict.fromkeys(("max_length", "max_seq_length", "max_seq_len"), "max_tokens"),
+    **dict.fromkeys(("num_train_epochs", "num_epochs"), "epochs"),
+    **dict.fromkeys(("max_steps", "num_train_steps"), "steps"),
+    **dict.fromkeys(("warmup", "num_warmup_steps"), "warmup_steps"),
+    **dict.fromkeys(("train_batch_size", "per_device_train_batch_size"), "batch_size"),
+    **dict.fromkeys(("model_name", "model_name_or_path"), "model"),
+}
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,19 @@ def stays_text(notebook: str, name: str, text: str) -> bool:
     """Whether a word of the command line is the value itself: papermill makes a number of `0.6`, where a parameter is text, too."""
     known = parameters(notebook).get(name)
     return known is not None and known.type == "str" and text != "None"
+
+
+def as_meant(notebook: str, name: str, value):
+    """The number or truth value that a text means: YAML makes text of `2e-5`, papermill's command line of `false`."""
+    known = parameters(notebook).get(name)
+    if known is None or not isinstance(value, str):
+        return value
+    if known.type == "bool":
+        return {"true": True, "yes": True, "false": False, "no": False}.get(value.lower(), value)
+    try:
+        return float(value) if known.type == "float" else value
+    except ValueError:
+        return value
 
 
 def _version(notebook: str) -> tuple[Path, int]:
@@ -90,7 +114,9 @@ def check(notebook: str, given: dict) -> None:
         if not str(name).isidentifier():
             raise ValueError(f"{name!r} is not a parameter name")
         if name not in known:
-            raise ValueError(f"{notebook} has no parameter {name!r}{nearest(name, known)} (it has: {', '.join(known)})")
+            meant = ELSEWHERE.get(name.lower())
+            hint = f"; did you mean {meant!r}?" if meant in known else nearest(name, known)
+            raise ValueError(f"{notebook} has no parameter {name!r}{hint} (it has: {', '.join(known)})")
         parameter = known[name]
         if value is None and parameter.default is None:
             continue
@@ -100,6 +126,8 @@ def check(notebook: str, given: dict) -> None:
             kind = "True or False" if expected is bool else parameter.type
             came = f"{_short(value)} ({type(value).__name__})"
             raise ValueError(f"{name} of {notebook} is {kind}, got {came}: {parameter.help}")
+        if value == "":
+            raise ValueError(f"{name} of {notebook} is empty: {parameter.help}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{name} of {notebook} must be finite, got {value!r}")
         if parameter.at_least is not None and value < parameter.at_least:
@@ -108,6 +136,36 @@ def check(notebook: str, given: dict) -> None:
             choices = ", ".join(parameter.choices)
             hint = nearest(value, parameter.choices)
             raise ValueError(f"{name} of {notebook} is one of {choices}; got {_short(value)}{hint}")
+
+
+PLAIN = (str, int, float, bool, list, tuple, dict, type(None))
+OF_THE_KERNEL = re.compile("_.*|In|Out|PAPERMILL_(IN|OUT)PUT_PATH")  # what IPython and papermill set
+
+
+def require_no_other(notebook: str, variables: dict, again: bool) -> None:
+    """Refuse a plain value among a notebook's variables that is no parameter: papermill and JupyterLab set any name.
+
+    Args:
+        again: the kernel has run the notebook's later cells, whose variables it keeps.
+    """
+    allowed = {*parameters(notebook), *(_assigned(*_version(notebook)) if again else ())}
+    for name, value in variables.items():
+        if isinstance(value, PLAIN) and name not in allowed and not OF_THE_KERNEL.fullmatch(name):
+            try:
+                check(notebook, {name: value})
+            except ValueError as error:
+                raise ValueError(f"{error}; the name of a variable of your own begins with _") from None
+
+
+@cache
+def _assigned(path: Path, changed: int) -> set[str]:
+    """The names that a notebook's cells assign, its parameters' cell aside."""
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [
+        cell for cell in cells if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", [])
+    ]
+    nodes = [node for cell in code for node in ast.walk(ast.parse("".join(cell["source"])))]
+    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
 
 
 def _short(value) -> str:
@@ -178,3 +236,34 @@ def _effective(version: tuple[Path, int], given: dict) -> dict:
         if all(values[name] in fits for name, fits in entry.when.items()):
             values |= {name: value for name, value in entry.set.items() if name in unset}
     return values
+
+
+def check_dataset(notebook: str, given: dict) -> None:
+    """Read a user's own questions or claims as the notebook will: what is wrong in a table is said before a kernel starts.
+
+    Raises: ValueError, OSError that name the file and the row.
+    """
+    from asutil.data import answers, claims, long_questions
+    from asutil.io import files, rundir
+    from asutil.tasks import reranking
+
+    absent = {"dataset": None, "train_questions": "all", "architecture": None}
+    s = SimpleNamespace(**absent | settings(notebook, given))
+    if notebook == "rerank":  # the first run has read the table
+        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
+        first, _ = reranking.records(*stages, s.budget)
+        reranking.same_data(first, s.dataset)
+        return
+    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
+    if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
+        return
+    logging.disable(logging.WARNING)  # the notebook warns
+    try:
+        if notebook == "verify_claims":
+            claims.load_claims(s.dataset)
+        elif notebook == "find_evidence":
+            long_questions.load_evidence(s.dataset)
+        else:
+            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
+    finally:
+        logging.disable(logging.NOTSET)

@@ -26,7 +26,7 @@ from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
-from .parameters import changed, effective, parameters, settings
+from .parameters import changed, effective, parameters, require_no_other, settings
 from .parameters import check as check
 from .provenance import of_project
 
@@ -67,7 +67,7 @@ def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, a user's file or folder as `own:<name>`, without its path."""
     named = {}
     if values.get("models"):
-        named["models"] = ",".join(shown({"model": model})["model"] for model in values["models"].split(","))
+        named["models"] = ",".join(shown({"model": model})["model"] for model in names_of(values["models"]))
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -79,13 +79,23 @@ def shown(values: dict) -> dict:
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
 
 
+def names_of(text: str) -> list[str]:
+    """Names joined by commas. A path may have a comma of its own: the longest that exists is taken."""
+    names, pieces = [], text.split(",")
+    while pieces:
+        paths = (",".join(pieces[:count]).strip() for count in range(len(pieces), 1, -1))
+        names.append(next(filter(os.path.exists, paths), pieces[0].strip()))
+        del pieces[: names[-1].count(",") + 1]
+    return names
+
+
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
     """The models of a list joined by commas; for `all`, the budget's finished pre-training runs that learnt a task.
 
     Returns: hub ids, and folders of models and runs.
     """
     if names != "all":
-        given = [name.strip() for name in names.split(",")]
+        given = names_of(names)
         if not all(given):
             raise ValueError(f"models: expected names joined by commas, one is empty in {names!r}")
         return [str(find(name, runs_dir) or name) for name in given]
@@ -268,7 +278,9 @@ def start(notebook: str, values: dict) -> Run:
 
     Args:
         values: the notebook's variables (`globals()`), among them its parameters.
+    Raises: ValueError for a variable that looks like a misspelt parameter, and for a wrong value.
     """
+    require_no_other(notebook, values, again=isinstance(values.get("run"), Run))
     defaults = {name: parameter.default for name, parameter in parameters(notebook).items()}
     given = {name: values[name] for name in defaults if name in values and values[name] != defaults[name]}
     described = identity(notebook, given)

@@ -20,7 +20,7 @@ settings.load_profile("asutil")
 # Begun first, so that no worker is left with them at the end: these build books, run notebooks and start processes.
 LONG = (
     *("test_book", "test_notebooks", "test_processes", "test_resume", "test_loop", "test_snakefile", "test_pages", "test_profiles"),
-    *("test_embed_runs", "test_storage", "test_launch", "test_electra", "test_packing"),
+    *("test_embed_runs", "test_storage", "test_launch", "test_kernels", "test_electra", "test_packing"),
 )
 WORDS = (
     "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper "

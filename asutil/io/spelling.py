@@ -9,6 +9,7 @@ def printable(text: str) -> str:
 
 
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
-    """`; did you mean 'psd'?` or nothing."""
-    close = difflib.get_close_matches(str(word), [str(k) for k in known], 1, cutoff)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    """`; did you mean 'psd'?` or nothing; capitals do not count."""
+    names = {str(name).lower(): str(name) for name in known}
+    close = difflib.get_close_matches(str(word).lower(), names, 1, cutoff)
+    return f"; did you mean {names[close[0]]!r}?" if close else ""

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import click
 import nbformat
 import pytest
 from click.testing import CliRunner
+from papermill import PapermillExecutionError, execute_notebook
 
 from aslab import launch
 from asutil.io import rundir
@@ -65,6 +67,13 @@ def papermill(project, *arguments, cwd=None, **options):
     environment = {**os.environ, "ASUTIL_PROJECT": str(project)}
     command = [sys.executable, "-m", "papermill", *map(str, arguments)]
     return subprocess.run(command, cwd=cwd or project, env=environment, text=True, capture_output=True, timeout=120, **options)
+
+
+def invoke(notebook, *arguments):
+    """papermill in this process, on a notebook of the project itself."""
+    from papermill.cli import papermill as command
+
+    return CliRunner().invoke(command, [str(rundir.root() / "notebooks" / f"{notebook}.ipynb"), *map(str, arguments)])
 
 
 @pytest.fixture(scope="module")
@@ -128,6 +137,16 @@ def test_a_default_given_explicitly_is_the_same_run(project, first_run):
         (["-r", "steps", "5"], "steps of demo is int"),
         (["-p", "steps", "many"], "steps of demo is int"),
         (["-y", "{seeds: 3}"], "did you mean 'seed'?"),
+        (["-p", "objective", "PSD"], "did you mean 'psd'?"),
+        (["-p", "Objective", "psd"], "did you mean 'objective'?"),
+        (["-p", "learning_rate", "1"], "did you mean 'peak_lr'?"),
+        (["-p", "LR", "1"], "did you mean 'peak_lr'?"),
+        (["-p", "max_steps", "1"], "did you mean 'steps'?"),
+        (["-p", "train_batch_size", "1"], "has no parameter 'train_batch_size' (it has"),
+        (["-p", "runs_dir", ""], "runs_dir of demo is empty"),
+        (["-p", "fail", "maybe"], "fail of demo is True or False, got 'maybe'"),
+        (["-r", "peak_lr", "2e-5"], "peak_lr of demo is float"),
+        (["-y", "{peak_lr: nan}"], "peak_lr of demo must be finite"),
         (["-b", base64.b64encode(b"stepz: 3").decode()], "did you mean 'steps'?"),
         (["-p", "steps=1; import os; x", "1"], "Python identifier"),
         (["-p", "class", "1"], "Python identifier"),
@@ -150,6 +169,59 @@ def test_wrong_parameters_stop_before_any_cell(project, first_run, monkeypatch, 
     assert run_folders(project) == before
 
 
+@pytest.mark.parametrize(("rate", "word"), [("2e-5", "false"), ("2.0e-5", "FALSE"), ("0.00002", "no"), ("2E-05", "False")])
+@pytest.mark.parametrize("option", ["-p", "-y", "-f", "-b"])
+def test_a_number_and_a_truth_value_are_what_they_mean(project, tmp_path, monkeypatch, option, rate, word):
+    """YAML makes text of 2e-5, and papermill's command line of false."""
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    text = f"{{peak_lr: {rate}, fail: '{word}'}}"
+    (tmp_path / "p.yaml").write_text(text)
+    words = {
+        "-p": ["peak_lr", rate, "-p", "fail", word],
+        "-y": [text],
+        "-f": [tmp_path / "p.yaml"],
+        "-b": [base64.b64encode(text.encode()).decode()],
+    }
+    out = tmp_path / "out.ipynb"
+    done = invoke("demo", out, option, *words[option], "-p", "runs_dir", tmp_path, "--prepare-only")
+    assert done.exit_code == 0, done.output
+    (injected,) = [cell.source for cell in nbformat.read(out, 4).cells if "injected-parameters" in cell.metadata.get("tags", [])]
+    values = {}
+    exec(injected, values)
+    assert values["peak_lr"] == 2e-5 and values["fail"] is False
+
+
+@pytest.mark.parametrize("extra", [[], ["--help-notebook"], ["out.ipynb"]])
+@pytest.mark.parametrize("name", ["dmo.ipynb", "demo", "Demo.ipynb"])
+def test_a_misspelt_notebook_is_told_in_one_line(project, monkeypatch, name, extra):
+    from papermill.cli import papermill as command
+
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    done = CliRunner().invoke(command, [str(project / "notebooks" / name), *extra])
+    assert done.exit_code == 2 and done.output.splitlines()[-1] == f"Error: no notebook {name!r} in notebooks/; did you mean 'demo.ipynb'?"
+
+
+def test_an_interrupted_run_says_how_it_goes_on(project, tmp_path):
+    """Ctrl-C reaches all processes of a terminal; a kernel has a session of its own."""
+    path = project / "notebooks" / "slow.ipynb"
+    write_notebook(path)
+    path.write_text(
+        path.read_text()
+        .replace('\\"demo\\"', '\\"slow\\"')
+        .replace("assert not fail", "print('waits', flush=True); time.sleep(100); assert not fail")
+    )
+    command = [sys.executable, "-m", "papermill", str(path), "-p", "runs_dir", str(tmp_path)]
+    streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": (tmp_path / "errors").open("w")}
+    process = subprocess.Popen(command, env={**os.environ, "ASUTIL_PROJECT": str(project)}, text=True, start_new_session=True, **streams)
+    assert "waits\n" in iter(process.stdout.readline, "")
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.wait(timeout=60) == 130
+    errors = (tmp_path / "errors").read_text()
+    assert errors.endswith("\nstopped: the same command continues it\n")
+    assert not any(word in errors for word in ("Aborted", "Task exception", "Traceback", "Exception"))
+    assert not list(tmp_path.glob("slow-*/record.json"))
+
+
 def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_path):
     (tmp_path / "values.yml").write_text("stepz: 4\n")
     wrong = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "-f", tmp_path / "values.yml", stdin=subprocess.DEVNULL)
@@ -169,11 +241,21 @@ def test_a_parameter_of_text_stays_text():
     given = (("temperatures", "0.6"), ("seed", "1"), ("model", "None"), ("loss_weight", "0.4"))
     options = dict.fromkeys(["parameters_base64", "parameters_file", "parameters_yaml"], ())
     options |= {"notebook_path": str(rundir.root() / "notebooks" / "find_evidence.ipynb"), "output_path": "mine.ipynb", "engine": None}
+    options |= {"kernel": None, "language": None}
     options |= {"parameters": given, "parameters_raw": (), "log_output": False}
     launch.prepare(options)
     assert options["parameters_raw"] == given[:1] and options["parameters"] == given[1:]
     known = launch.given_parameters(options)
     assert known == {"temperatures": "0.6", "seed": 1, "model": None, "loss_weight": 0.4}
+
+
+def test_papermills_python_interface_is_strict_too(project, first_run, monkeypatch, tmp_path):
+    monkeypatch.setenv("ASUTIL_PROJECT", str(project))
+    before = run_folders(project)
+    for wrong, message in (({"stepz": 3}, "did you mean 'steps'?"), ({"steps": 3.5}, "steps of demo is int, got 3.5")):
+        with pytest.raises(PapermillExecutionError, match=re.escape(message)):
+            execute_notebook(project / "notebooks" / "demo.ipynb", tmp_path / "mine.ipynb", wrong, cwd=project, progress_bar=False)
+    assert run_folders(project) == before
 
 
 def test_help_explains_every_parameter(project):
@@ -228,7 +310,7 @@ def test_a_notebook_is_another_projects_where_there_is_no_project(project, monke
 
     monkeypatch.setenv("ASUTIL_PROJECT", str(project))
     assert launch.is_ours(project / "notebooks" / "demo.ipynb")
-    assert not launch.is_ours(project / "notebooks" / "absent.ipynb")
+    assert not launch.is_ours(project / "elsewhere" / "demo.ipynb") and not launch.is_ours(project / "notebooks" / "install.py")
     monkeypatch.setattr(rundir, "root", nowhere)
     assert not launch.is_ours(project / "notebooks" / "demo.ipynb")
 

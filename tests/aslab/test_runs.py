@@ -187,6 +187,53 @@ def test_start_finds_its_folder_and_finish_writes_the_record_last(project, capsy
     assert "is finished already" in capsys.readouterr().out
 
 
+def test_a_path_with_a_comma_is_one_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("a, b", "c", "c,d", "e,f,"):
+        (tmp_path / name).mkdir()
+    for names in (["bm25", f"{tmp_path}/a, b"], ["a, b"], ["c,d", "c"], ["c", "x", "a, b"], ["e,f,", "owner/name"], ["x", "y", "x"]):
+        assert runs.names_of(",".join(names)) == runs.names_of(" , ".join(names)) == names
+        assert runs.models(" ,".join(names), "laptop") == names
+    for empty in ("", "a,,b", "bm25,", ",bm25"):
+        with pytest.raises(ValueError, match="one is empty"):
+            runs.models(empty, "laptop")
+    shown = runs.shown({"models": f"bm25,{tmp_path}/a, b"})["models"]
+    assert shown == "bm25,own:a, b"
+
+
+OTHERS = {"In": [""], "Out": {}, "_": 1, "__name__": "__main__", "_dh": ["/"], "PAPERMILL_INPUT_PATH": "a.ipynb", "pd": pd, "print": print}
+
+
+@pytest.mark.parametrize("value", ["ssp", 1, 0.5, True, None, ["ssp"], ("ssp",), {"a": 1}])
+def test_a_plain_variable_that_is_no_parameter_is_refused(project, value):
+    """As papermill's Python API and JupyterLab set it, which know nothing of the parameters that there are."""
+    with pytest.raises(ValueError, match=r"pretrain has no parameter 'objectiv'; did you mean 'objective'\?.* begins with _"):
+        runs.start("pretrain", OTHERS | {"seed": 3, "objectiv": value})
+    assert not (project / "runs").exists()
+    assert runs.start("pretrain", OTHERS | {"_objectiv": value, "seed": 3}).given == {"seed": 3}
+
+
+@pytest.mark.parametrize("wrong", [{"objective": "pds"}, {"steps": 3.0}, {"steps": "3"}, {"objective": None}, {"keep_head": "False"}])
+def test_a_wrong_value_is_refused_where_no_command_line_has_checked_it(project, wrong):
+    with pytest.raises(ValueError, match=f"{next(iter(wrong))} of pretrain is"):
+        runs.start("pretrain", OTHERS | wrong)
+    assert not (project / "runs").exists()
+
+
+def test_a_kernel_that_starts_its_run_again_may_have_the_later_cells_variables(project):
+    path = project / "notebooks" / "pretrain.ipynb"
+    notebook = json.loads(path.read_text())
+    notebook["cells"] += [{"cell_type": "code", "metadata": {}, "source": "losses: dict = {}\nfor step, _ in (): pass\n[x for x in ()]"}]
+    path.write_text(json.dumps(notebook))
+    left = OTHERS | {"losses": {}, "step": 1}
+    with pytest.raises(ValueError, match="no parameter 'losses'"):
+        runs.start("pretrain", left)
+    run = runs.start("pretrain", OTHERS)
+    assert runs.start("pretrain", left | {"run": run}).folder == run.folder
+    with pytest.raises(ValueError, match="did you mean 'steps'"):
+        runs.start("pretrain", left | {"run": run, "stepz": 1})
+
+
 def test_a_run_that_is_meant_for_a_gpu_says_that_there_is_none(project, monkeypatch, capsys):
     for gpu, budget, said in ((False, "gpu", True), (False, "laptop", False), (True, "gpu", False)):
         monkeypatch.setattr(torch.cuda, "is_available", lambda gpu=gpu: gpu)
@@ -294,7 +341,7 @@ def test_a_run_that_is_not_there_is_not_asked_of_the_hub(project, name):
     (project / "runs" / "pretrain-ssp-0123456789ab").mkdir(parents=True)
     near = "; did you mean 'pretrain-ssp-0123456789ab'?" * ("ssp" in name)
     with pytest.raises(ValueError, match=re.escape(f"model: no run {name!r}{near}")):
-        runs.start("finetune", {"model": name, "dataset": "pydocs"})
+        runs.start("finetune", {"model": name})
 
 
 def test_an_empty_name_among_models_is_no_folder():

@@ -111,13 +111,13 @@ def ask(path: str, command: list[str], folder, environment: dict, streams, kerne
 
 
 class Forking:
-    """The process that forks, and a kernel named python3 that comes from it."""
+    """The process that forks, and a kernel named forked that comes from it."""
 
     def __init__(self, folder: Path):
         self.path, self.folder = str(folder / "socket"), folder
         command = [sys.executable, __file__, "serve", self.path]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
-        spec = folder / "kernels" / "python3"
+        spec = folder / "kernels" / "forked"
         spec.mkdir(parents=True)
         argv = [sys.executable, __file__, "kernel", self.path, "{connection_file}"]
         (spec / "kernel.json").write_text(json.dumps(KERNEL | {"argv": argv}))

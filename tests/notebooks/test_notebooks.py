@@ -70,6 +70,18 @@ def test_names_of_runs_have_a_word_order_for_every_parameter(path):
     assert {*runs.parameters(path.stem)} - own <= {"runs_dir"} or path.stem == "tour"
 
 
+@pytest.mark.parametrize("path", [path for path in NOTEBOOKS if path.stem != "tour"], ids=lambda path: path.stem)
+def test_before_a_run_starts_its_notebook_has_no_plain_variable_of_its_own(path, tmp_path, monkeypatch):
+    """Its cells up to `runs.start` run as they are: `start` refuses a variable that is no parameter, and the kernel's own are none."""
+    variables = {"__name__": "__main__", "_": "", "In": [""], "Out": {}}
+    monkeypatch.setattr(runs, "start", lambda name, given: (parameters.require_no_other(name, given, again=False), 1 / 0))
+    code = ["".join(cell["source"]) for cell in json.loads(path.read_text("utf-8"))["cells"] if cell["cell_type"] == "code"]
+    started = next(number for number, source in enumerate(code) if "runs.start(" in source)
+    with pytest.raises(ZeroDivisionError):
+        exec("\n".join(code[: started + 1]), variables)
+    assert "s" not in variables and set(runs.parameters(path.stem)) <= set(variables)
+
+
 def test_names_of_runs_do_not_follow_the_order_in_the_notebook():
     given = {"keep_head": False, "batch_size": 16, "seed": 1, "model": "tiny", "head_form": "released", "architecture": "joint"}
     name = runs.identity("finetune", given)["name"]
@@ -96,7 +108,8 @@ def forking():
 def run_python(command, folder):
     """A Python program, which on Linux finds torch imported: a start costs eight seconds of processor time less."""
     if sys.platform == "linux":
-        return forking().run(command, folder, ENVIRONMENT)
+        kernel = ["-k", "forked"] if Path(command[0]).name == "papermill" else []
+        return forking().run([*command, *kernel], folder, ENVIRONMENT)
     return subprocess.run(command, capture_output=True, text=True, env=ENVIRONMENT, cwd=folder)
 
 
