@@ -1,6 +1,6 @@
 """Compares rankings of the same questions: metrics with intervals, two tests for every pair, and the questions whose rank changed.
 
-python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--missing refuse] [--metric map] [--form text]
+python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--relevant-from 1] [--missing refuse] [--metric map] [--form text]
 
 A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels. Each ranker of a run of rank counts.
 """
@@ -29,7 +29,7 @@ SHOWN = 5  # questions of each kind that moved, by name
 # ------------------------------------------------------------------ what is compared
 
 
-def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]:
+def read(names: list[str], qrels: Path | None = None, relevant_from: int = 1) -> dict[str, pd.DataFrame]:
     """Name of a run -> the metrics of each of its questions, with question_id as index.
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
@@ -64,7 +64,7 @@ def read(names: list[str], qrels: Path | None = None) -> dict[str, pd.DataFrame]
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
         return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
-    labels = trec.read_qrels(qrels)
+    labels = trec.read_qrels(qrels, relevant_from)
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
@@ -188,14 +188,14 @@ def settings(names: list[str]) -> pd.DataFrame:
     return pd.DataFrame({name: [str(own.get(key)) for key in differ] for name, own in each.items()}, index=differ)
 
 
-def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str) -> str:
+def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str, relevant_from: int = 1) -> str:
     asked = []
     if qrels is not None:
-        labels = trec.read_qrels(qrels)
+        labels = trec.read_qrels(qrels, relevant_from)
         asked = labels.loc[labels.label > 0, "question_id"].unique()
         if not len(asked):
-            raise ValueError(f"{qrels}: expected a relevance above 0, got none")
-    values, message = aligned(read(names, qrels), missing, asked)
+            raise ValueError(f"{qrels}: expected a relevance of {relevant_from} or more, got none")
+    values, message = aligned(read(names, qrels, relevant_from), missing, asked)
     if len(values) < 2:
         raise ValueError("two runs or more are needed to compare, or a run of rank with two rankers")
     short = shortened(list(values))
@@ -242,12 +242,19 @@ def main() -> None:
     parser.add_argument(
         "--metric", choices=METRICS, default="map", help="the metric that is compared for every pair (default: map)"
     )
+    parser.add_argument(
+        "--relevant-from",
+        type=int,
+        default=1,
+        metavar="N",
+        help="the lowest relevance of the qrels that is right (default: 1)",
+    )
     parser.add_argument("--form", choices=FORMS, default="text", help="how tables are printed (default: text)")
     options = parser.parse_args()
     if len(options.runs) < 2 and rundir.find(options.runs[0]) is None:
         parser.error("two runs or more are needed to compare")
     try:
-        print(report(options.runs, options.qrels, options.missing, options.metric, options.form))
+        print(report(options.runs, options.qrels, options.missing, options.metric, options.form, options.relevant_from))
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

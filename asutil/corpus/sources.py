@@ -32,6 +32,7 @@ HUB_FORMS = {
     "vblagoje/cc_news": Form(separator="\n"),
 }
 SUFFIXES = (".parquet", ".jsonl", ".txt")
+HIDDEN = "hidden"  # in place of the ending of a hidden file
 
 
 def documents(source, split="train", limit=None, text_column=None, paragraph_separator=None, exclude_titles=()):
@@ -141,20 +142,27 @@ def files_of(path: Path) -> list[Path]:
             f"corpus {str(path)!r} does not exist (expected pydocs, a hub id owner/name, a folder or a file)"
         )
     if path.suffix.lower() not in SUFFIXES:
+        unpack = f": unpack it first (gunzip --keep {path.name})" * (path.suffix.lower() == ".gz")
         raise ValueError(
-            f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{hub.advice_on_pickle(path)}"
+            f"{path}: expected .parquet, .jsonl or .txt, got {path.suffix or 'no suffix'}{unpack}{hub.advice_on_pickle(path)}"
         )
     return [path]
 
 
 def unread(folder: Path) -> list[str]:
-    """The endings of the files of a folder that are no documents, once for each file."""
-    return [file.suffix for file in _leaves(folder) if file.suffix.lower() not in SUFFIXES]
+    """The endings of the files of a folder that are no documents, once for each file; of a hidden file, HIDDEN."""
+    others = [file.suffix for file in _leaves(folder) if file.suffix.lower() not in SUFFIXES]
+    return others + [HIDDEN] * len(_leaves(folder, hidden=True))
 
 
-def _leaves(folder: Path) -> list[Path]:
-    """All files. A broken link counts as one, so that opening it fails: else nobody would miss its documents."""
-    return [file for file in folder.rglob("*") if file.is_file() or (file.is_symlink() and not file.exists())]
+def _leaves(folder: Path, hidden: bool = False) -> list[Path]:
+    """All files but hidden ones, or those alone: copies that an editor or a Mac keeps are no documents.
+
+    A broken link counts as a file, so that opening it fails: else nobody would miss its documents.
+    """
+    leaves = [file for file in folder.rglob("*") if file.is_file() or (file.is_symlink() and not file.exists())]
+    is_hidden = lambda file: any(part.startswith(".") for part in file.relative_to(folder).parts)
+    return [file for file in leaves if is_hidden(file) == hidden]
 
 
 def read_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:

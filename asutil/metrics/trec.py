@@ -6,6 +6,7 @@
 
 import argparse
 import csv
+import gzip
 from pathlib import Path
 
 import numpy as np
@@ -70,31 +71,42 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
 
 
 def read_run(path: str | Path) -> pd.DataFrame:
-    """A run file of any program: question_id, candidate_id, score (float32). Raises: ValueError naming file and line."""
+    """A run file of any program, or its .gz: question_id, candidate_id, score (float32). What follows the tag is not read.
+
+    Raises: ValueError naming file and line.
+    """
     table = _columns(path, ("question_id", "q0", "candidate_id", "rank", "score", "tag"), "score")
     return table[["question_id", "candidate_id", "score"]].astype({"score": np.float32})
 
 
-def read_qrels(path: str | Path) -> pd.DataFrame:
-    """A qrels file: question_id, candidate_id, label (1 for any relevance above 0). Raises: ValueError naming file and line."""
+def read_qrels(path: str | Path, relevant_from: int = 1) -> pd.DataFrame:
+    """A qrels file, or its .gz: question_id, candidate_id, label.
+
+    Args:
+        relevant_from: the lowest relevance that makes label 1, for graded qrels (trec_eval: -l).
+    Raises: ValueError naming file and line, also for a relevance that is no whole number: trec_eval cuts its fraction off.
+    """
     table = _columns(path, ("question_id", "iteration", "candidate_id", "label"), "label")
-    return table[["question_id", "candidate_id"]].assign(label=(table["label"] > 0).astype(int))
+    return table[["question_id", "candidate_id"]].assign(label=(table["label"] >= relevant_from).astype(int))
 
 
 def _columns(path: str | Path, names: tuple[str, ...], number: str) -> pd.DataFrame:
     path, rows, seen = Path(path), [], set()
-    with path.open(encoding="utf-8-sig", errors="replace") as lines:
+    opened = gzip.open if path.suffix == ".gz" else open
+    with opened(path, "rt", encoding="utf-8-sig", errors="replace") as lines:
         for place, line in enumerate(lines, 1):
             cells = line.split()
             if not cells:
                 continue
-            if len(cells) != len(names):
+            if len(cells) < len(names) or (len(cells) > len(names) and names[-1] != "tag"):
                 raise ValueError(f"{path.name}, line {place}: expected {' '.join(names)}, got {line.strip()[:80]!r}")
             row = dict(zip(names, cells))
             try:
                 row[number] = float(row[number])
             except ValueError:
                 raise ValueError(f"{path.name}, line {place}: {number} is a number, got {row[number]!r}") from None
+            if number == "label" and row[number] % 1:
+                raise ValueError(f"{path.name}, line {place}: a relevance is a whole number, got {row[number]:g}")
             if not np.isfinite(row[number]):
                 raise ValueError(f"{path.name}, line {place}: {number} is a finite number, got {row[number]}")
             if (key := (row["question_id"], row["candidate_id"])) in seen:

@@ -20,7 +20,7 @@ ONE_VECTOR = 0.999  # above this mean cosine slots count as one vector
 EXAMPLES = 16  # inputs that are measured
 POOLINGS = ("first", "mean")
 RANDOM = "random"
-FRESH_K, FRESH_SLOT = 5, 64  # candidates, and tokens of a slot, where a model has neither
+FRESH_K, FRESH_SLOT = 5, 64  # candidates, and tokens of a slot at most, where a model has neither
 log = logging.getLogger(__name__)
 
 
@@ -96,17 +96,22 @@ def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
 def joint_model(name: str, init: float | None = None, tokenizer=None):
     """A finished joint run as it is, or any backbone with fresh slot types: a hub id, a folder, a run, or RANDOM.
 
+    Slots are shorter than FRESH_SLOT tokens where the backbone has fewer positions than they need.
     Args:
         init: standard deviation of fresh slot types; the backbone's initializer_range where it is left out.
         tokenizer: for RANDOM, the architecture of RoBERTa-Base with random weights.
     """
-    wanted = joint.shape(True, "ie_k", FRESH_K, (FRESH_K + 1) * FRESH_SLOT, "linear", "absolute", init=init)
     if name == RANDOM:
         size = {"vocab_size": len(tokenizer), "max_position_embeddings": 514, "type_vocab_size": 1}
         config = RobertaConfig(**size, **loading.special_ids(tokenizer))
-        return joint.over(loading.from_config(config, tokenizer, mlm=False), wanted)
-    model = loading.load(name)
-    return model if isinstance(model, joint.JointEncoder) else joint.over(model, wanted)
+        model = loading.from_config(config, tokenizer, mlm=False)
+    else:
+        model = loading.load(name)
+    if isinstance(model, joint.JointEncoder):
+        return model
+    slots = FRESH_K + 1
+    slot_tokens = min(FRESH_SLOT, loading.longest_input(model.backbone, model.tokenizer) // slots)
+    return joint.over(model, joint.shape(True, "ie_k", FRESH_K, slots * slot_tokens, "linear", "absolute", init=init))
 
 
 def of(

@@ -167,13 +167,14 @@ def _of_documents(folder: Path) -> Iterator[str]:
 
 def _negatives(train: Split, asked: list[Asked], ranker, rule: Rule) -> tuple[dict[str, list[str]], dict]:
     """The mined negatives by question text, and counts of the train questions."""
-    negatives, excluded = {}, {}
+    negatives, excluded, unranked = {}, {}, {}
     with tqdm(total=len(asked), desc="mining", unit=" questions", dynamic_ncols=True) as bar:
         for start in range(0, len(asked), TOGETHER):
             window = asked[start : start + TOGETHER]
             for question, (numbers, scores, right) in zip(window, ranker.ranked(window, rule.depth)):
                 positions, excluded[question.text] = rule.taken(scores, right)
                 negatives[question.text] = ranker.texts(numbers[positions])
+                unranked[question.text] = len(numbers) < min(rule.depth, len(ranker) - len(set(question.own)))
                 bar.update()
     counts = {"questions": len(train), "negatives": 0, "excluded_by_margin": 0}
     fewer = Counter()
@@ -184,7 +185,8 @@ def _negatives(train: Split, asked: list[Asked], ranker, rule: Rule) -> tuple[di
         if question.text not in negatives:
             fewer["no right candidate"] += 1
         elif mined < rule.negatives:
-            fewer["margin" if excluded[question.text] else "too few sentences"] += 1
+            few = "too few share a word with it" if unranked[question.text] else "too few sentences"
+            fewer["margin" if excluded[question.text] else few] += 1
     return negatives, counts | {"fewer": dict(fewer)}
 
 

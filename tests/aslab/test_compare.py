@@ -158,7 +158,7 @@ def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, monkeypatc
     (files / "qrels").write_text("q0 0 a 0\n")
     with pytest.raises(SystemExit):
         called(monkeypatch, capsys, *words)
-    assert "qrels: expected a relevance above 0, got none" in capsys.readouterr().err
+    assert "qrels: expected a relevance of 1 or more, got none" in capsys.readouterr().err
 
 
 def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypatch):
@@ -230,3 +230,18 @@ def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit):
         called(monkeypatch, capsys, folders[0], folders[2])
     assert "runs on the same data expected, got" in capsys.readouterr().err
+
+
+def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypatch, capsys):
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 2\nr 0 a 2\n")
+    (tmp_path / "one").write_text("q Q0 a 1 2 x\nq Q0 b 2 1 x\nr Q0 a 1 1 x\n")
+    (tmp_path / "two").write_text("q Q0 b 1 2 x\nq Q0 a 2 1 x\nr Q0 a 1 1 x\n")
+    maps = {1: {"one": 1.0, "two": 1.0}, 2: {"one": 0.75, "two": 1.0}}
+    for level, expected in maps.items():
+        values = compare.read([str(tmp_path / "one"), str(tmp_path / "two")], tmp_path / "qrels", level)
+        assert {name: table.average_precision.mean() for name, table in values.items()} == expected
+    command = [str(tmp_path / "one"), str(tmp_path / "two"), "--qrels", str(tmp_path / "qrels"), "--relevant-from", "3"]
+    monkeypatch.setattr("sys.argv", ["compare", *command])
+    with pytest.raises(SystemExit):
+        compare.main()
+    assert "expected a relevance of 3 or more, got none" in capsys.readouterr().err

@@ -10,12 +10,12 @@ from .test_launch import invoke
 
 GOOD = "question\tanswer\tlabel\n" + "".join(f"q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
 WRONG = {
-    "t.csv": (GOOD, "t.csv: expected a file that ends in .tsv, .jsonl, .parquet"),
+    "t.xlsx": (GOOD, "t.xlsx: expected a file that ends in .tsv"),
     "t.tsv": (GOOD + "q7\tb\tmaybe\n", "maybe"),
     "u.tsv": (GOOD + "q7\t\t1\n", "82"),
     "claims": ('{"id": 1}\n', "train.jsonl"),
 }
-READING = [(notebook, name) for notebook in ("finetune", "embed", "rank") for name in ("t.csv", "t.tsv", "u.tsv")]
+READING = [(notebook, name) for notebook in ("finetune", "embed", "rank") for name in ("t.xlsx", "t.tsv", "u.tsv")]
 
 
 @pytest.mark.parametrize(("notebook", "name"), [*READING, ("verify_claims", "claims"), ("find_evidence", "claims")])

@@ -477,3 +477,16 @@ def test_a_damaged_header_of_an_array_is_said_with_its_file(documents, tokenizer
     path.write_bytes(path.read_bytes().replace(b"}", b"(", 1))
     with pytest.raises(ValueError, match=r"documents\.npy is damaged"):
         c.Corpus.open(tmp_path / "index")
+
+
+def test_hidden_files_are_no_documents_and_are_counted(tmp_path):
+    texts = {name: f"Document {name}. " * 30 for name in ("a.txt", ".ipynb_checkpoints/a-checkpoint.txt", ".hidden/b.txt", "inner/._c.txt")}
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    (tmp_path / "inner" / "._d.txt").write_bytes(b"\xe9 no text at all")
+    assert list(sources.documents(str(tmp_path))) == [texts["a.txt"]]
+    assert sources.unread(tmp_path) == ["hidden"] * 4
+    (tmp_path / "x.jsonl.gz").touch()
+    with pytest.raises(ValueError, match=r"got \.gz: unpack it first \(gunzip --keep x\.jsonl\.gz\)"):
+        next(iter(sources.documents(str(tmp_path / "x.jsonl.gz"))))

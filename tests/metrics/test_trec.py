@@ -1,5 +1,6 @@
 """Exported files against trec_eval's own reader, with ties, and against this project's metrics."""
 
+import gzip
 import subprocess
 import sys
 
@@ -143,3 +144,37 @@ def test_damaged_scores_are_refused_by_name(tmp_path):
         run = run_of(tmp_path / "finetune-0123456789ab", wrong)
         with pytest.raises(ValueError, match=rf"finetune-0123456789ab/scores\.parquet.*{said}"):
             trec.export(run, tmp_path / "out")
+
+
+def test_graded_relevances_are_right_from_a_level_on_as_in_trec_eval(tmp_path):
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    draw = np.random.default_rng(3)
+    qrels = {f"q{q}": {f"d{d}": int(draw.integers(0, 4)) for d in range(9)} for q in range(20)}
+    run = {question: {candidate: float(draw.normal()) for candidate in own} for question, own in qrels.items()}
+    lines = [f"{question} 0 {candidate} {label}\n" for question, own in qrels.items() for candidate, label in own.items()]
+    (tmp_path / "qrels").write_text("".join(lines))
+    scores = pd.DataFrame([(q, c, s) for q, own in run.items() for c, s in own.items()], columns=["question_id", "candidate_id", "score"])
+    for level in (1, 2, 3):
+        ours = trec.by_trec_eval(scores, trec.read_qrels(tmp_path / "qrels", level)).average_precision
+        theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map"}, relevance_level=level).evaluate(run)
+        assert len(ours) > 10
+        assert ours.tolist() == pytest.approx([theirs[question]["map"] for question in ours.index])
+
+
+def test_files_of_other_programs_are_read_as_trec_eval_reads_them(tmp_path):
+    text = "q Q0 a 1 0.5 my tag of 3 words\nq Q0 b 2 0.25 x\n"
+    (tmp_path / "plain.run").write_text(text)
+    with gzip.open(tmp_path / "packed.run.gz", "wt") as packed:
+        packed.write(text)
+    for name in ("plain.run", "packed.run.gz"):
+        assert trec.read_run(tmp_path / name).to_dict("list") == {
+            "question_id": ["q", "q"],
+            "candidate_id": ["a", "b"],
+            "score": [0.5, 0.25],
+        }
+    (tmp_path / "qrels").write_text("q 0 a 1\nq 0 b 0.5\n")
+    with pytest.raises(ValueError, match=r"qrels, line 2: a relevance is a whole number, got 0\.5"):
+        trec.read_qrels(tmp_path / "qrels")
+    (tmp_path / "qrels").write_text("q 0 a 1 more\n")
+    with pytest.raises(ValueError, match="qrels, line 1: expected question_id iteration candidate_id label"):
+        trec.read_qrels(tmp_path / "qrels")

@@ -161,3 +161,12 @@ def test_notebooks_look_before_they_train_and_record_it(name):
     steps = ("slot_cosines.measured(model,", "training.train(", "**slot_cosines.figures(model, cosines)")
     places = [next(n for n, cell in enumerate(code) if step in cell) for step in steps]
     assert places == sorted(places) and "run.finish(" in code[places[2]]
+
+
+@pytest.mark.parametrize(("positions", "slot_tokens"), [(70, 11), (258, 42), (420, 64)])
+def test_slots_are_as_long_as_the_positions_of_the_model_allow(tokenizer, tmp_path, positions, slot_tokens):
+    size = {"hidden_size": 32, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 64}
+    config = RobertaConfig(**size, max_position_embeddings=positions, vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id)
+    folder = loading.from_config(config, tokenizer, mlm=False).save(tmp_path / "model")
+    model, table = slot_cosines.of(str(folder))
+    assert model.shape["slot_tokens"] == slot_tokens == min(64, (positions - 2) // 6) and len(table) == 2

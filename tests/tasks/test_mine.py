@@ -388,3 +388,22 @@ def test_random_negatives_are_a_control(data, sentences, tmp_path):
         assert not own & {" ".join(negative.split()).casefold() for negative in negatives}
         drawn += negatives
     assert len(set(drawn)) > 40  # not the same ones for every question
+
+
+def test_the_reason_for_fewer_negatives_is_the_true_one(tmp_path):
+    rows = "".join(f"where is town{n}?\tit is town{n}\t1\nwhere is town{n}?\tnobody knows\t0\n" for n in range(30))
+    (tmp_path / "q.tsv").write_text(f"question\tanswer\tlabel\n{rows}")
+    sentences = {"alike": ["far away is town0"], "strange": ["der Zug kommt nie"] * 9, "plenty": [f"here is number {n}" for n in range(9)]}
+    fewer = {}
+    for name, texts in sentences.items():
+        (tmp_path / f"{name}.txt").write_text("\n".join(texts))
+        rule = mine.Rule(negatives=5, margin=None)
+        record = mine.mine(tmp_path / "q.tsv", tmp_path / f"{name}.txt", "bm25", tmp_path / name, rule)
+        fewer[name] = set(record["counts"]["fewer"])
+    assert set().union(*fewer.values()) == set()  # all questions share "is" with the right candidates of the others
+    (tmp_path / "one.txt").write_text("der Zug kommt nie")
+    (tmp_path / "lone.tsv").write_text("question\tanswer\tlabel\n" + "".join(f"q{n} wo?\tan{n}\t1\n" for n in range(12)))
+    record = mine.mine(tmp_path / "lone.tsv", tmp_path / "one.txt", "bm25", tmp_path / "lone", mine.Rule(negatives=5, margin=None))
+    assert set(record["counts"]["fewer"]) == {"too few share a word with it"}
+    record = mine.mine(tmp_path / "lone.tsv", tmp_path / "one.txt", "random", tmp_path / "drawn", mine.Rule(negatives=50, margin=None))
+    assert set(record["counts"]["fewer"]) == {"too few sentences"}
