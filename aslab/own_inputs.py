@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 from tqdm.auto import tqdm
 
-from asutil.corpus import cleaning, index, shards, sources
+from asutil.corpus import index, shards, sources
 from asutil.data import answers
 from asutil.draws import text_hash
 from asutil.sampling import Sampler
@@ -49,14 +49,14 @@ def _documents(settings: dict) -> str:
     corpus = settings["corpus"]
     form = {name: settings[name] for name in ("text_column", "paragraph_separator")}
     texts = sources.documents(corpus, **form, exclude_titles=sources.read_titles(settings["exclude_titles"]))
-    read, layout = 0, _Layout(settings["splitter"], settings["min_sentence_chars"])
+    read, layout = 0, _Layout(settings)
     for text in tqdm(texts, "reading the corpus", unit=" documents", delay=5):
         shards.characters(read, text)  # refuses what cannot be written
         read += 1
         layout.add(text)
     if not layout.documents:
-        least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH}"
-        raise ValueError(f"corpus {corpus}: none of {read} documents has {least}\n{USAGE}")
+        lengths = {name: value for name, value in layout.limits.items() if name != "min_sentence_chars"}
+        raise ValueError(f"corpus {corpus}: {index.EmptyCorpus(read, **lengths)}\n{USAGE}")
     options = {name: settings[name] for name in SAMPLED}
     for split in ("train", "validation"):
         try:
@@ -73,13 +73,14 @@ def _documents(settings: dict) -> str:
 class _Layout:
     """The index of a corpus without its tokens, document by document: all that a sampler needs to choose its anchors."""
 
-    def __init__(self, splitter: str, min_sentence_chars: int):
-        self.splitting = (splitter, min_sentence_chars)
+    def __init__(self, settings: dict):
+        self.splitter = settings["splitter"]
+        self.limits = {name: settings[name] for name in shards.LIMITS if settings[name] is not None}
         self.paragraphs, self.documents = array("q"), array("q")  # sentences of each, paragraphs of each
         self.hashes, self.document_hashes = array("Q"), array("Q")
 
     def add(self, text) -> None:
-        sentences, arrays = shards.laid_out([text], *self.splitting)
+        sentences, arrays = shards.laid_out([text], self.splitter, **self.limits)
         self.paragraphs.extend(np.diff(arrays["paragraphs"]).tolist())
         self.documents.extend(np.diff(arrays["documents"]).tolist())
         self.hashes.extend(map(text_hash, sentences))

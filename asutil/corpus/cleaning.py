@@ -3,7 +3,7 @@
 import html
 import re
 
-MIN_PARAGRAPH = 60  # characters (sentence_objectives, appendix A.1)
+MIN_PARAGRAPH = 60  # characters, of a language with an alphabet (sentence_objectives, appendix A.1)
 MIN_DOCUMENT = 200
 
 _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
@@ -15,12 +15,13 @@ _ENDLESS = re.compile(r"&#\d{4300,};?")
 _NO_PROSE = re.compile(r"=+[^=].*=|#{1,6}\s.*|\|.*|\{\|.*|.*\||[-=~^*_+]{4,}")  # a heading, a row of a table, a ruler
 
 
-def clean(document) -> list[list[str]] | list[str]:
+def clean(document, min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DOCUMENT) -> list[list[str]] | list[str]:
     """Paragraphs of prose of one document: markup, headings, tables and short paragraphs removed, white space normalised.
 
     Paper: sentence_objectives, appendix A.1 (paragraphs of >= 60 characters, documents of >= 200).
     Args:
         document: a string (blank lines between paragraphs), a list of paragraphs, or a list of lists of sentences.
+        min_paragraph_chars, min_document_chars: a shorter paragraph is left out, and a document with fewer characters in the others.
     Returns: the paragraphs that are long enough, as strings or, for sentences, as lists of sentences; empty for a short document.
 
     Example:
@@ -31,9 +32,9 @@ def clean(document) -> list[list[str]] | list[str]:
         document = _BLANK_LINE.split(_without_markup(document.replace("\r\n", "\n")))
     paragraphs = [_prose(paragraph) if isinstance(paragraph, str) else _sentences(paragraph) for paragraph in document]
     sizes = [len(p) if isinstance(p, str) else len(" ".join(p)) for p in paragraphs]
-    if sum(size for size in sizes if size >= MIN_PARAGRAPH) < MIN_DOCUMENT:
+    if sum(size for size in sizes if size >= min_paragraph_chars) < min_document_chars:
         return []
-    return [paragraph for paragraph, size in zip(paragraphs, sizes) if size >= MIN_PARAGRAPH]
+    return [paragraph for paragraph, size in zip(paragraphs, sizes) if size >= min_paragraph_chars]
 
 
 def _without_markup(text: str) -> str:

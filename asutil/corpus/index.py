@@ -31,6 +31,7 @@ from .sources import documents, fingerprint_of_source, without_paths
 
 VALIDATION_SHARE = 0.02
 MIN_VALIDATION = 2
+SAMPLE = 200  # sentences whose characters are counted
 FORMAT = 2  # of an index: 2 has the hashes of documents
 OF_DOCUMENTS = ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")  # arguments of `documents`
 log = logging.getLogger(__name__)
@@ -39,8 +40,9 @@ log = logging.getLogger(__name__)
 class EmptyCorpus(ValueError):
     """No document was kept of `read`."""
 
-    def __init__(self, read: int, source: str = ""):
-        needs = f"(a document needs {MIN_DOCUMENT} characters in paragraphs of {MIN_PARAGRAPH} or more)"
+    def __init__(self, read: int, source: str = "", min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DOCUMENT):
+        needs = f"(a document needs {min_document_chars} characters in paragraphs of {min_paragraph_chars} or more; "
+        needs += "min_document_chars and min_paragraph_chars change that, as for scripts of many meanings a character)"
         super().__init__(f"empty corpus: {read} documents read, none kept {needs}{source and f': {source}'}")
         self.read = read
 
@@ -55,6 +57,8 @@ def build(
     source="",
     licence="",
     progress=False,
+    min_paragraph_chars=None,
+    min_document_chars=None,
 ):
     """Write the index of `documents` to the folder `out`; the same bytes for any number of workers.
 
@@ -66,7 +70,8 @@ def build(
         splitter: `blingfire`, or `nltk` (contextual_as2), whose data are installed separately.
         min_sentence_chars: shorter sentences are left out (contextual_as2 takes 20).
         workers: processes that clean, split and tokenise.
-    Returns: the opened Corpus.
+        min_paragraph_chars, min_document_chars: shorter ones are left out; None: 60 and 200, as in sentence_objectives.
+    Returns: the opened Corpus. A warning says what would make it useless: paragraphs of one sentence, text of single bytes.
     Raises: ValueError for an empty corpus or a tokenizer that does not join sentences exactly; OSError naming the path; LookupError for
         a splitter without its data.
     """
@@ -79,13 +84,16 @@ def build(
     name = Path(tokenizer.name_or_path).name or "unnamed"
     settings = {"format": FORMAT, "tokenizer": name, "tokenizer_sha256": tokenizer_hash(tokenizer)}
     settings |= {"splitter": splitter, "min_sentence_chars": min_sentence_chars}
-    settings |= {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUMENT}
+    lengths = {"min_paragraph_chars": min_paragraph_chars, "min_document_chars": min_document_chars}
+    usual = {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUMENT}
+    lengths = {name: usual[name] if value is None else value for name, value in lengths.items()}
+    settings |= lengths
     settings |= {"source": source, "licence": licence}
     with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
         shards, read = build_shards(documents, tokenizer, parts, settings, workers, progress)
         counts = concatenate(shards, parts) if shards else {"documents": 0}
         if not counts["documents"]:
-            raise EmptyCorpus(read, source)
+            raise EmptyCorpus(read, source, **lengths)
         tokenizer.save_pretrained(parts / "tokenizer")
         sums = {name: hub.sha256(parts / f"{name}.npy") for name in ARRAYS}
         commits = {name: commit for name, commit in hub.commits.items() if name in source}
@@ -95,7 +103,27 @@ def build(
             shutil.rmtree(shard)
         os.sync()
         parts.rename(out)
-    return Corpus.open(out)
+    index = Corpus.open(out)
+    _warn_of_form(index, splitter)
+    return index
+
+
+def _warn_of_form(index: "Corpus", splitter: str) -> None:
+    """Say where a splitter parts no paragraphs, and where a tokenizer knows no words, as with a language that they were not made for."""
+    sizes = np.diff(index.paragraphs)
+    if 2 * (sizes == 1).sum() > len(sizes):
+        log.warning(
+            "%s: %d of %d paragraphs have one sentence by the splitter %s, so SSP and SP can make few examples of them, or none",
+            *(index.folder.name, (sizes == 1).sum(), len(sizes), splitter),
+        )
+    sample = range(min(SAMPLE, index.info["sentences"]))
+    tokens = int(index.sentences[len(sample)])
+    characters = len(index.text(sample))
+    if tokens > characters:
+        log.warning(
+            "%s: the tokenizer makes %.1f tokens of a character; English has one in four: it was not made for this language",
+            *(index.folder.name, tokens / characters),
+        )
 
 
 def prepare(source, tokenizer, folder, **options) -> "Corpus":
@@ -106,7 +134,7 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     The name of the index has a hash of the source's fingerprint, the tokenizer and the options: changed data is another index.
     """
     reading = {name: value for name in OF_DOCUMENTS if (value := options.pop(name, None))}
-    building = {name: value for name, value in options.items() if name not in {"workers", "progress"}}
+    building = {n: value for n, value in options.items() if n not in {"workers", "progress"} and value is not None}
     if (Path(source) / "corpus.json").is_file():
         index = Corpus.open(source, tokenizer)
         for name, value in (reading | building).items():
@@ -184,7 +212,9 @@ class Corpus:
 
     def __repr__(self):
         counts = ", ".join(f"{self.info[name]:,} {name}" for name in COUNTED)
-        return f"Corpus({self.info['source'] or self.folder.name}: {counts})"
+        read = self.info.get("documents_read", self.info["documents"])
+        dropped = f", of {read:,} documents read" * (read > self.info["documents"])
+        return f"Corpus({self.info['source'] or self.folder.name}: {counts}{dropped})"
 
     @property
     def verified(self) -> bool:

@@ -26,6 +26,7 @@ from .tokenizing import tokenized
 
 SHARD_CHARACTERS = 4_000_000
 VALIDATION_KEY = b"validation"
+LIMITS = ("min_sentence_chars", "min_paragraph_chars", "min_document_chars")  # characters below which text is left out
 FORMAT = 2  # of a shard's arrays; 2 has offsets where earlier shards had lengths
 MADE_UP = ["Is it one?", "(The 2nd) isn't."]  # sentences that a tokenizer must join exactly
 log = logging.getLogger(__name__)
@@ -125,7 +126,8 @@ def make_shard(
         shutil.rmtree(folder)
     if multiprocessing.parent_process():
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads do not survive a fork
-    arrays = index(documents, _loaded(backend, as_text), settings["splitter"], settings["min_sentence_chars"])
+    limits = {name: settings[name] for name in LIMITS}
+    arrays = index(documents, _loaded(backend, as_text), settings["splitter"], **limits)
     temporary = out / f".{folder.name}.{os.getpid()}"
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()
@@ -161,9 +163,9 @@ def _loaded(description: str, as_text: bool):
     return backend
 
 
-def index(documents: Iterable, backend, splitter="blingfire", min_sentence_chars=0) -> dict[str, np.ndarray]:
-    """The arrays of the index of a few documents."""
-    sentences, arrays = laid_out(documents, splitter, min_sentence_chars)
+def index(documents: Iterable, backend, splitter="blingfire", **limits: int) -> dict[str, np.ndarray]:
+    """The arrays of the index of a few documents; `limits` as in `laid_out`."""
+    sentences, arrays = laid_out(documents, splitter, **limits)
     tokens, lengths = tokenized(backend, sentences)
     _check_joins(backend, sentences[:2], tokens[: lengths[:2].sum()].tolist())
     tokens = tokens.astype(np.uint16 if backend.get_vocab_size() <= 1 << 16 else np.uint32)
@@ -172,13 +174,16 @@ def index(documents: Iterable, backend, splitter="blingfire", min_sentence_chars
 
 
 def laid_out(
-    documents: Iterable, splitter="blingfire", min_sentence_chars=0
+    documents: Iterable, splitter="blingfire", min_sentence_chars=0, **lengths: int
 ) -> tuple[list[str], dict[str, np.ndarray]]:
-    """The sentences of a few documents, and the arrays of the index that need no tokens: paragraphs, documents, document_hashes."""
+    """The sentences of a few documents, and the arrays of the index that need no tokens: paragraphs, documents, document_hashes.
+
+    `lengths` are those of `clean`.
+    """
     split = splitter_function(splitter)
     sentences, paragraph_sizes, document_sizes, document_hashes = [], [], [], []
     for document in documents:
-        cleaned = clean(document)
+        cleaned = clean(document, **lengths)
         paragraphs_before = len(paragraph_sizes)
         for paragraph in cleaned:
             texts = split(paragraph) if isinstance(paragraph, str) else paragraph

@@ -9,6 +9,7 @@ from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
 from ..corpus import index as corpus_index
 from ..corpus import sources, tokenizers
+from ..corpus.shards import LIMITS
 from ..io import checkpoints, rundir
 from ..models import loading, scoring
 from ..sampling import objectives
@@ -109,7 +110,7 @@ def measured(
         model = load(name, objective, s.mlm_weight > 0).to(scoring.device())
         titles = sources.read_titles(s.exclude_titles)
         form = {"text_column": s.text_column, "paragraph_separator": s.paragraph_separator, "exclude_titles": titles}
-        form |= {"splitter": s.splitter, "min_sentence_chars": s.min_sentence_chars}
+        form |= {"splitter": s.splitter, **{name: getattr(s, name) for name in LIMITS}}
         index = corpus_index.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
         options = {"hard_negatives": s.hard_negatives, "negatives": s.negatives, "max_tokens": longest or s.max_tokens}
         options |= {"same_paragraph_before": s.same_paragraph_before and objective in ("ssp", "all")}

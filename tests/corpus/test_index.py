@@ -89,7 +89,7 @@ def test_a_stopped_build_goes_on_at_its_unfinished_shard(documents, tokenizer, t
 def test_changed_documents_are_not_taken_from_an_old_shard(documents, tokenizer, tmp_path):
     changed = made_up_documents(seed=1)
     options = {"backend": tokenizer.backend_tokenizer.to_str(), "as_text": True, "out": tmp_path}
-    settings = {"splitter": "blingfire", "min_sentence_chars": 0}
+    settings = {"splitter": "blingfire", "min_sentence_chars": 0, "min_paragraph_chars": 60, "min_document_chars": 200}
     shards.make_shard(0, documents, settings=settings, **options)
     shards.make_shard(0, changed, settings=settings, **options)
     assert len(np.load(tmp_path / "shard-000000" / "documents.npy")) - 1 == len(kept(changed))
@@ -490,3 +490,46 @@ def test_hidden_files_are_no_documents_and_are_counted(tmp_path):
     (tmp_path / "x.jsonl.gz").touch()
     with pytest.raises(ValueError, match=r"got \.gz: unpack it first \(gunzip --keep x\.jsonl\.gz\)"):
         next(iter(sources.documents(str(tmp_path / "x.jsonl.gz"))))
+
+
+LIGHTHOUSE = "The lighthouse was built in 1890. It had three keepers. Later the island got electricity. "
+CHINESE = "燈塔建於一八九〇年。它由三名守衛看管。後來島上通了電。\n\n" * 3
+
+
+def test_the_limits_of_paragraphs_and_documents_can_be_lowered(tokenizer, tmp_path):
+    with pytest.raises(ValueError, match=r"none kept \(a document needs 200 characters .* min_paragraph_chars change that"):
+        c.build([CHINESE], tokenizer, tmp_path / "none")
+    built = c.build([CHINESE, "短。"], tokenizer, tmp_path / "some", min_paragraph_chars=20, min_document_chars=60)
+    assert [built.info[name] for name in ("documents", "paragraphs", "sentences", "documents_read")] == [1, 3, 9, 2]
+    assert (built.info["min_paragraph_chars"], built.info["min_document_chars"]) == (20, 60)
+    assert repr(built).endswith("tokens, of 2 documents read)")
+    with pytest.raises(ValueError, match=r"a document needs 90 characters in paragraphs of 20"):
+        c.build([CHINESE], tokenizer, tmp_path / "few", min_paragraph_chars=20, min_document_chars=90)
+
+
+def test_an_index_is_told_by_its_limits_unless_they_are_the_usual_ones(tokenizer, tmp_path, documents):
+    path = tmp_path / "texts.jsonl"
+    path.write_text("".join(json.dumps({"text": "\n\n".join(" ".join(p) for p in document)}) + "\n" for document in documents))
+    usual = c.prepare(str(path), tokenizer, tmp_path)
+    assert c.prepare(str(path), tokenizer, tmp_path, min_paragraph_chars=None).folder == usual.folder
+    longer = c.prepare(str(path), tokenizer, tmp_path, min_paragraph_chars=200)
+    assert longer.folder != usual.folder and longer.info["paragraphs"] < usual.info["paragraphs"]
+    with pytest.raises(ValueError, match="min_paragraph_chars: .* was built with 60, got 200"):
+        c.prepare(str(usual.folder), tokenizer, tmp_path, min_paragraph_chars=200)
+
+
+@pytest.mark.parametrize(
+    ("text", "warnings"),
+    [
+        (LIGHTHOUSE * 3, []),
+        (LIGHTHOUSE.lower() * 3, ["have one sentence"]),
+        (CHINESE * 4, ["tokens of a character"]),
+    ],
+    ids=["English", "without capitals", "Chinese"],
+)
+def test_a_language_that_splitter_or_tokenizer_do_not_know_is_warned_of(tmp_path, caplog, text, warnings):
+    english = tokenizers.train_tokenizer([LIGHTHOUSE] * 9, 400)
+    caplog.set_level("WARNING")
+    c.build([text], english, tmp_path / "index", min_paragraph_chars=20, min_document_chars=60)
+    assert len(caplog.messages) == len(warnings)
+    assert all(part in message for part, message in zip(warnings, caplog.messages))
