@@ -56,7 +56,7 @@ def _documents(settings: dict) -> str:
         layout.add(text)
     if not layout.documents:
         lengths = {name: value for name, value in layout.limits.items() if name != "min_sentence_chars"}
-        raise ValueError(f"corpus {corpus}: {index.EmptyCorpus(read, **lengths)}\n{USAGE}")
+        raise ValueError(f"{index.EmptyCorpus(read, corpus, **lengths)}\n{USAGE}")
     options = {name: settings[name] for name in SAMPLED}
     for split in ("train", "validation"):
         try:

@@ -42,7 +42,7 @@ class EmptyCorpus(ValueError):
 
     def __init__(self, read: int, source: str = "", min_paragraph_chars=MIN_PARAGRAPH, min_document_chars=MIN_DOCUMENT):
         needs = f"(a document needs {min_document_chars} characters in paragraphs of {min_paragraph_chars} or more; "
-        needs += "min_document_chars and min_paragraph_chars change that, as for scripts of many meanings a character)"
+        needs += "lower min_document_chars and min_paragraph_chars for a script such as Chinese)"
         super().__init__(f"empty corpus: {read} documents read, none kept {needs}{source and f': {source}'}")
         self.read = read
 

@@ -126,7 +126,7 @@ def test_inputs_are_read_before_anything_runs(config, tmp_path):
     with pytest.raises(FileNotFoundError, match=r"empty: no .parquet, .jsonl or .txt file; it holds a.md"):
         own_inputs.require_readable(own.chain(config | {"corpus": str(tmp_path / "empty")}))
     (tmp_path / "notes.jsonl").write_text("")
-    with pytest.raises(ValueError, match=r"none of 0 documents has 200 characters in paragraphs of 60\nexpected"):
+    with pytest.raises(ValueError, match=r"empty corpus: 0 documents read, none kept \(a document needs 200 .*\nexpected"):
         own_inputs.require_readable(own.chain(config | {"corpus": str(tmp_path / "notes.jsonl")}))
     (tmp_path / "texts" / "z.txt").write_bytes(b"caf\xe9")
     with pytest.raises(ValueError, match=r"texts/z.txt: expected UTF-8, got byte 0xe9 at 3"):

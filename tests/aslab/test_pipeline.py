@@ -240,11 +240,11 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
     monkeypatch.setattr(shards, "SHARD_CHARACTERS", 2_000)
     indexing, calls = shards.index, []
 
-    def stops(*arguments):
+    def stops(*arguments, **limits):
         if len(calls) == 3:
             raise KeyboardInterrupt
         calls.append(1)
-        return indexing(*arguments)
+        return indexing(*arguments, **limits)
 
     monkeypatch.setattr(shards, "index", stops)
     with pytest.raises(KeyboardInterrupt):

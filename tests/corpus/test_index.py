@@ -497,7 +497,7 @@ CHINESE = "燈塔建於一八九〇年。它由三名守衛看管。後來島上
 
 
 def test_the_limits_of_paragraphs_and_documents_can_be_lowered(tokenizer, tmp_path):
-    with pytest.raises(ValueError, match=r"none kept \(a document needs 200 characters .* min_paragraph_chars change that"):
+    with pytest.raises(ValueError, match=r"none kept \(a document needs 200 characters .* lower min_document_chars"):
         c.build([CHINESE], tokenizer, tmp_path / "none")
     built = c.build([CHINESE, "短。"], tokenizer, tmp_path / "some", min_paragraph_chars=20, min_document_chars=60)
     assert [built.info[name] for name in ("documents", "paragraphs", "sentences", "documents_read")] == [1, 3, 9, 2]
