@@ -253,7 +253,7 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
         pipeline.join(tmp_path / "index")
     assert len(list((tmp_path / "index" / ".shard-00000.building").glob("shard-*"))) == 3
     again = []
-    monkeypatch.setattr(shards, "index", lambda *a: again.append(1) or indexing(*a))
+    monkeypatch.setattr(shards, "index", lambda *a, **limits: again.append(1) or indexing(*a, **limits))
     by_hand(texts, named, tmp_path / "index", 1)
     pipeline.join(tmp_path / "index")
     equal(c.Corpus.open(tmp_path / "index"), whole)

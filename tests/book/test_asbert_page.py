@@ -281,7 +281,9 @@ def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys
         monkeypatch.setattr(sys, "argv", ["vectors", *shlex.split(command)])
         with pytest.raises(SystemExit):
             vectors.main()
-        assert re.search("embed-<hash>|no finished vectors", capsys.readouterr().err)  # it looked for what is not there
+        assert re.search(
+            "candidates.txt does not exist|embed-<hash>|no finished vectors", capsys.readouterr().err
+        )  # it looked for what is not there
     for one in re.findall(r"papermill notebooks/embed\.ipynb(.*)$", text, re.MULTILINE):
         given = dict(re.findall(r"-p (\w+) ([\w.]+)", one))
         assert runs.settings("embed", given) and given

@@ -65,13 +65,15 @@ def test_one_record_is_made_by_its_job_with_what_it_needs():
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
 def test_own_documents_are_a_target_of_the_same_file(tmp_path):
-    corpus = tmp_path / "texts.txt"
-    corpus.write_text("A paragraph that is long enough to stay in the corpus, whatever it says.\n\n" * 3)
+    corpus = tmp_path / "texts.jsonl"
+    paragraph = "The paragraph {} is long enough to stay in the corpus. It has a second sentence, {} words long."
+    texts = ("\n\n".join(paragraph.format(n, 10 * n + part) for part in range(3)) for n in range(40))
+    corpus.write_text("".join(json.dumps({"text": text}) + "\n" for text in texts))
     questions = tmp_path / "mine.tsv"
     questions.write_text("question\tanswer\tlabel\n" + "".join(f"{n}?\tyes\t1\n{n}?\tno\t0\n" for n in range(10)))
     config = {"corpus": str(corpus), "questions": str(questions), "seeds": "0,1", "epochs": 1}
     code, text = dry_run("own", config=[f"{name}={value}" for name, value in config.items()])
-    assert code == 0 and "corpus: 1 documents, 1 of them long enough\nquestions: 8 train, 1 dev, 1 test" in text, text
+    assert code == 0 and "corpus: 40 documents, 40 of them long enough\nquestions: 8 train, 1 dev, 1 test" in text, text
     made = own.chain(config)
     outputs = re.findall(r"output: runs/(\S+)/record.json", text)
     assert sorted(outputs) == sorted(job.folder.name for job in made.jobs) and len(outputs) == 5

@@ -17,7 +17,7 @@ from asutil import corpus
 from asutil.corpus import arrays, index
 from asutil.data import load_answers
 from asutil.io import checkpoints, disk
-from asutil.models import embedder, loading, word_vectors
+from asutil.models import elsewhere, embedder, loading, word_vectors
 from asutil.tasks import mine, rankers, vectors
 from tests.trust import saves
 
@@ -110,7 +110,7 @@ READERS = {
     "encoder": rankers.load_encoder,
     "embedder": embedder.load,
     "embedding": lambda path: embedder.start_from(path, None, {"architecture": "untrained", "max_tokens": 48, "pooling": "mean"}),
-    "cross-encoder": lambda path: vectors.load_encoder("sentence_transformer", str(path)),
+    "cross-encoder": lambda path: elsewhere.load("sentence_transformer", str(path)),
     "tokenizer": lambda path: corpus.load_tokenizer(path),
     "export": lambda path: export.export(path.parent if path.name == "model" else path, path.with_name("out")),
 }
