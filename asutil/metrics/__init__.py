@@ -11,6 +11,7 @@ __getattr__ = names_of(
         "rankings": ("Ranking", "at_random", "auc", "classification", "of", "ranking"),
         "significance": ("Comparison", "holm", "paired_bootstrap", "student_t", "student_t_from_summary"),
         "trec": ("write_trec",),
+        "two_sources": ("over_questions_and_seeds", "seed_variance", "smallest_effect"),
         "verdicts": ("confusion", "verification"),
     },
 )

@@ -1,6 +1,7 @@
 """Is a difference more than chance? Student's t test over seeds, and a paired bootstrap over questions.
 
-The t test asks whether other seeds would change the picture, the bootstrap whether other questions would.
+The t test asks whether other seeds would change the picture, the bootstrap whether other questions would;
+`asutil.metrics.two_sources` has one test for both.
 """
 
 import itertools
@@ -78,7 +79,11 @@ def _t_test(difference: float, samples: list[tuple[float, int]]) -> Comparison:
     """Of a difference of means, and the standard deviation and size of each sample."""
     freedom = sum(n - 1 for _, n in samples)
     variance = sum((n - 1) * std**2 for std, n in samples) / freedom
-    error = float(np.sqrt(variance * sum(1 / n for _, n in samples)))
+    return from_error(difference, float(np.sqrt(variance * sum(1 / n for _, n in samples))), freedom)
+
+
+def from_error(difference: float, error: float, freedom: float) -> Comparison:
+    """Student's t test of a difference with a standard error that has so many degrees of freedom."""
     if error == 0:
         return Comparison(1.0 if difference == 0 else 0.0, difference, (difference, difference))
     p_value = float(2 * special.stdtr(freedom, -abs(difference) / error))

@@ -12,6 +12,7 @@ from scipy import stats
 from aslab import papers, records
 from aslab.show import markup
 from asutil.data import answers
+from asutil.io import rundir
 from asutil.metrics import significance
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record
@@ -128,11 +129,41 @@ def test_both_tests_of_our_runs(tmp_path):
     theirs = stats.bootstrap((means[0] - means[1],), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
     assert one.over_questions.interval == pytest.approx(theirs.confidence_interval, abs=0.01)
     assert (one.budget, one.seeds) == ("small", 3)
+    # both at once: the variance of the questions' means, and what the seeds' means vary beyond the residual of 3 x n cells
+    variance = (means[0] - means[1]).var(ddof=1) / len(means[0])
+    squares = [(variance, len(means[0]) - 1)]
+    for row, level in (("roberta_ssp", ours), ("roberta_base", base)):
+        table = np.array([[v[1] for v in record(row, "wikiqa", "small", seed, level[seed])["per_question"]] for seed in range(3)])
+        rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+        rest = (rest**2).sum() / 2 / (table.shape[1] - 1) / table.shape[1]
+        if table.mean(axis=1).var(ddof=1) > rest:
+            squares += [(table.mean(axis=1).var(ddof=1) / 3, 2), (-rest / 3, 2 * (table.shape[1] - 1))]
+    error = sum(square for square, _ in squares) ** 0.5
+    freedom = error**4 / sum(square**2 / own for square, own in squares)
+    reach = stats.t(freedom).ppf(0.975) * error
+    middle = (means[0] - means[1]).mean()
+    assert one.over_both.interval == pytest.approx((middle - reach, middle + reach))
+    assert one.over_both.p_value == pytest.approx(2 * stats.t(freedom).sf(middle / error))
     row = next(r for r in cells(differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)) if r[0] == one["name"])
-    assert re.match(r"\+11\.7†?\[", row[1]) and re.match(r"\+11\.7‡?\[", row[2]) and row[3:5] == ["3", "small"]
+    assert re.match(r"\+11\.7†?\[", row[1]) and re.match(r"\+11\.7‡?\[", row[2]) and row[4:6] == ["3", "small"]
+    assert row[3] == f"+11.7[{100 * (middle - reach):+.1f}, {100 * (middle + reach):+.1f}], {markup.probability(one.over_both.p_value)}"
     seen = [word for word, yes in (("seeds", one.over_seeds.p_value < 0.05), ("questions", one.over_questions.interval[0] > 0)) if yes]
-    assert row[5] == (" and ".join(seen) or "neither")
+    assert row[6] == (" and ".join(seen) or "neither")
     assert ("†" in row[1], "‡" in row[2]) == ("seeds" in seen, "questions" in seen)
+
+
+def test_the_page_tells_where_both_sources_together_change_a_p_value():
+    """The lead over MiniLM's siamese network, whose seeds differ most."""
+    page = (rundir.root() / "book" / "significance.md").read_text("utf-8")
+    pair = next(comparisons.pairs(records.records("asbert"), "triplet_bert", "siamese_bert", "wikiqa", ("small",)))
+    lead = (pair, "triplet_bert", "siamese_bert", "map")
+    questions, seeds, both = (test(*lead).p_value for test in (comparisons.over_questions, comparisons.over_seeds, comparisons.over_both))
+    assert questions < 0.001
+    told = f"*p* < .001 over questions and *p* = {seeds:.3f} over seeds, but *p* = {both:.3f} over both".replace("0.", ".")
+    assert told in " ".join(page.split())
+    assert both == pytest.approx(
+        stats.ttest_ind(*(records.values(pair.of(row), "map") for row in lead[1:3]), equal_var=False).pvalue, abs=0.01
+    )
 
 
 def test_one_seed_has_no_t_test(tmp_path):
@@ -141,7 +172,7 @@ def test_one_seed_has_no_t_test(tmp_path):
     row = next(r for r in table if r[0].startswith("RoBERTa + SSP − RoBERTa-Base"))
     assert row[1] == "one seed: no test"
     assert row[2].startswith("+40.0‡[")
-    assert row[5] == "questions"
+    assert row[3] == "one seed" and row[6] == "questions"
     figure = intervals.own_plot(PAPER, found(tmp_path), FOLDER)
     assert len(figure.axes[0].collections[1].get_offsets()) == 2  # of each metric the point of the one interval
 

@@ -536,7 +536,7 @@ def test_claims_are_compared_question_by_question(tmp_path):
     near = tests[name("longformer_base_contrast", "longformer_base_shared", "map_projected")]
     difference = np.mean([precision(0.75, seed).mean() - precision(0.25, seed).mean() for seed in (0, 1)])
     assert near[0].startswith(f"{100 * difference:+.1f}") and near[1].startswith(f"{100 * difference:+.1f}‡")
-    assert near[2:4] == ["2", "gpu, this machine"] and "questions" in near[4]
+    assert near[3:5] == ["2", "gpu, this machine"] and "questions" in near[5]
 
 
 def test_the_laptop_shows_its_own_questions(tmp_path):

@@ -14,6 +14,7 @@ from .traced import (
     Paper,
     as_printed,
     mark,
+    over_both,
     over_questions,
     over_seeds,
     p_value,
@@ -310,10 +311,12 @@ def two_tests(root: Path, name: str):
             t = over_seeds(ours, theirs, metric)
             over = with_interval(t, seeds=t) if t else "one seed: no test"
             seen = " and ".join(word for word, test in (("seeds", t), ("questions", asked)) if sign(test)) or "neither"
-            cells = [over, with_interval(asked, questions=asked), str(seeds), budget]
+            both = over_both(ours, theirs, metric)
+            together = with_interval(both) if both else "one seed" if asked else NONE
+            cells = [over, with_interval(asked, questions=asked), together, str(seeds), budget]
             yield [compared(paper, claim), *cells, f"{UNTESTABLE} {reason}" if reason else seen]
     if not shown:
-        yield ["no two rows of a claim", "not run", *[NONE] * 4]
+        yield ["no two rows of a claim", "not run", *[NONE] * 5]
 
 
 def printed_tests(paper: Paper) -> list[tuple]:

@@ -16,6 +16,7 @@ from asutil.data import answers
 from asutil.io import rundir
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
+from asutil.metrics.two_sources import over_questions_and_seeds
 from pages import testable
 
 LOST = 20  # `limits` has a column in which a better system loses one question in so many
@@ -194,6 +195,25 @@ def over_questions(
     return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
 
 
+def over_both(pair: Pair, row: str, other: str, metric: str) -> Comparison | None:
+    """`over_questions_and_seeds` of two rows, with the questions that have a value; None for other metrics, or where a
+    trained row has one seed.
+    """
+    column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
+    each = [pair.of(name) for name in (row, other)]
+    if column is None or any(len(lines) < 2 and not no_spread(lines) for lines in each):
+        return None
+    tables = [
+        pd.concat([per_question(record)[column] for record in lines.itertuples()], axis=1).dropna() for lines in each
+    ]
+    ours, theirs = tables
+    significance.require_same_questions(ours, theirs)
+    tables = [ours, theirs.reindex(ours.index)]
+    return over_questions_and_seeds(
+        *(table.squeeze(axis=1) if no_spread(lines) else table.T for table, lines in zip(tables, each))
+    )
+
+
 @lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
 def _bootstrap(ours: tuple, theirs: tuple, draws: int) -> Comparison:
     return significance.paired_bootstrap(ours, theirs, draws=draws)
@@ -260,19 +280,20 @@ def rows_of_claim(data: dict, claim: dict) -> str:
 
 
 def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """Both tests for each claim of which we have runs.
+    """The tests for each claim of which we have runs.
 
-    Columns: name, budget, seeds (how many), over_seeds and over_questions (Comparisons or None), reason (why nothing
-    can be tested).
+    Columns: name, budget, seeds (how many), over_seeds, over_questions and over_both (Comparisons or None), reason
+    (why nothing can be tested).
     """
     rows = []
     for claim in papers.claims(data):
         tested = outcome(data, runs, claim, draws)
         if where := tested.where:
-            seeds = over_seeds(where, claim["row_a"], claim["row_b"], claim["metric"])
-            row = (where.shown_budget, len(where.seeds), seeds, tested.questions, tested.reason)
+            compared = (where, claim["row_a"], claim["row_b"], claim["metric"])
+            tests = (over_seeds(*compared), tested.questions, over_both(*compared))
+            row = (where.shown_budget, len(where.seeds), *tests, tested.reason)
             rows.append((rows_of_claim(data, claim), *row))
-    columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "reason"]
+    columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "over_both", "reason"]
     return pd.DataFrame(rows, columns=columns, dtype=object)
 
 

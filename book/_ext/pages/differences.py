@@ -118,12 +118,19 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int
 
 
 def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """Our runs: for each claim's two rows Student's t over seeds, and the bootstrap over questions."""
+    """Our runs: for each claim's two rows Student's t over seeds, the bootstrap over questions, and the test over both."""
     data, runs = rows_and_runs(paper, runs, folder)
     body = [_two_tests(test) for test in comparisons.own_tests(data, runs, draws).itertuples()]
     if not body:
-        body = [markup.line(["no two rows of a claim", markup.word("not run"), *"––––"])]
-    heads = ["Over seeds: t [95 %]", "Over questions: bootstrap [95 %]", "Seeds", "Budget", "Seen over"]
+        body = [markup.line(["no two rows of a claim", markup.word("not run"), *"–––––"])]
+    heads = [
+        "Over seeds: t [95 %]",
+        "Over questions: bootstrap [95 %]",
+        "Both at once [95 %]",
+        "Seeds",
+        "Budget",
+        "Seen over",
+    ]
     title = f"Differences in points. {LEGEND.replace('the baseline row', 'row B')}"
     return markup.table(title, ["Row A − row B", *heads], body)
 
@@ -135,7 +142,12 @@ def _two_tests(test) -> str:
     word = markup.said(testable.VERDICT, test.reason) if test.reason else " and ".join(seen) or "neither"
     seeds = _tested(test.over_seeds, "row B") if test.over_seeds else "one seed: no test"
     questions = _tested(None, "row B", test.over_questions)
-    return markup.line([_head(test.name), seeds, questions, test.seeds, test.budget, word])
+    both = "one seed" if test.over_questions else markup.number("–")
+    if test.over_both:
+        gain, interval = markup.points(test.over_both).split(" ", 1)
+        below = escape(f"{interval}, {markup.probability(test.over_both.p_value)}")
+        both = markup.number(Html(f"{gain}<small>{below}</small>"))
+    return markup.line([_head(test.name), seeds, questions, both, test.seeds, test.budget, word])
 
 
 def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
