@@ -86,6 +86,8 @@ def read_qrels(path: str | Path, relevant_from: int = 1) -> pd.DataFrame:
         relevant_from: the lowest relevance that makes label 1, for graded qrels (trec_eval: -l).
     Raises: ValueError naming file and line, also for a relevance that is no whole number: trec_eval cuts its fraction off.
     """
+    if relevant_from < 1:
+        raise ValueError(f"relevant_from is 1 or more, since a relevance of 0 is wrong: got {relevant_from}")
     table = _columns(path, ("question_id", "iteration", "candidate_id", "label"), "label")
     return table[["question_id", "candidate_id"]].assign(label=(table["label"] >= relevant_from).astype(int))
 

@@ -154,6 +154,8 @@ def test_graded_relevances_are_right_from_a_level_on_as_in_trec_eval(tmp_path):
     lines = [f"{question} 0 {candidate} {label}\n" for question, own in qrels.items() for candidate, label in own.items()]
     (tmp_path / "qrels").write_text("".join(lines))
     scores = pd.DataFrame([(q, c, s) for q, own in run.items() for c, s in own.items()], columns=["question_id", "candidate_id", "score"])
+    with pytest.raises(ValueError, match="relevant_from is 1 or more"):
+        trec.read_qrels(tmp_path / "qrels", 0)
     for level in (1, 2, 3):
         ours = trec.by_trec_eval(scores, trec.read_qrels(tmp_path / "qrels", level)).average_precision
         theirs = pytrec_eval.RelevanceEvaluator(qrels, {"map"}, relevance_level=level).evaluate(run)
