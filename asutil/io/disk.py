@@ -167,9 +167,13 @@ def _machine() -> str:
 
 def _remove_leftovers(path: Path) -> None:
     """Remove half-written copies: of this machine those whose process has ended, of others those that nothing was written to for a day."""
-    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.part"):
-        owner = PART.fullmatch(leftover.name)
-        if owner is None or owner["name"] != path.name:
+    for leftover in path.parent.glob(f".*{glob.escape(path.name)}.*.part"):
+        owner = inner = PART.fullmatch(leftover.name)
+        while inner and (
+            outer := PART.fullmatch(inner["name"])
+        ):  # a model that was written into a folder in the making
+            inner = outer
+        if inner is None or inner["name"] != path.name:
             continue
         with contextlib.suppress(OSError):  # renamed by its process, or another user's
             if owner["machine"] == _machine():

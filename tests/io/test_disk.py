@@ -259,20 +259,20 @@ def test_a_missing_folder_is_named_by_the_file_that_is_written_and_a_missing_fil
         ("another", "living", 90_000, False),
     ],
 )
-@pytest.mark.parametrize("kind", ["file", "folder"])
+@pytest.mark.parametrize("kind", ["file", "folder", "folder in the making"])
 def test_whose_half_written_copies_are_removed(tmp_path, monkeypatch, kind, machine, process, seconds, stays):
     """An id of a process says nothing about one of another machine, also where a living process has that id here."""
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    path, write = tmp_path / "result", written if kind == "folder" else lambda path, text: disk.write_json(path, {"text": text})
+    path, write = tmp_path / "result", (lambda path, text: disk.write_json(path, {"text": text})) if kind == "file" else written
     monkeypatch.setattr(os, "getpid", lambda: os.getppid() if process == "living" else child.pid)
     with monkeypatch.context() as faked:
         if machine == "another":
             faked.setattr(socket, "gethostname", lambda: "node-2.cluster")
-        half = disk._new_part(path)
+        half = disk._new_part(disk._new_part(path) if kind == "folder in the making" else path)
     monkeypatch.setattr(os, "getpid", lambda: 1)
     assert machine == "here" or ".node-2-cluster-" in half.name
-    inside = half / "weights" if kind == "folder" else half
+    inside = half if kind == "file" else half / "weights"
     inside.parent.mkdir(exist_ok=True)
     inside.write_text("half")
     for each in {inside, half}:
