@@ -204,6 +204,9 @@ def _objects(path: Path, numbered: Iterable[tuple[int, object]]) -> tuple[pa.Tab
             for name in ("question", "answer"):
                 if not isinstance(record.get(name), str | None):
                     raise ValueError(f"{name} is {record[name]!r}, no text")
+            for name in ("question_id", "document_title"):
+                if isinstance(record.get(name), list | dict):
+                    raise ValueError(f"{name} is {record[name]!r}, neither text nor a number")
             record = {name: value if value is None else str(value) for name, value in record.items()}
             "".join(filter(None, record.values())).encode()  # JSON can spell half a character
         except (ValueError, RecursionError) as error:

@@ -82,6 +82,10 @@ def test_what_is_wrong_with_a_tsv(tmp_path, content, message):
         ('{"question": "q", "answer": "a", "label": "maybe"}', "row 2: expected the label 0 or 1, got 'maybe'"),
         ('{"question": "q", "answer": "a"}', "row 2: expected the label 0 or 1, got None"),
         ('{"question": "q", "answer": null, "label": 1}', "row 2: expected text in 'answer', got None"),
+        (
+            '{"question": "q", "answer": "a", "label": 1, "question_id": ["Q1"]}',
+            r"row 2: expected a JSON object with text, question_id is \['Q1'\], neither",
+        ),
         ('{"question": 7, "answer": "a", "label": 1}', "row 2: expected a JSON object with text, question is 7"),
         ('{"question": "q", "answer": "\\u0000", "label": 1}', "row 2: expected no NUL in 'answer'"),
         ('{"question": "q", "answer": "\\ud800", "label": 1}', "row 2: expected a JSON object with text"),
