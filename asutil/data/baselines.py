@@ -18,8 +18,10 @@ from .splits import require_one_of
 
 # Scripts without spaces between words, and the mark that lengthens a vowel of Katakana.
 WITHOUT_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-WORDS = regex.compile(rf"[{WITHOUT_SPACES}]+|(?:(?![{WITHOUT_SPACES}])[\w\p{{M}}])+")
+LETTER = rf"(?![{WITHOUT_SPACES}])[\p{{L}}\p{{N}}_"  # marks and joiners continue a word, and begin none
+WORDS = regex.compile(rf"[{WITHOUT_SPACES}]+|{LETTER}](?:{LETTER}\p{{M}}\p{{Join_Control}}])*")
 UNSPACED = regex.compile(rf"[{WITHOUT_SPACES}]")
+OF_A_GLYPH = regex.compile(r"[\p{Variation_Selector}\p{Me}]")  # choose a glyph or frame it, as in an emoji
 ENOUGH = 10  # questions from which on equal scores are worth a warning
 log = logging.getLogger(__name__)
 
@@ -80,7 +82,7 @@ def words(text: str) -> list[str]:
     if text.isascii():
         return re.findall(r"\w+", text.lower())
     split = []
-    for run in WORDS.findall(unicodedata.normalize("NFC", text.casefold())):
+    for run in WORDS.findall(unicodedata.normalize("NFC", OF_A_GLYPH.sub("", text.casefold()))):
         if UNSPACED.match(run):
             characters = regex.findall(r"\X", run)  # with their combining marks
             split += [*characters, *map("".join, pairwise(characters))]

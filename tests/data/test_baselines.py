@@ -2,6 +2,7 @@
 
 import math
 import re
+import sys
 import unicodedata
 from collections import Counter
 
@@ -30,10 +31,23 @@ def test_words_of_spaced_text_are_runs_of_letters_and_digits(text):
         ("首都", ["首", "都", "首都"]),
         ("東京タワー2021年", ["東", "京", "タ", "ワ", "ー", "東京", "京タ", "タワ", "ワー", "2021", "年"]),
         ("ที่นี่", ["ที่", "นี่", "ที่นี่"]),
+        ("I \u2764\ufe0f tea, 1\ufe0f\u20e3", ["i", "tea", "1"]),  # what chooses a glyph is no word, and no part of one
+        ("\U0001f469\u200d\U0001f4bb ok", ["ok"]),
+        ("\u845b\U000e0100\u98fe", ["葛", "飾", "葛飾"]),
     ],
 )
 def test_words_of_other_scripts(text, words):
     assert baselines.words(text) == [unicodedata.normalize("NFC", word) for word in words]
+
+
+def test_every_letter_and_digit_is_a_word_and_nothing_else_is():
+    """Characters of scripts with spaces, each alone; a mark is a part of a word, and no word alone."""
+    for character in map(chr, range(sys.maxunicode + 1)):
+        text = unicodedata.normalize("NFC", character.casefold())
+        if unicodedata.category(character) in ("Cn", "Cs") or baselines.UNSPACED.search(text):
+            continue
+        expected = [text] if re.match(r"\w", text) else []
+        assert baselines.words(character) == expected, hex(ord(character))
 
 
 def slow_bm25(question, texts, words):
