@@ -1,7 +1,6 @@
 """The inputs of `aslab.own`, read before anything runs: the documents, of which pre-training makes examples, and the questions."""
 
 from array import array
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -63,11 +62,8 @@ def _documents(settings: dict) -> str:
             Sampler(layout.corpus(), settings["objective"], settings["seed"], split=split, **options)
         except ValueError as error:
             raise ValueError(f"corpus {corpus}: {error}\n{USAGE}") from None
-    folders = [Path(part) for part in sources.parts_of(corpus) if Path(part).is_dir()]
-    others = Counter(suffix for folder in folders for suffix in sources.unread(folder))
-    endings = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
-    unread = f"; {others.total()} files are not read: {endings}" * bool(others)
-    return f"corpus: {read:,} documents, {len(layout.documents):,} of them long enough{unread}"
+    counts = f"corpus: {read:,} documents, {len(layout.documents):,} of them long enough"
+    return "; ".join(filter(None, [counts, sources.not_read(corpus)]))
 
 
 class _Layout:

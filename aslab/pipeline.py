@@ -35,8 +35,11 @@ PLAN, LOGS, TOKENIZER = "plan.json", "datatrove", "tokenizer"
 COUNTS = ("documents_read", "documents", "paragraphs", "sentences", "tokens")
 
 
-def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, limit=None) -> dict:
-    """What is built, and how it is divided: `tasks` share `total` files, or documents if there are fewer files."""
+def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, limit=None, **lengths: int) -> dict:
+    """What is built, and how it is divided: `tasks` share `total` files, or documents if there are fewer files.
+
+    `lengths` are min_paragraph_chars and min_document_chars, as in `cleaning.clean`.
+    """
     unit = "files"
     total = 0 if limit else len(_files(source))
     if total < tasks:
@@ -52,6 +55,8 @@ def plan(source, tokenizer, tasks, splitter="blingfire", min_sentence_chars=0, l
         "tokenizer_sha256": corpus_index.tokenizer_hash(tokenizer),
         "splitter": splitter,
         "min_sentence_chars": min_sentence_chars,
+        **cleaning.LIMITS,
+        **lengths,
         "limit": limit,
         "tasks": min(tasks, total),
         "unit": unit,
@@ -107,10 +112,11 @@ class Index(PipelineStep):
             return
         texts = _documents(self.source, planned, rank)
         sentences = {name: planned[name] for name in ("splitter", "min_sentence_chars")}
+        lengths = {name: planned.get(name) for name in cleaning.LIMITS}  # a plan of an earlier version has none
         with self.track_time("task"):
             try:
                 built = corpus_index.build(
-                    texts, self._tokenizer(planned), folder, source=planned["source"], **sentences
+                    texts, self._tokenizer(planned), folder, source=planned["source"], **sentences, **lengths
                 )
                 counts = built.info
             except corpus_index.EmptyCorpus as error:  # a share without documents: it is left out when all are joined
@@ -160,7 +166,8 @@ def _concatenate(out: Path) -> None:
             raise ValueError(f"{out / name / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in infos.values()) for name in COUNTS}
     if not counts["documents"]:
-        raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"])
+        lengths = {name: planned[name] for name in cleaning.LIMITS if name in planned}
+        raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"], **lengths)
     filled = [folder for folder in folders if infos[folder.name]["documents"]]
     for folder in filled:
         for name, sha256 in infos[folder.name]["sha256"].items():
@@ -200,7 +207,8 @@ def build(
         workers: tasks at a time; None: 2, on Slurm all.
         partition, time: of Slurm.
         dry_run: print the plan, or the scripts for sbatch, and start nothing.
-        options: splitter, min_sentence_chars, and limit, which reads only the first documents.
+        options: splitter, min_sentence_chars, min_paragraph_chars, min_document_chars, and limit, which reads only the
+            first documents.
     Returns: the opened Corpus; None of a dry run and of Slurm. Raises: ImportError without datatrove; ValueError;
         OSError.
     """
@@ -254,7 +262,7 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
 def _check(out: Path, planned: dict) -> None:
     """Refuse a folder that has another build, or something else."""
     if (out / PLAN).is_file():
-        before = disk.read_json(out / PLAN)
+        before = cleaning.LIMITS | disk.read_json(out / PLAN)  # a plan of an earlier version has none
         for name, value in planned.items():
             if before.get(name) != value:
                 other = f"{out} holds a build with {name} {before.get(name)}, got {value}"
@@ -308,6 +316,9 @@ def main() -> None:
     argument("--splitter", choices=splitters, default="blingfire", help="sentence splitter (default: %(default)s)")
     shortest = "leave shorter sentences out (default: %(default)s)"
     argument("--min-sentence-chars", type=int, default=0, help=shortest)
+    for name, usual in cleaning.LIMITS.items():
+        what = name.split("_")[1]
+        argument(f"--{name.replace('_', '-')}", type=int, default=usual, help=shortest.replace("sentences", f"{what}s"))
     argument("--limit", type=int, help="read only the first documents")
     argument("--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)")
     argument("--partition", help="partition of Slurm for the jobs")

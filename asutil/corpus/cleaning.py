@@ -5,6 +5,7 @@ import re
 
 MIN_PARAGRAPH = 60  # characters, of a language with an alphabet (sentence_objectives, appendix A.1)
 MIN_DOCUMENT = 200
+LIMITS = {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUMENT}  # arguments of `clean`
 
 _BLOCKS = [(re.compile(rf"<{tag}\b", re.I), re.compile(rf"</{tag}\s*>", re.I)) for tag in ("script", "style", "table")]
 _BLOCKS.append((re.compile("<!--"), re.compile("-->")))

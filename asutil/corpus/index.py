@@ -25,13 +25,14 @@ from tqdm.auto import tqdm
 
 from ..io import disk, hub
 from .arrays import ARRAYS, COUNTED, OFFSETS, VERIFIED_BYTES, check_array, concatenate, open_arrays
-from .cleaning import MIN_DOCUMENT, MIN_PARAGRAPH, splitter_function
+from .cleaning import LIMITS, MIN_DOCUMENT, MIN_PARAGRAPH, splitter_function
 from .shards import build_shards
-from .sources import documents, fingerprint_of_source, without_paths
+from .sources import documents, fingerprint_of_source, not_read, without_paths
 
 VALIDATION_SHARE = 0.02
 MIN_VALIDATION = 2
-SAMPLE = 200  # sentences whose characters are counted
+SAMPLE = 200  # sentences, from all of a corpus, whose tokens and characters are counted
+MANY_UNKNOWN = 0.1  # share of unknown tokens that is worth a warning
 FORMAT = 2  # of an index: 2 has the hashes of documents
 OF_DOCUMENTS = ("split", "limit", "text_column", "paragraph_separator", "exclude_titles")  # arguments of `documents`
 log = logging.getLogger(__name__)
@@ -85,8 +86,7 @@ def build(
     settings = {"format": FORMAT, "tokenizer": name, "tokenizer_sha256": tokenizer_hash(tokenizer)}
     settings |= {"splitter": splitter, "min_sentence_chars": min_sentence_chars}
     lengths = {"min_paragraph_chars": min_paragraph_chars, "min_document_chars": min_document_chars}
-    usual = {"min_paragraph_chars": MIN_PARAGRAPH, "min_document_chars": MIN_DOCUMENT}
-    lengths = {name: usual[name] if value is None else value for name, value in lengths.items()}
+    lengths = {name: LIMITS[name] if value is None else value for name, value in lengths.items()}
     settings |= lengths
     settings |= {"source": source, "licence": licence}
     with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
@@ -104,11 +104,11 @@ def build(
         os.sync()
         parts.rename(out)
     index = Corpus.open(out)
-    _warn_of_form(index, splitter)
+    _warn_of_form(index, splitter, tokenizer.backend_tokenizer)
     return index
 
 
-def _warn_of_form(index: "Corpus", splitter: str) -> None:
+def _warn_of_form(index: "Corpus", splitter: str, backend) -> None:
     """Say where a splitter parts no paragraphs, and where a tokenizer knows no words, as with a language that they were not made for."""
     sizes = np.diff(index.paragraphs)
     if 4 * (sizes == 1).sum() > 3 * len(sizes):  # docstrings have a half of such paragraphs, Wikipedia a sixth
@@ -116,13 +116,21 @@ def _warn_of_form(index: "Corpus", splitter: str) -> None:
             "%s: %d of %d paragraphs have one sentence by the splitter %s, so SSP and SP can make few examples of them, or none",
             *(index.folder.name, (sizes == 1).sum(), len(sizes), splitter),
         )
-    sample = range(min(SAMPLE, index.info["sentences"]))
-    tokens = int(index.sentences[len(sample)])
-    characters = len(index.text(sample))
-    if tokens > characters:
+    last = index.info["sentences"] - 1
+    numbers = np.unique(np.linspace(0, last, SAMPLE).astype(int))
+    ids = np.concatenate([index.tokens[index.sentences[n] : index.sentences[n + 1]] for n in numbers])
+    special = [id for id, token in backend.get_added_tokens_decoder().items() if token.special]
+    unknown = np.isin(ids, special).mean()  # text is read as text, so that no other special token occurs
+    if unknown > MANY_UNKNOWN:
+        log.warning(
+            "%s: %.0f %% of the tokens are unknown to the tokenizer, which was not made for this language: a model cannot tell them apart",
+            *(index.folder.name, 100 * unknown),
+        )
+    characters = len(backend.decode(ids.tolist(), skip_special_tokens=False))
+    if len(ids) > characters:
         log.warning(
             "%s: the tokenizer makes %.1f tokens of a character; English has one in four: it was not made for this language",
-            *(index.folder.name, tokens / characters),
+            *(index.folder.name, len(ids) / characters),
         )
 
 
@@ -150,6 +158,8 @@ def prepare(source, tokenizer, folder, **options) -> "Corpus":
     out.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(out.with_name(f".{out.name}.lock")):  # runs that start together build it once
         if not out.is_dir():
+            if others := not_read(source):
+                log.warning("%s: %s", without_paths(source), others)
             build(documents(source, **reading), tokenizer, out, source=without_paths(source), **options)
     return Corpus.open(out, tokenizer)
 

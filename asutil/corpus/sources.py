@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import itertools
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -153,6 +154,14 @@ def unread(folder: Path) -> list[str]:
     """The endings of the files of a folder that are no documents, once for each file; of a hidden file, HIDDEN."""
     others = [file.suffix for file in _leaves(folder) if file.suffix.lower() not in SUFFIXES]
     return others + [HIDDEN] * len(_leaves(folder, hidden=True))
+
+
+def not_read(source) -> str:
+    """How many files in the folders of a source are no documents, with their endings: `2 files are not read: 1 .md, 1 hidden`."""
+    folders = [Path(part) for part in parts_of(source) if Path(part).is_dir()]
+    others = Counter(suffix for folder in folders for suffix in unread(folder))
+    endings = ", ".join(f"{count} {suffix or 'without an ending'}" for suffix, count in sorted(others.items()))
+    return f"{others.total()} files are not read: {endings}" if others else ""
 
 
 def _leaves(folder: Path, hidden: bool = False) -> list[Path]:

@@ -95,7 +95,7 @@ def tokenizer_for(
 
     Args:
         scratch: names of models from scratch, next to FROM_SCRATCH.
-        form: arguments of `corpus.documents` (text_column, paragraph_separator, exclude_titles).
+        form: arguments of `corpus.documents` (text_column, paragraph_separator, exclude_titles), and the limits of `clean`.
     """
     if model in hub.EMBEDDED or model not in (*FROM_SCRATCH, *scratch):
         return load_tokenizer(model)
@@ -108,8 +108,9 @@ def tokenizer_for(
     saved.parent.mkdir(parents=True, exist_ok=True)
     with FileLock(saved.with_name(f".{saved.name}.lock")):  # runs that start together train it once
         if not saved.is_dir():
+            limits = {name: value for name in cleaning.LIMITS if (value := form.pop(name, None))}
             documents = sources.documents(source, limit=TOKENIZER_DOCUMENTS, **form)
-            texts = itertools.chain.from_iterable(map(cleaning.clean, documents))
+            texts = itertools.chain.from_iterable(cleaning.clean(document, **limits) for document in documents)
             with disk.whole_folder(saved) as part:
                 train_tokenizer(texts, vocab_size=8192).save_pretrained(part)
     return load_tokenizer(saved)

@@ -11,6 +11,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from asutil import corpus as c
 from asutil.corpus import arrays, cleaning, shards, sources, tokenizers
@@ -533,3 +535,40 @@ def test_a_language_that_splitter_or_tokenizer_do_not_know_is_warned_of(tmp_path
     c.build([text], english, tmp_path / "index", min_paragraph_chars=20, min_document_chars=60)
     assert len(caplog.messages) == len(warnings)
     assert all(part in message for part, message in zip(warnings, caplog.messages))
+
+
+def test_a_tokenizer_that_knows_few_words_is_warned_of_wherever_they_are(tmp_path, caplog):
+    """The later documents are Chinese: to these words, all of it is one unknown word."""
+    vocabulary = {word: n for n, word in enumerate(["[UNK]", *sorted(set(LIGHTHOUSE.lower().replace(".", " .").split()))])}
+    backend = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
+    backend.normalizer, backend.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    named = PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="[UNK]", pad_token="[UNK]")
+    caplog.set_level("WARNING")
+    limits = {"min_paragraph_chars": 20, "min_document_chars": 60}
+    c.build([LIGHTHOUSE * 50] * 2, named, tmp_path / "english", **limits)
+    assert not caplog.messages
+    built = c.build([LIGHTHOUSE * 50] * 2 + [CHINESE * 20] * 9, named, tmp_path / "mixed", **limits)
+    share = np.mean(np.asarray(built.tokens) == 0)
+    (message,) = caplog.messages
+    assert share > 0.3 and abs(float(message.split()[1]) / 100 - share) < 0.15
+    assert "% of the tokens are unknown to the tokenizer" in message
+
+
+def test_a_tokenizer_from_scratch_is_trained_on_what_the_limits_keep(tmp_path):
+    path = tmp_path / "texts.jsonl"
+    path.write_text(json.dumps({"text": CHINESE}) + "\n")
+    limits = {"min_paragraph_chars": 20, "min_document_chars": 60}
+    usual, few = (tokenizers.tokenizer_for("tiny", str(path), tmp_path, **form) for form in (dict.fromkeys(limits), limits))
+    assert len(few) > len(usual) and len(few.tokenize("島上")) < len(usual.tokenize("島上")) == 7
+
+
+def test_files_that_are_not_read_are_counted_once_when_an_index_is_built(tokenizer, tmp_path, caplog):
+    folder = tmp_path / "texts"
+    folder.mkdir()
+    for name in ("a.txt", "notes.md", "README", "._a.txt"):
+        (folder / name).write_text(LIGHTHOUSE * 3)
+    caplog.set_level("WARNING")
+    for _ in range(2):
+        c.prepare(str(folder), tokenizer, tmp_path / "corpora")
+    counts = [message for message in caplog.messages if "not read" in message]
+    assert counts == ["own:texts: 3 files are not read: 1 without an ending, 1 .md, 1 hidden"]
