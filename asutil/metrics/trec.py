@@ -49,6 +49,7 @@ def write_trec(scores: pd.DataFrame, run_path: Path, qrels_path: Path, tag: str 
     for name, column in table.items():
         if len(wrong := np.flatnonzero(~column.str.fullmatch(r"\S+"))):
             reason = f"TREC files part their columns by white space, so {name} {column[wrong[0]]!r} cannot be one"
+            reason += "; give your questions or candidates ids without white space, and run again"
             raise ValueError(f"row {wrong[0]}: {reason}")
     if len(twice := np.flatnonzero(table.duplicated())):
         question, candidate = table.loc[twice[0]]

@@ -129,7 +129,9 @@ def mine(
     numbers = {}
     given = _sentences(sentences, whole["train"])
     if (first := next(given, None)) is None:
-        raise ValueError(f"{sentences}: expected sentences to mine from, got none")
+        least = f"{cleaning.MIN_DOCUMENT} characters in paragraphs of {cleaning.MIN_PARAGRAPH} or more"
+        advice = f": its documents need {least}; a .txt with one sentence a line needs none" * Path(sentences).is_dir()
+        raise ValueError(f"{sentences}: expected sentences to mine from, got none{advice}")
     texts = _distinct(chain(right, [first], given), numbers)
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:

@@ -103,7 +103,7 @@ def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
     good, bad = random_scores(0, 9), random_scores(0, 9).assign(candidate_id=lambda table: table.candidate_id + " x")
     paths = trec.export(run_of(tmp_path / "good", good), tmp_path / "out")
     before = [path.read_bytes() for path in paths]
-    with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one"):
+    with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one; give .* ids without white space"):
         trec.export(run_of(tmp_path / "bad", bad), tmp_path / "out")
     run_of(tmp_path / "good", random_scores(1, 9))
     monkeypatch.setattr(pd.DataFrame, "sort_values", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))

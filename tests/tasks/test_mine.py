@@ -286,6 +286,10 @@ def test_a_source_without_a_sentence_is_refused(tmp_path, data):
     (tmp_path / "empty.txt").touch()
     with pytest.raises(ValueError, match="empty.txt: expected sentences to mine from, got none"):
         mine.mine(data, tmp_path / "empty.txt", "bm25", tmp_path / "mined")
+    (tmp_path / "short").mkdir()
+    (tmp_path / "short" / "a.txt").write_text("Too short to be kept.")
+    with pytest.raises(ValueError, match=r"short: expected .* got none: its documents need 200 characters in paragraphs of 60"):
+        mine.mine(data, tmp_path / "short", "bm25", tmp_path / "mined")
     assert not (tmp_path / "mined").exists()
 
 
