@@ -38,7 +38,7 @@ SPLITS = {
 KEYS = {
     "the file": (
         "slug title authors unit rows tables",
-        "venue arxiv runs parameters private budgets demo settings claims counts questions",
+        "venue arxiv runs parameters private budgets demo settings claims headline counts questions",
     ),
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
@@ -118,6 +118,7 @@ def _check(data, paper: str) -> None:
         _check_rule(rule, rows, "a rule of settings")
     for claim in data.get("claims", ()):
         _check_claim(claim, rows, datasets, f"claim {claim.get('id')}")
+    all_of(data.get("headline", ()), [claim["id"] for claim in data.get("claims", ())], "headline", "claim")
     all_of(data.get("questions", ()), datasets, "questions")
     for dataset, splits in data.get("counts", {}).items():
         one_of(dataset, datasets, "counts")
@@ -265,6 +266,13 @@ def all_of(values, known, place: str, what: str = "value") -> None:
 def claims(data: dict) -> list[dict]:
     """The claims of a paper, one for each metric that a claim is tested on."""
     return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
+
+
+def primary_metrics(data: dict) -> dict[str, str]:
+    """The metric that decides each claim, by id: MAP where the claim names it, else its only one."""
+    return {
+        claim["id"]: "map" if "map" in (metrics := _metrics(claim)) else metrics[0] for claim in data.get("claims", ())
+    }
 
 
 def claims_asked(data: dict, budget: str) -> list[dict]:

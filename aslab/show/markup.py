@@ -2,7 +2,8 @@
 
 Classes for a style sheet: tables `as2-table`; cells `as2-number`, in bold `as2-best`; marks of tests `as2-mark`; verdicts `as2-verdict`
 with one of `as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for
-claims `as2-shows`, `as2-unclear`, `as2-opposite`; for both `as2-not-testable-here`. The lines
+claims `as2-supported`, `as2-suggestive`, `as2-inconclusive`, `as2-no-effect-beyond-1-point`, `as2-reversed`; for both
+`as2-not-testable-here` and `as2-not-run`. The lines
 of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
 """
 

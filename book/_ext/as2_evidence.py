@@ -7,10 +7,11 @@ from html import escape
 from as2_pages import Shown, boxed, note
 from as2_svg import WIDTH, arrow, box, figure, panel, text
 from docutils import nodes
-from pages import comparisons, examples
+from pages import examples
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import records
+from aslab.analysis import comparisons
 from aslab.papers import one_of
 from aslab.records import HERE
 from aslab.show import markup

@@ -4,9 +4,10 @@ them.
 
 import as2_svg
 from as2_pages import Shown, boxed, note
-from pages import comparisons, examples, intervals, report
+from pages import examples, intervals, report
 
 from aslab import gallery, plan
+from aslab.analysis import comparisons
 from aslab.show import picture, plots
 
 PAGE_COLOURS = {  # matplotlib's -> the page's; seaborn's legends are #333333

@@ -21,6 +21,12 @@ SOURCES["rankers"] = lambda _: [
 SOURCES["choices"] = lambda _: [*SOURCES["rankers"](_), *SOURCES["benchmarks"](_)]
 
 
+CAPTION = (
+    "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as printed (none where "
+    "no deviation is printed), over questions and seeds for ours. A triangle: the whole interval is on one side of zero."
+)
+
+
 class Findings(Shown):
     """Each claim of a paper in one sentence, from committed records."""
 
@@ -28,18 +34,17 @@ class Findings(Shown):
         return findings.findings_html(paper) or note("No claim of this paper has been tested yet.")
 
 
-class FindingsAndHints(Shown):
-    """All five papers: the claimed differences that are findings or hints."""
+class Headline(Shown):
+    """All five papers: the claims of abstracts and conclusions, the printed difference, ours, and the verdict."""
 
     required_arguments = 0
 
     def show(self):
-        table = findings.findings_and_hints()
-        return boxed(table) if table else note("No claim is a finding or a hint yet.")
+        return boxed(findings.headline_table())
 
 
 class Scorecard(Shown):
-    """All five papers: how many claims came out how."""
+    """All five papers: how many headline claims have which verdict."""
 
     required_arguments = 0
 
@@ -48,7 +53,7 @@ class Scorecard(Shown):
 
 
 class Answer(Shown):
-    """What came out of all tested claims, in two sentences."""
+    """How many claims have which verdict, in words."""
 
     required_arguments = 0
 
@@ -58,17 +63,13 @@ class Answer(Shown):
 
 
 class Overview(Shown):
-    """Every tested claim of all papers, drawn."""
+    """The headline claims of all papers as differences with intervals: printed and ours."""
 
     required_arguments = 0
 
     def show(self):
         figure = intervals.overview_plot()
-        caption = (
-            "Every tested claim, a line each. To the right of zero a claim comes out as the paper says. A triangle that points up: the "
-            "whole interval is right of zero, so it shows; down: the opposite shows; a dot: neither. The page Findings names every line."
-        )
-        return drawn(figure, caption) if figure else note("Differences of claims: not run.")
+        return drawn(figure, CAPTION) if figure else note("Differences of claims: not run.")
 
 
 class ClaimsPlot(Shown):
@@ -76,13 +77,7 @@ class ClaimsPlot(Shown):
 
     def show(self, paper):
         figure = intervals.claims_plot(paper)
-        if figure is None:
-            return note("Differences of this paper's claims: not run.")
-        caption = (
-            "The difference of each claim that our runs test, as printed and by our runs, with 95 % intervals: over seeds as "
-            "printed (none where no deviation is printed), over questions for ours. A triangle: the whole interval is on one side of zero."
-        )
-        return drawn(figure, caption)
+        return drawn(figure, CAPTION) if figure else note("Differences of this paper's claims: not run.")
 
 
 class Leaderboard(Shown):
@@ -181,7 +176,7 @@ DIRECTIVES = {
     "blind": Blind,
     "calibration": Believed,
     "findings": Findings,
-    "findings-and-hints": FindingsAndHints,
+    "headline": Headline,
     "choices": Choices,
     "claims-plot": ClaimsPlot,
     "leaderboard": Leaderboard,

@@ -11,10 +11,10 @@ import pandas as pd
 from as2_figures import drawn
 from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import comparisons
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import papers, records
+from aslab.analysis import comparisons
 from aslab.show import markup
 from asutil import metrics
 from asutil.corpus import docstrings

@@ -6,9 +6,9 @@ from pathlib import Path
 
 from as2_pages import Shown, boxed
 from as2_shell import broken
-from pages import comparisons
 
 from aslab import papers, plan, runs
+from aslab.analysis import comparisons
 from aslab.papers import NOTEBOOKS
 from aslab.records import COMMITTED, no_spread
 from aslab.show import markup

@@ -9,10 +9,11 @@ from html import escape
 from as2_figures import drawn
 from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
-from pages import comparisons, costs, examples, report, testable, verdicts
+from pages import costs, examples, report, verdicts
 from sphinx.util.docutils import SphinxDirective
 
 from aslab import papers, plan, records
+from aslab.analysis import claims, comparisons
 from aslab.records import COMMITTED, HERE
 from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
@@ -21,7 +22,6 @@ from asutil.io import hub, rundir
 from asutil.io.rundir import BUDGETS
 from asutil.metrics import changes
 
-DIRECTIONS = {"shows": "show"} | {word: f"are {word}" for word in ("unclear", "opposite", testable.VERDICT, "not run")}
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
 READOUT_LEGEND = (
     "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
@@ -166,38 +166,37 @@ class Orderings(Shown):
         return boxed(ordering_table(*comparisons.rows_and_runs(paper)))
 
 
-def ordering_table(data: dict, runs, draws: int = 10_000) -> str:
-    """A line two rows; for each data set the printed difference, and a word on the direction of ours above ours."""
+def ordering_table(data: dict, runs) -> str:
+    """A line two rows; for each data set the printed difference, ours, and the verdict on the claim."""
+    judged = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
     lines, body, words = {}, [], []
     for claim in data["claims"]:
         lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
     datasets = list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
-    for (row, sign, other), claims in lines.items():
+    for (row, sign, other), of in lines.items():
         names = [data["rows"][name]["name"] for name in (row, other)]
         cells = [markup.cell(f" {'ahead of' if sign == '+' else 'behind'} ".join(names), "th", scope="row")]
-        for claim in map(claims.get, datasets):
+        for claim in map(of.get, datasets):
             if claim is None:
                 cells += [markup.number(""), ""]
             else:
-                printed, ours, word = compared(data, runs, claim, draws)
+                printed, ours, word = compared(data, judged[claim["id"]])
                 cells += [markup.number(printed), Html(f"{markup.word(word)}<small>{ours}</small>")]
                 words.append(word)
         body.append(markup.line(cells))
-    counted = ", ".join(f"{words.count(word)} {verb}" for word, verb in DIRECTIONS.items())
+    counted = ", ".join(f"{words.count(word)} {word}" for word in claims.VERDICTS if word in words)
     caption = f"{len(words)} orderings of two rows that the paper names: {counted}. Differences in points, ours with the 95 % interval."
     heads = [head for name in datasets for head in (f"{NAMES[name]}: paper", f"{NAMES[name]}: ours")]
     return markup.table(caption, ["Claimed", *heads], body)
 
 
-def compared(data: dict, runs, claim: dict, draws: int) -> tuple[Html, str, str]:
-    """The printed difference of a claim's two rows, ours over questions, and the word of `comparisons.outcome` on
-    it.
-    """
+def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
+    """The printed difference of a claim's two rows, ours over questions and seeds, and the verdict."""
+    claim, outcome = one.outcome.claim, one.outcome
     apart = 100 * comparisons.printed_difference(data, claim).difference
     theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
-    ours = comparisons.outcome(data, runs, claim, draws)
-    figures = markup.points(ours.questions).replace(" ", "\u00a0")
-    return theirs, f"{figures} {escape(ours.reason)}".rstrip(), ours.word
+    figures = markup.points(outcome.primary).replace(" ", "\u00a0")
+    return theirs, f"{figures} {escape(outcome.reason)}".rstrip(), one.word
 
 
 class Asked(Shown):

@@ -6,10 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons, differences, intervals
+from pages import differences, intervals
 from scipy import stats
 
 from aslab import papers, records
+from aslab.analysis import comparisons
 from aslab.show import markup
 from asutil.data import answers
 from asutil.io import rundir

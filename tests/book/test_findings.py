@@ -8,10 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.collections import PathCollection
-from pages import comparisons, findings, intervals, quotes, report, testable
+from pages import findings, intervals, quotes, report
 from scipy import stats
 
 from aslab import blind, papers, records
+from aslab.analysis import comparisons, testable
 from asutil import metrics
 from asutil.data import baseline_scores, load_answers
 from asutil.metrics import significance

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import differences, intervals, quotes, report, testable, verdicts
+from pages import differences, intervals, quotes, report, verdicts
 from scipy import stats
 
 from aslab import papers, records
+from aslab.analysis import testable
 from tests.trust import pages, traced_reasons
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record, values

@@ -9,11 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons, differences, examples, miniature, report, verdicts
+from pages import differences, examples, miniature, report, verdicts
 from scipy import stats
 
 from aslab import papers, publish, records, runs
 from aslab import plan as plans
+from aslab.analysis import comparisons
 from aslab.show import pca
 from asutil import metrics
 from asutil.data import answers

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from pages import comparisons, differences, miniature, report, verdicts
+from pages import differences, miniature, report, verdicts
 from scipy import stats
 
 from aslab import papers, publish, records, runs
 from aslab import plan as plans
+from aslab.analysis import comparisons
 from aslab.show import markup, pca
 from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
 from asutil.io import disk, rundir

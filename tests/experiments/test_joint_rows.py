@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import comparisons, differences, miniature, report, verdicts
+from pages import differences, miniature, report, verdicts
 
 from aslab import papers, publish, runs
 from aslab import plan as plans
 from aslab import records as measured
+from aslab.analysis import comparisons
 from asutil.io import disk, rundir
 
 from ..made_up import cells

@@ -7,46 +7,44 @@ from html import escape
 import pandas as pd
 
 from aslab import papers
+from aslab.analysis import claims, comparisons, testable
+from aslab.analysis.comparisons import LOST, Outcome, rows_and_runs, rows_of_claim
 from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
 from asutil.metrics.significance import Comparison
-from pages import comparisons, testable
-from pages.comparisons import LOST, Outcome, rows_and_runs, rows_of_claim
 
 
-def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """The paper's claims: row A minus row B, the printed difference and ours, paired by question, with its 95 %
-    interval.
+def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+    """The paper's claims: row A minus row B, the printed difference and ours with its 95 % interval over questions and
+    seeds, on the questions that decide and on test alone, and the verdict by the primary metric.
 
-    The last column is the same over the questions of dev, and of dev and test together, where dev chose nothing. It is
-    left out where no claim has it. Claims without runs are folded into one line.
+    Claims without runs are folded into one line.
     Deviation: D-116, D-117, D-118.
     """
     data, runs = rows_and_runs(paper, runs, folder)
-    outcomes = [comparisons.outcome(data, runs, claim, draws) for claim in papers.claims(data)]
-    with_dev = any(outcome.dev for outcome in outcomes)
-    known = {outcome.claim["id"] for outcome in outcomes if outcome.where or outcome.reason}
-    heads = ["Claim", "Row A − row B", "Paper", "Ours [95 %]", "Direction"]
-    title = "Differences in points."
-    if with_dev:
-        heads.append("On dev, and pooled with test")
-        title += (
-            " The last column is ours alone: dev chose nothing in these runs, so its questions are a second sample."
-        )
-    lines_of = lambda some: [markup.line(_claim_cells(data, outcome, with_dev)) for outcome in some]
+    verdicts = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
+    outcomes = [comparisons.outcome(data, runs, claim) for claim in papers.claims(data)]
+    known = {name for name, one in verdicts.items() if one.word != claims.NOT_RUN}
+    known |= {outcome.claim["id"] for outcome in outcomes if outcome.where}
+    heads = ["Claim", "Row A − row B", "Printed", "Ours [95 %]", "On test alone", "Verdict"]
+    title = (
+        "Differences in points. Ours is over the questions of dev and test where dev chose nothing. The verdict is by MAP where a "
+        "claim has it; its other metrics are shown and not counted."
+    )
+    lines_of = lambda some: [markup.line(_claim_cells(data, outcome, verdicts)) for outcome in some]
     with_runs, without = (
         [outcome for outcome in outcomes if (outcome.claim["id"] in known) == wanted] for wanted in (True, False)
     )
     html = markup.table(title, heads, lines_of(with_runs)) if with_runs or not without else ""
     if without:
-        claims = len({outcome.claim["id"] for outcome in without})
-        words = f"{claims} of {claims + len(known)} claims without runs of ours"
+        number = len({outcome.claim["id"] for outcome in without})
+        words = f"{number} of {len(verdicts)} claims without runs of ours"
         html += markup.folded(words, markup.table(title, heads, lines_of(without)))
     return html
 
 
-def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
+def _claim_cells(data: dict, outcome: Outcome, verdicts: dict) -> list:
     """A line of the table; the words of a claim appear once, in a cell that spans the lines of all its metrics."""
     claim, where = outcome.claim, outcome.where
     theirs = comparisons.printed_difference(data, claim)
@@ -54,14 +52,17 @@ def _claim_cells(data: dict, outcome: Outcome, with_dev: bool) -> list:
     metrics = [other["metric"] for other in papers.claims(data) if other["id"] == claim["id"]]
     origin = _needed(data, outcome)
     if where:
-        origin = f"{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}, {where.shown_budget}"
+        questions = f"{outcome.questions} questions, " * bool(outcome.questions)
+        origin = f"{questions}{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}, {where.shown_budget}"
+    judged = verdicts[claim["id"]]
+    decides = judged.outcome.claim["metric"] == claim["metric"]
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
         rows_of_claim(data, claim),
         markup.number(Html(f"{printed}<small>claimed {claim['sign']}</small>")),
-        markup.number(Html(f"{_stacked(outcome.questions)}<small>{escape(origin)}</small>")),
-        markup.said(outcome.word, outcome.reason),
-        *([_dev_cell(outcome)] if with_dev else []),
+        markup.number(Html(f"{_stacked(outcome.primary)}<small>{escape(origin)}</small>")),
+        markup.number(_stacked(outcome.test)),
+        markup.said(judged.word, judged.outcome.reason) if decides else "",
     ]
 
 
@@ -82,36 +83,27 @@ def _claim_cell(claim: dict, lines: int) -> Html:
     return markup.cell(text, rowspan=str(lines))
 
 
-def _dev_cell(outcome: Outcome) -> Html:
-    if not outcome.dev:
-        return markup.number("–")
-    word = lambda test: outcome.word if outcome.reason else comparisons.direction(outcome.claim, test)
-    dev, pooled = (f"{_stacked(test)}<small>{word(test)}</small>" for test in (outcome.dev, outcome.pooled))
-    return markup.number(Html(f"{dev}<small>pooled</small>{pooled}"))
-
-
-def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
-    """The claims that the laptop budget tests on its own questions: committed runs, and under them the runs of
-    this machine.
+def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
+    """The claims that the laptop budget asks of pydocs, by their primary metric: committed runs with the verdict, and
+    under them the runs of this machine.
     """
     data, runs = rows_and_runs(paper, runs, folder)
     body = []
-    for claim in papers.claims_asked(data, "laptop"):
-        pairs = list(comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], ("laptop",))) or [None]
-        compared = [markup.cell(text, rowspan=str(len(pairs))) for text in (rows_of_claim(data, claim), claim["sign"])]
-        head = [_claim_cell(claim, len(pairs)), *compared]
-        for pair in pairs:
-            rows = (claim["row_a"], claim["row_b"])
-            outcome = Outcome(claim, testable.of_rows(data, rows, claim["dataset"]))
-            origin = "––"
-            if pair:
-                outcome = comparisons.outcome(data, runs, claim, draws, pair)
-                origin = ("ours, this machine" if pair.source == HERE else "ours", len(pair.seeds))
-            word = markup.said(outcome.word, outcome.reason)
-            body.append(markup.line([*head, markup.number(markup.points(outcome.questions)), *origin, word]))
+    for one in (one for one in claims.judged(data, runs) if one.family == claims.PYDOCS):
+        claim = one.outcome.claim
+        pairs = comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], (claims.PYDOCS,))
+        local = [comparisons.outcome(data, runs, claim, pair) for pair in pairs if pair.source == HERE]
+        lines = [(one.outcome, markup.said(one.word, one.outcome.reason))] if one.outcome.where or not local else []
+        lines += [(outcome, markup.said("", outcome.reason)) for outcome in local]
+        head = [markup.cell(rows_of_claim(data, claim), rowspan=str(len(lines)))]
+        head.append(markup.cell(claim["sign"], rowspan=str(len(lines))))
+        for outcome, word in lines:
+            where = outcome.where
+            origin = (("ours, this machine" if where.source == HERE else "ours"), len(where.seeds)) if where else "––"
+            body.append(markup.line([*head, markup.number(markup.points(outcome.primary)), *origin, word]))
             head = []
-    heads = ["The paper's claim", "Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Direction"]
-    return markup.table("Budget laptop, our own questions. Differences in points.", heads, body)
+    heads = ["Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Verdict"]
+    return markup.table("Budget laptop, pydocs. Differences in points over questions and seeds.", heads, body)
 
 
 # ------------------------------------------------------------------ the two tests

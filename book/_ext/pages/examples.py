@@ -11,6 +11,7 @@ from html import escape
 import pandas as pd
 
 from aslab import papers, plan, records
+from aslab.analysis import comparisons
 from aslab.papers import SPLITS
 from aslab.records import HERE
 from aslab.show import markup, plots
@@ -19,7 +20,6 @@ from asutil.data import answers
 from asutil.draws import choose
 from asutil.io import hub, rundir
 from asutil.metrics.changes import FATES, best_of, fates, move_counts, rank_moves
-from pages import comparisons
 
 WITHOUT_TEXT = (
     "<p>The text of this data set is not at hand where this page was built: ids stand for it. The paper's page "

@@ -5,9 +5,17 @@ import textwrap
 import pandas as pd
 
 from aslab import papers
+from aslab.analysis import claims
+from aslab.analysis.comparisons import (
+    limits,
+    own_tests,
+    printed_difference,
+    printed_tests,
+    rows_and_runs,
+    rows_of_claim,
+)
 from aslab.show.markup import NAMES
 from pages import findings
-from pages.comparisons import limits, own_tests, printed_difference, printed_tests, rows_and_runs, rows_of_claim
 
 MARKERS = {"better": "^", "neither": "o", "worse": "v"}
 NARROW = 4.5  # inches: what a phone shows almost whole
@@ -16,9 +24,7 @@ WIDE_NAME = 68  # of a name above its differences
 BLOCK_GAP = 0.6  # lines between the last difference of a name and the next name
 APART = 0.3  # lines between two tests of one difference
 PRINTED = "as printed"
-OUTCOMES = {"shows": "^", "unclear": "o", "opposite": "v"}
-KINDS = {"small": "its own data sets", "laptop": "our own questions"}  # as in `findings`
-OURS = {"small": "ours", "laptop": "ours, budget laptop"}  # by kind of budget, as in `findings`
+PYDOCS = "ours, on pydocs"
 
 
 def gains_plot(paper: str, folder=None):
@@ -48,79 +54,33 @@ def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
     return intervals_plot(frame.assign(panel="ours")) if len(frame) else None
 
 
-def claims_plot(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None):
+def claims_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
     """The claims that committed runs test: the printed difference beside ours; None where no claim was tested."""
-    points = claim_points(*rows_and_runs(paper, runs, folder), draws)
+    data, runs = rows_and_runs(paper, runs, folder)
+    points = claim_points(data, claims.judged(data, runs))
     return intervals_plot(points.assign(panel="claims")) if len(points) else None
 
 
-def claim_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """What `claims_plot` draws: name of a claim, test (whose figures), pair (a Comparison); of several metrics the last."""
-    claims = {claim["id"]: claim for claim in papers.claims(data)}
+def claim_points(data: dict, every: list[claims.Judged]) -> pd.DataFrame:
+    """What `claims_plot` draws of the claims that were tested: name, test (whose figures), pair (a Comparison)."""
+    on_papers_data = {one.outcome.claim["id"]: one.outcome.claim for one in every if one.family != claims.PYDOCS}
     pairs = {}
-    for budget, whose in OURS.items():
-        for outcome, holm, _ in findings.findings(data, runs, budget, draws):
-            claim = claims[outcome.claim["id"]]
-            if holm is not None and outcome.claim["metric"] == claim["metric"]:
-                name = rows_of_claim(data, claim)
-                pairs[name, PRINTED] = printed_difference(data, claim)
-                pairs[name, whose] = outcome.questions
+    for one in every:
+        if one.adjusted is not None:
+            claim = on_papers_data.get(one.outcome.claim["id"], one.outcome.claim)
+            name = rows_of_claim(data, claim)
+            pairs[name, PRINTED] = printed_difference(data, claim)
+            pairs[name, PYDOCS if one.family == claims.PYDOCS else "ours"] = one.outcome.primary
     rows = [(*key, pair) for key, pair in pairs.items() if pair]
     return pd.DataFrame(rows, columns=["name", "test", "pair"], dtype=object)
 
 
 def overview_plot():
-    """Every claim that committed runs test, paper by paper, a line a claim: our difference in the claimed direction,
-    the largest first; a paper's title is above its lines. None where no claim was tested.
-    """
-    import seaborn
-    from matplotlib.figure import Figure
-
-    each, end = {}, 0.0
-    for paper in papers.papers():
-        data, runs = rows_and_runs(paper)
-        points = claimed_points(data, runs)
-        if len(points):
-            start = end + len(_wrapped(data["title"]))
-            each[data["title"]] = points.assign(line=points.index + start)
-            end = start + len(points) + BLOCK_GAP
-    if not each:
-        return None
-    points = pd.concat(each.values(), ignore_index=True)
-    colours = dict(zip(KINDS.values(), seaborn.color_palette("colorblind")))
-    figure = Figure(figsize=(NARROW, 1.5 + 0.135 * points.line.max()), layout="constrained")
-    axis = figure.subplots()
-    axis.hlines(points.line, points.low, points.high, colors=[colours[kind] for kind in points.kind])
-    looks = {
-        "hue": "kind",
-        "palette": colours,
-        "hue_order": list(KINDS.values()),
-        "style": "came out",
-        "s": 45,
-        "zorder": 3,
-    }
-    looks |= {"style_order": list(OUTCOMES), "markers": OUTCOMES}
-    seaborn.scatterplot(points, x="difference", y="line", ax=axis, legend="full", **looks)
-    axis.axvline(0, color="black", linewidth=0.8)
-    axis.set(xlabel="our difference in the claimed direction, in points", ylabel="")
-    axis.grid(axis="x", alpha=0.3)
-    _names_above(axis, {title: own.line.min() for title, own in each.items()}, points.line.max())
-    _below(figure, axis.get_legend())
-    return figure
-
-
-def claimed_points(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """What a panel of `overview_plot` draws: kind (whose questions), difference, low and high in points, signed so that
-    a claim is right above zero; came out (a word), line. Of several metrics of a claim the last.
-    """
-    rows = []
-    for claim, kind, outcome in findings.last_outcomes(data, runs, draws):
-        sign = 1 if claim["sign"] == "+" else -1
-        tested = outcome.questions
-        ends = sorted(100 * sign * end for end in tested.interval)
-        rows.append((KINDS[kind], 100 * sign * tested.difference, *ends, outcome.word))
-    points = pd.DataFrame(rows, columns=["kind", "difference", "low", "high", "came out"])
-    return points.sort_values("difference", ascending=False, ignore_index=True)
+    """The headline claims that committed runs test, the printed difference beside ours; None where none was tested."""
+    headline = findings.headline_claims()
+    parts = [claim_points(data, [one]) for data, one in headline]
+    points = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+    return intervals_plot(points.assign(panel="claims")) if len(points) else None
 
 
 def intervals_plot(frame: pd.DataFrame, smallest: dict | None = None):
@@ -217,11 +177,7 @@ def _below(figure, legend) -> None:
     """Moves a legend below all panels, without the names of its two groups."""
     entries = zip(legend.legend_handles, (text.get_text() for text in legend.texts))
     handles, labels = zip(
-        *(
-            (handle, label)
-            for handle, label in entries
-            if label not in ("Interval over", "Difference", "kind", "came out")
-        )
+        *((handle, label) for handle, label in entries if label not in ("Interval over", "Difference"))
     )
     columns = 2 if figure.get_figwidth() == NARROW else 3
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, columnspacing=1.2, frameon=False)

@@ -6,12 +6,12 @@ from typing import NamedTuple
 import pandas as pd
 
 from aslab import papers, rankers, records
+from aslab.analysis import testable
 from aslab.records import COMMITTED, PER_QUESTION
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.io import rundir
 from asutil.metrics import significance
-from pages import testable
 
 
 class Entry(NamedTuple):

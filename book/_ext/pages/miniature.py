@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from aslab.analysis import comparisons, testable
+from aslab.analysis.comparisons import rows_and_runs
 from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION
 from aslab.show import markup
 from aslab.show.markup import BEST, NAMES, Html
-from pages import comparisons, differences, report, testable
-from pages.comparisons import rows_and_runs
+from pages import differences, report
 from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, our_cell, seed_count
 from pages.verdicts import question_count
 
@@ -146,7 +147,7 @@ def gain_cell(data: dict, own: pd.DataFrame, lines: pd.DataFrame, metric: str) -
     pair = next(comparisons.pairs(same, row, other, own.dataset.iloc[0], ("laptop",)), None) if other else None
     if pair is None:
         return markup.number(markup.points(None))
-    if reason := testable.of_pair(data, pair.of(row), pair.of(other), metric):
+    if reason := testable.of_pair(data, pair, {"row_a": row, "row_b": other, "metric": metric}):
         return markup.said(testable.VERDICT, reason)
     return markup.number(markup.points(comparisons.over_questions(pair, row, other, metric)))
 

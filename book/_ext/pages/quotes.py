@@ -7,10 +7,9 @@ from typing import NamedTuple
 import pandas as pd
 
 from aslab import records
+from aslab.analysis import claims, comparisons
 from aslab.records import COMMITTED
 from asutil.io import rundir
-from pages import comparisons
-from pages.findings import FINDING, HINT, Finding, findings
 
 QUOTED = re.compile(
     r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"
@@ -18,6 +17,7 @@ QUOTED = re.compile(
     re.DOTALL,
 )
 SIGNS = {"better": 1, "worse": -1, "unclear": 0}
+WORD = re.compile(rf"\b({'|'.join(word for word in claims.VERDICTS if word != claims.NOT_RUN)})\b")
 
 
 class Quote(NamedTuple):
@@ -33,8 +33,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
 
     A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
     `over dev` compares two rows on dev questions alone, `over both` on those of dev and test, where dev chose nothing.
-    Words need a direction: `no gain is shown: map of a - b on pydocs at laptop is unclear`, by the interval over questions.
-    Words that name a finding or a hint must be about a claim, and what `Finding.word` says of it.
+    Words need a direction: `no gain is seen: map of a - b on pydocs at laptop is unclear`, by the 95 % interval over questions and
+    seeds. Words that hold a verdict must be about a claim with that verdict.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
     Raises: ValueError that says what the records give instead.
     """
@@ -44,10 +44,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             f"expected `figure: metric of row - row on data set at budget`, with `is better` after words, got {text!r}"
         )
     part = match.groupdict()
-    if part["over"] and (not part["other"] or re.search(rf"\b({FINDING}|{HINT})\b", part["shown"])):
-        raise ValueError(
-            f"over {part['over']}: expected a difference of two rows, findings and hints are of test: {text!r}"
-        )
+    if part["over"] and not part["other"]:
+        raise ValueError(f"over {part['over']}: expected a difference of two rows: {text!r}")
     paper = part["paper"] or paper
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     rows = [name for name in (part["row"], part["other"]) if name]
@@ -59,8 +57,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             raise ValueError(
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
-        if named := re.search(rf"\b({FINDING}|{HINT})\b", part["shown"]):
-            _require_word(named[1], findings(data, runs, "laptop" if part["budget"] == "laptop" else "small"), part)
+        if named := WORD.search(part["shown"]):
+            _require_word(named[1], claims.judged(data, runs), part)
     else:
         digits = len(part["shown"].partition(".")[2])
         expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
@@ -71,24 +69,23 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     )
 
 
-def _require_word(word: str, every: list[Finding], part: dict) -> None:
-    """Refuse to call a difference a finding or a hint where no claim is about it, or where it is the other."""
-    place = {part["row"], part["other"]}, part["metric"], part["dataset"]
+def _require_word(word: str, every: list[claims.Judged], part: dict) -> None:
+    """Refuse a verdict on two rows that no claim is about, or that the claim has not."""
+    place = {part["row"], part["other"]}, part["metric"], part["dataset"], part["budget"] == claims.PYDOCS
     for one in every:
         claim = one.outcome.claim
-        if ({claim["row_a"], claim["row_b"]}, claim["metric"], claim["dataset"]) == place and one.word:
+        rows = {claim["row_a"], claim["row_b"]}
+        if (rows, claim["metric"], claim["dataset"], one.family == claims.PYDOCS) == place:
             if one.word != word:
-                raise ValueError(
-                    f"{part['shown']!r} is said of {claim['id']}, by {claim['metric']}: the tests say {one.word!r}"
-                )
+                raise ValueError(f"{part['shown']!r} is said of {claim['id']}, the verdict is {one.word!r}")
             return
     raise ValueError(
-        f"{part['shown']!r} is said of {part['row']} - {part['other']} on {part['dataset']}: no tested claim is about it"
+        f"{part['shown']!r} is said of {part['row']} - {part['other']} on {part['dataset']}: no claim is about it"
     )
 
 
 def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | None, list[str], list[int]]:
-    """Points, the sign of the interval over questions where two rows are compared, and the rows and seeds they are from."""
+    """Points, the sign of the interval where two rows are compared, and the rows and seeds they are from."""
     lines = runs[(runs.dataset == part["dataset"]) & (runs.budget == part["budget"])]
     if len(rows) == 1:
         own = lines[lines.row == rows[0]]
@@ -103,7 +100,7 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | 
     pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
     of = {"dev": records.dev_questions, "both": records.pooled}.get(part["over"])
     of = partial(of, data) if of else records.per_question
-    tested = pair and comparisons.over_questions(pair, *rows, part["metric"], of=of)
+    tested = pair and comparisons.over_both(pair, *rows, part["metric"], of=of)
     if not tested:
         raise ValueError(
             f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"

@@ -9,13 +9,14 @@ import pandas as pd
 
 from aslab import papers
 from aslab import records as measured
+from aslab.analysis import comparisons, testable
+from aslab.analysis.comparisons import printed_points, rows_and_runs
 from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, values
 from aslab.show import markup
 from aslab.show.markup import BEST, LEGEND, NAMES, Html
 from asutil.io import rundir
-from pages import comparisons, testable, verdicts
-from pages.comparisons import printed_points, rows_and_runs
+from pages import verdicts
 
 NOT_RUN = "Not run"  # the panel of the data sets without runs
 PRETRAINING = papers.NOTEBOOKS["pretrain"]
@@ -216,7 +217,8 @@ def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, a
         return markup.number(Html(text + "".join(notes)))
     pairs = comparisons.pairs(runs, own.row, baseline, own.dataset)
     pair = next((pair for pair in pairs if (pair.source, pair.budget) == (own.source, own.budget)), None)
-    if pair is None or testable.of_pair(data, pair.of(own.row), pair.of(baseline), metric):
+    rows = {"row_a": own.row, "row_b": baseline, "metric": metric}
+    if pair is None or testable.of_pair(data, pair, rows):
         return markup.number(text)
     seeds = comparisons.over_seeds(pair, own.row, baseline, metric)
     questions = comparisons.over_questions(pair, own.row, baseline, metric)

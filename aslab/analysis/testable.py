@@ -7,10 +7,22 @@ from functools import cache
 
 import pandas as pd
 
-from aslab.papers import NOTEBOOKS, SPLITS
-from aslab.records import PER_CONTEXT, chain, columns, figures, per_question, reported, split
-from aslab.show.markup import NAMES
 from asutil.metrics import significance
+
+from ..papers import NOTEBOOKS, SPLITS
+from ..records import (
+    PER_CONTEXT,
+    backbone,
+    chain,
+    columns,
+    figures,
+    no_spread,
+    per_question,
+    reported,
+    split,
+    values,
+)
+from ..show.markup import NAMES
 
 VERDICT = "not testable here"
 CHANCE = ("random", "majority", "all_sentences", "most_frequent_answer")  # baselines that do not read the question
@@ -47,15 +59,60 @@ def of_row(data: dict, lines: pd.DataFrame, metric: str, may_be_at_chance: bool 
     return "" if may_be_at_chance else at_chance(lines, metric)
 
 
-def of_pair(data: dict, lines: pd.DataFrame, other: pd.DataFrame, metric: str, other_at_chance: bool = False) -> str:
-    """Why the records of two rows cannot be compared; "" where they can. `other_at_chance`: the claim is that the other row is."""
+def of_pair(data: dict, where, claim: dict) -> str:
+    """Why the runs of two rows cannot be compared as a claim asks; "" where they can.
+
+    Below budget paper two rows that begin with different encoders are two stand-ins, and a baseline whose mean is not
+    above that of its own untrained encoder shows what its training broke, not what the other row adds.
+
+    Args:
+        where: a `comparisons.Pair`. claim: row_a, row_b, metric; `b_at_chance` where row B is claimed to be at chance.
+    """
+    lines, other = where.of(claim["row_a"]), where.of(claim["row_b"])
     if one_encoder(lines, other):
         return "one encoder under two names"
     reasons = [
-        (lines.row.iloc[0], of_row(data, lines, metric)),
-        (other.row.iloc[0], of_row(data, other, metric, other_at_chance)),
+        (lines.row.iloc[0], of_row(data, lines, claim["metric"])),
+        (other.row.iloc[0], of_row(data, other, claim["metric"], claim.get("b_at_chance", False))),
     ]
-    return _first_reason(data, reasons)
+    reason = _first_reason(data, reasons)
+    if reason or where.budget == "paper":
+        return reason
+    first, second = (sorted({backbone(line) for line in each.itertuples()}) for each in (lines, other))
+    if first != second:
+        return f"its rows begin with two encoders, {' and '.join(map(_short, (*first, *second)))}"
+    level = untrained_level(where.lines, other, claim["metric"])
+    if level is not None and 100 * _mean(other, claim["metric"]) <= 100 * level:
+        return f"{data['rows'][claim['row_b']]['name']} is not above its own untrained encoder, {100 * level:.1f}"
+    return ""
+
+
+def _short(model: str) -> str:
+    return model.rsplit("/", 1)[-1]
+
+
+def _mean(lines: pd.DataFrame, metric: str) -> float:
+    reached = values(lines, metric)
+    return sum(reached) / len(reached)
+
+
+def untrained_level(every: pd.DataFrame, lines: pd.DataFrame, metric: str) -> float | None:
+    """What the encoder of some trained records has on their questions before any training; None where nobody measured it.
+
+    That is `zero_shot` of the records, else the best untrained row of `every` that has the same weights.
+    """
+    if no_spread(lines) or not values(lines, metric):
+        return None
+    name = "map" if metric.startswith("map") else metric
+    known = [(line.record.get("baselines") or {}).get("zero_shot", {}).get(name) for line in lines.itertuples()]
+    if None not in known and all(split(line) == reported(line) for line in lines.itertuples()):
+        return sum(known) / len(known)
+    weights = {line.record.get("inputs", {}).get("model") for line in lines.itertuples()}
+    untrained = [own for _, own in every.groupby("row") if no_spread(own)]
+    same = [
+        own for own in untrained if {line.record.get("inputs", {}).get("model") for line in own.itertuples()} == weights
+    ]
+    return max((_mean(own, metric) for own in same if values(own, metric)), default=None)
 
 
 def of_rows(data: dict, rows, dataset: str) -> str:

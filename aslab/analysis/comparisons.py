@@ -7,38 +7,43 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from aslab import papers, records
-from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
-from aslab.show.markup import NAMES
 from asutil.data import answers
 from asutil.io import rundir
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
-from asutil.metrics.two_sources import over_questions_and_seeds
-from pages import testable
+from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
+
+from .. import papers, records
+from ..records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
+from ..show.markup import NAMES
+from . import testable
 
 LOST = 20  # `limits` has a column in which a better system loses one question in so many
 
 
 class Outcome(NamedTuple):
-    """A claim on one metric, tested with our runs.
+    """A claim on one metric, tested with our runs over questions and training seeds.
 
-    `reason` is why nothing was tested, `where` the pair of rows, `questions` the test over test questions, `dev` that over
-    dev questions, where they chose nothing, and `pooled` that over both.
+    `reason` is why it is not testable, `where` the pair of rows; `test` and `dev` are the tests over the questions of
+    either split, `pooled` over both, and the last two are None where dev chose something.
     """
 
     claim: dict
     reason: str
     where: "Pair | None" = None
-    questions: Comparison | None = None
+    test: Comparison | None = None
     dev: Comparison | None = None
     pooled: Comparison | None = None
+    questions: int = 0
+    smallest: float = math.nan
 
     @property
-    def word(self) -> str:
-        return testable.VERDICT if self.reason else direction(self.claim, self.questions)
+    def primary(self) -> Comparison | None:
+        """The test that decides: over dev and test where dev chose nothing, else over test."""
+        return self.pooled or self.test
 
 
 class Pair(NamedTuple):
@@ -195,23 +200,56 @@ def over_questions(
     return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
 
 
-def over_both(pair: Pair, row: str, other: str, metric: str) -> Comparison | None:
-    """`over_questions_and_seeds` of two rows, with the questions that have a value; None for other metrics, or where a
-    trained row has one seed.
+class Values(NamedTuple):
+    """What `over_questions_and_seeds` takes: the values of two rows of the same questions, and a variance for one seed."""
+
+    ours: np.ndarray
+    baseline: np.ndarray
+    borrowed: SeedVariance | None
+
+
+def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Values | None:
+    """The values of two rows for one test over questions and seeds; None for a metric without values of questions.
+
+    A row with one seed borrows its variance from all other trained rows of the pair's records with the same questions.
+
+    Args:
+        of: record -> values of every question; where it gives None for one record, so does this function.
     """
     column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
-    each = [pair.of(name) for name in (row, other)]
-    if column is None or any(len(lines) < 2 and not no_spread(lines) for lines in each):
+    tables = column and [_by_seed(pair.of(name), column, of) for name in (row, other)]
+    if not column or any(table is None for table in tables):
         return None
-    tables = [
-        pd.concat([per_question(record)[column] for record in lines.itertuples()], axis=1).dropna() for lines in each
-    ]
     ours, theirs = tables
     significance.require_same_questions(ours, theirs)
-    tables = [ours, theirs.reindex(ours.index)]
-    return over_questions_and_seeds(
-        *(table.squeeze(axis=1) if no_spread(lines) else table.T for table, lines in zip(tables, each))
+    borrowed = None
+    if any(len(table.columns) < 2 and not no_spread(pair.of(name)) for name, table in zip((row, other), tables)):
+        trained = [lines for _, lines in pair.lines.groupby("row") if len(lines) > 1 and not no_spread(lines)]
+        known = [table for lines in trained if (table := _by_seed(lines, column, of)) is not None]
+        same = [table.T for table in known if set(table.index) == set(ours.index)]
+        borrowed = seed_variance(*same) if same else None
+    each = zip((row, other), (ours, theirs.reindex(ours.index)))
+    return Values(
+        *(table.to_numpy()[:, 0] if no_spread(pair.of(name)) else table.T.to_numpy() for name, table in each), borrowed
     )
+
+
+def _by_seed(lines: pd.DataFrame, column: str, of) -> pd.DataFrame | None:
+    """Questions x seeds, without the questions that have no value."""
+    tables = [of(record) for record in lines.itertuples()]
+    if any(table is None for table in tables):
+        return None
+    return pd.concat([table[column] for table in tables], axis=1).dropna()
+
+
+def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
+    """`over_questions_and_seeds` of two rows; None as `values_of`, or for one seed without a variance to borrow."""
+    found = values_of(pair, row, other, metric, of)
+    return over_questions_and_seeds(*found) if found and _has_variance(found) else None
+
+
+def _has_variance(found: Values) -> bool:
+    return found.borrowed is not None or not any(table.ndim == 2 and len(table) < 2 for table in found[:2])
 
 
 @lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
@@ -247,26 +285,37 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000)
     return tied
 
 
-def direction(claim: dict, pair: Comparison | None) -> str:
-    """`shows` if the whole interval has the claimed sign, `opposite` if it has the other sign, else `unclear`;
-    `not run`.
-    """
-    if pair is None:
-        return "not run"
-    return {1: "shows", -1: "opposite", 0: "unclear"}[pair.sign if claim["sign"] == "+" else -pair.sign]
-
-
-def outcome(data: dict, runs: pd.DataFrame, claim: dict, draws: int = 10_000, where: Pair | None = None) -> Outcome:
+def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = None) -> Outcome:
     """A claim on one metric, tested with the first of `pairs` for its two rows, or with the pair `where`."""
     row, other, metric = claim["row_a"], claim["row_b"], claim["metric"]
     where = where or next(pairs(runs, row, other, claim["dataset"]), None)
     if where is None:
         return Outcome(claim, testable.of_rows(data, (row, other), claim["dataset"]))
     each = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
-    tests = [over_questions(where, row, other, metric, draws, of) for of in each]
+    found = [values_of(where, row, other, metric, of) for of in each]
+    tests = [over_questions_and_seeds(*one) if one and _has_variance(one) else None for one in found]
     declared = claim.get("not_testable", {}).get(where.budget, "")
-    reason = declared or testable.of_pair(data, where.of(row), where.of(other), metric, claim.get("b_at_chance", False))
-    return Outcome(claim, reason, where, *tests)
+    reason = declared or testable.of_pair(data, where, claim)
+    primary = found[2] or found[0]
+    if primary is None:
+        return Outcome(claim, reason, where)
+    if not (tests[2] or tests[0]):
+        reason = reason or "one seed, and no other row shows how much seeds differ"
+        return Outcome(claim, reason, where, questions=primary.ours.shape[-1])
+    return Outcome(claim, reason, where, *tests, primary.ours.shape[-1], smallest_effect(*primary))
+
+
+def kept_heads(tested: Outcome) -> str:
+    """Which row alone was fine-tuned from the head that its pre-training learnt, where both were pre-trained; "" for neither."""
+    if tested.where is None:
+        return ""
+    kept = []
+    for row in ("row_a", "row_b"):
+        chains = [records.chain(line) for line in tested.where.of(tested.claim[row]).itertuples()]
+        if not all(chain[0].get("notebook") == "pretrain" and len(chain) > 1 for chain in chains):
+            return ""
+        kept.append(any(record["settings"].get("keep_head") for chain in chains for record in chain[1:]))
+    return "" if kept[0] == kept[1] else f"row {'A' if kept[0] else 'B'} alone keeps the head of its pre-training"
 
 
 # ------------------------------------------------------------------ all rows of a paper
@@ -287,10 +336,10 @@ def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFra
     """
     rows = []
     for claim in papers.claims(data):
-        tested = outcome(data, runs, claim, draws)
+        tested = outcome(data, runs, claim)
         if where := tested.where:
             compared = (where, claim["row_a"], claim["row_b"], claim["metric"])
-            tests = (over_seeds(*compared), tested.questions, over_both(*compared))
+            tests = (over_seeds(*compared), over_questions(*compared, draws), tested.test)
             row = (where.shown_budget, len(where.seeds), *tests, tested.reason)
             rows.append((rows_of_claim(data, claim), *row))
     columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "over_both", "reason"]

@@ -1,0 +1,183 @@
+"""The verdict on every claim of the papers: one test over questions and training seeds, Holm's adjustment, one word.
+
+python -m aslab.analysis.claims results/claims.csv     writes all of them as a table
+"""
+
+import argparse
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from asutil.io import disk
+from asutil.metrics import significance
+from asutil.metrics.significance import Comparison
+from asutil.metrics.two_sources import LEVEL
+
+from .. import papers
+from ..records import COMMITTED
+from . import comparisons, testable
+from .comparisons import Outcome
+
+MARGIN = 0.01  # a smaller difference does not matter: one point
+SUPPORTED, SUGGESTIVE, INCONCLUSIVE = "supported", "suggestive", "inconclusive"
+NO_EFFECT, REVERSED, NOT_RUN = "no effect beyond 1 point", "reversed", "not run"
+VERDICTS = (SUPPORTED, SUGGESTIVE, INCONCLUSIVE, NO_EFFECT, REVERSED, testable.VERDICT, NOT_RUN)
+PYDOCS = "laptop"  # the budget whose claims are about pydocs
+COLUMNS = (
+    "paper claim family row_a row_b dataset budget metric sample questions seeds difference low high p p_holm tests "
+    "verdict reason smallest_effect printed effect_ratio ratio_low ratio_high records"
+).split()
+
+
+class Judged(NamedTuple):
+    """A claim by its primary metric, with p after Holm's adjustment over its family; None where nothing was tested.
+
+    `family` is the smallest budget that plans the claim's rows: laptop for pydocs, else small, gpu or paper.
+    """
+
+    outcome: Outcome
+    family: str
+    adjusted: float | None
+
+    @property
+    def word(self) -> str:
+        if self.outcome.reason:
+            return testable.VERDICT
+        return verdict(self.outcome.claim["sign"], self.outcome.primary, self.adjusted)
+
+    @property
+    def sample(self) -> str:
+        """The questions that decided."""
+        return "dev and test" if self.outcome.pooled else "test"
+
+
+def verdict(sign: str, test: Comparison | None, adjusted: float | None) -> str:
+    """The word on a claimed difference.
+
+    supported: p after Holm < .05, as claimed; reversed: the same, the other way; suggestive: p < .05 before Holm alone,
+    as claimed; no effect beyond 1 point: the 95 % interval lies between -1 and +1 point; inconclusive: anything else
+    Example:
+        >>> verdict("+", Comparison(0.03, 0.02, (0.002, 0.038)), adjusted=0.3)
+        'suggestive'
+    """
+    if test is None:
+        return NOT_RUN
+    as_claimed = (test.difference > 0) == (sign == "+")
+    if adjusted < LEVEL:
+        return SUPPORTED if as_claimed else REVERSED
+    if test.p_value < LEVEL and as_claimed:
+        return SUGGESTIVE
+    return NO_EFFECT if max(map(abs, test.interval)) < MARGIN else INCONCLUSIVE
+
+
+def judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
+    """Every claim of a paper by its primary metric, and after them those that budget laptop asks of pydocs.
+
+    A family is all claims that a budget plans, whatever came out: a claim that is not run or not testable has p = 1.
+
+    Args:
+        runs: the paper's records; those of this machine are left out.
+    """
+    known = _KNOWN.get(data["slug"])
+    if not known or known[0] is not runs or known[1] is not data:
+        _KNOWN[data["slug"]] = known = (runs, data, _judged(data, runs[runs.source == COMMITTED]))
+    return known[2]
+
+
+_KNOWN: dict[str, tuple] = {}  # the last of each paper with what it follows from: a page after the other asks for it
+
+
+def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
+    primary = papers.primary_metrics(data)
+    asked = [
+        (papers.first_budget(data, claim) or "paper", comparisons.outcome(data, runs, claim))
+        for claim in papers.claims(data)
+        if claim["metric"] == primary[claim["id"]]
+    ]
+    if PYDOCS in data.get("budgets", {}):
+        asked += [
+            (PYDOCS, on_pydocs(data, runs, claim))
+            for claim in papers.claims_asked(data, PYDOCS)
+            if claim["metric"] == primary[claim["id"]]
+        ]
+    every = []
+    for family in dict.fromkeys(family for family, _ in asked):
+        outcomes = [outcome for of, outcome in asked if of == family]
+        tested = [outcome.primary is not None and not outcome.reason for outcome in outcomes]
+        p_values = [one.primary.p_value if is_tested else 1.0 for one, is_tested in zip(outcomes, tested)]
+        adjusted = significance.holm(p_values)
+        every += [
+            Judged(one, family, p_value if is_tested else None)
+            for one, is_tested, p_value in zip(outcomes, tested, adjusted)
+        ]
+    return every
+
+
+def on_pydocs(data: dict, runs: pd.DataFrame, claim: dict) -> Outcome:
+    """A claim as budget laptop asks it."""
+    rows = (claim["row_a"], claim["row_b"])
+    where = next(comparisons.pairs(runs, *rows, claim["dataset"], (PYDOCS,)), None)
+    if where:
+        return comparisons.outcome(data, runs, claim, where)
+    return Outcome(claim, testable.of_rows(data, rows, claim["dataset"]))
+
+
+def effect_ratio(data: dict, one: Judged) -> Comparison | None:
+    """Our difference over the printed one, with its interval; None on pydocs, where nothing was tested or no difference is printed.
+
+    Paper: Breuer et al., SIGIR 2020. The printed difference counts as known: its own error is not in the interval.
+    """
+    printed = comparisons.printed_difference(data, one.outcome.claim)
+    test = one.outcome.primary
+    if one.family == PYDOCS or one.adjusted is None or not printed or not printed.difference:
+        return None
+    low, high = sorted(end / printed.difference for end in test.interval)
+    return Comparison(test.p_value, test.difference / printed.difference, (low, high))
+
+
+def table() -> pd.DataFrame:
+    """`COLUMNS` of every claim of the five papers; differences, effects and printed differences in points."""
+    lines = []
+    for paper in papers.papers():
+        data, runs = comparisons.rows_and_runs(paper)
+        every = judged(data, runs)
+        sizes = pd.Series([one.family for one in every]).value_counts()
+        lines += [_line(data, one, int(sizes[one.family])) for one in every]
+    return pd.DataFrame(lines, columns=COLUMNS)
+
+
+def _line(data: dict, one: Judged, tests: int) -> list:
+    claim, where, test = one.outcome.claim, one.outcome.where, one.outcome.primary
+    rows = (claim["row_a"], claim["row_b"])
+    files = [
+        f"results/{data['slug']}/{line.row}/{line.dataset}-{line.budget}-seed{line.seed}.json"
+        for row in rows
+        for line in (where.of(row).itertuples() if where else ())
+    ]
+    printed, ratio = comparisons.printed_difference(data, claim), effect_ratio(data, one)
+    points = lambda value: None if value is None else round(100 * value, 3)
+    ends = lambda comparison: comparison.interval if comparison else (None, None)
+    return [
+        *(data["slug"], claim["id"], one.family, *rows, claim["dataset"], where.budget if where else None),
+        *(claim["metric"], one.sample if test else None, one.outcome.questions or None),
+        *(len(where.seeds) if where else None, points(test.difference) if test else None, *map(points, ends(test))),
+        *(test.p_value if test else None, one.adjusted, tests, one.word, one.outcome.reason or None),
+        *(points(one.outcome.smallest) if test else None, points(printed.difference) if printed else None),
+        *(round(end, 3) if end is not None else None for end in ((ratio.difference if ratio else None), *ends(ratio))),
+        " ".join(files),
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.analysis.claims", description=__doc__.splitlines()[0])
+    parser.add_argument("to", type=Path, help="the file to write, such as results/claims.csv")
+    to = parser.parse_args().to
+    every = table()
+    disk.atomically(to, lambda part: every.to_csv(part, index=False, float_format="%.6g"))
+    counts = every.groupby("family", sort=False).verdict.value_counts().unstack(fill_value=0)
+    print(counts.reindex(columns=[word for word in VERDICTS if word in counts]).to_string())
+
+
+if __name__ == "__main__":
+    main()
