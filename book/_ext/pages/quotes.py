@@ -75,7 +75,7 @@ def _expected(shown: str, value: float, tested: Comparison | None) -> str:
     """The figure with as many digits as the page shows; a difference with its interval where the page shows one."""
     if tested and shown.endswith("]"):
         return markup.points(tested)
-    digits = len(shown.partition(".")[2])
+    digits = len(shown.partition(" [")[0].partition(".")[2])
     return f"{value:{'+' if tested else ''}.{digits}f}"
 
 
