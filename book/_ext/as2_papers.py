@@ -16,7 +16,7 @@ from aslab.show.markup import NAMES, Html
 
 COLUMNS = ("row", "name", "dataset", "budget", "seed", "split", "metric", "value", "run")
 DOWNLOADS = "figures"  # a folder of the built book
-BUDGETS = {"laptop": "Our own questions", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
+BUDGETS = {"laptop": "pydocs", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
 
 
 class Citation(Shown):

@@ -23,9 +23,7 @@ from asutil.io.rundir import BUDGETS
 from asutil.metrics import changes
 
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}
-READOUT_LEGEND = (
-    "MAP in points by each readout of the same vectors, mean ± std over seeds; the readout that ranks is underlined."
-)
+READOUT_LEGEND = "MAP in points by each scoring function of the same vectors, mean ± std over seeds; the one that ranks is underlined."
 TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be taken for quoting
 
 # ------------------------------------------------------------------ counts

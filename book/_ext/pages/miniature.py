@@ -56,7 +56,7 @@ def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> st
 
 
 def _panel(html: str) -> tuple[str, str]:
-    return "Our own questions", f'<div class="as2-laptop">{html}</div>'
+    return "pydocs", f'<div class="as2-laptop">{html}</div>'
 
 
 def laptop_table(

@@ -9,7 +9,9 @@ import pandas as pd
 from aslab import records
 from aslab.analysis import claims, comparisons
 from aslab.records import COMMITTED
+from aslab.show import markup
 from asutil.io import rundir
+from asutil.metrics.significance import Comparison
 
 QUOTED = re.compile(
     r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"
@@ -31,7 +33,8 @@ class Quote(NamedTuple):
 def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=None) -> Quote:
     """Checks words of a page against committed records: `+4.2: map of roberta_sp - roberta_base on pydocs at laptop`.
 
-    A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
+    A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown; a
+    difference with its interval is `+4.2 [+1.0, +7.4]`, as tables have it. The metric `hours` is the time of a run, on its own machine.
     `over dev` compares two rows on dev questions alone, `over both` on those of dev and test, where dev chose nothing.
     Words need a direction: `no gain is seen: map of a - b on pydocs at laptop is unclear`, by the 95 % interval over questions and
     seeds. Words that hold a verdict must be about a claim with that verdict.
@@ -49,24 +52,31 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     paper = part["paper"] or paper
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     rows = [name for name in (part["row"], part["other"]) if name]
-    value, sign, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
+    value, tested, rows, seeds = _value(data, runs[runs.source == COMMITTED], rows, part)
     files = f"results/{paper}/{{{','.join(rows)}}}/{part['dataset']}-{part['budget']}-seed{{{','.join(map(str, seeds))}}}.json"
     if part["direction"]:
-        if sign != SIGNS[part["direction"]]:
-            told = next(word for word, known in SIGNS.items() if known == sign)
+        if tested.sign != SIGNS[part["direction"]]:
+            told = next(word for word, known in SIGNS.items() if known == tested.sign)
             raise ValueError(
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
         if named := WORD.search(part["shown"]):
             _require_word(named[1], claims.judged(data, runs), part)
     else:
-        digits = len(part["shown"].partition(".")[2])
-        expected = f"{value:{'+' if part['other'] else ''}.{digits}f}".replace("-", "−")
+        expected = _expected(part["shown"], value, tested).replace("-", "−")
         if part["shown"].replace("-", "−") != expected:
             raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
     return Quote(
         part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")]), files
     )
+
+
+def _expected(shown: str, value: float, tested: Comparison | None) -> str:
+    """The figure with as many digits as the page shows; a difference with its interval where the page shows one."""
+    if tested and shown.endswith("]"):
+        return markup.points(tested)
+    digits = len(shown.partition(" [")[0].partition(".")[2])
+    return f"{value:{'+' if tested else ''}.{digits}f}"
 
 
 def _require_word(word: str, every: list[claims.Judged], part: dict) -> None:
@@ -84,19 +94,23 @@ def _require_word(word: str, every: list[claims.Judged], part: dict) -> None:
     )
 
 
-def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | None, list[str], list[int]]:
-    """Points, the sign of the interval where two rows are compared, and the rows and seeds they are from."""
+def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, Comparison | None, list[str], list[int]]:
+    """Points or hours, the test where two rows are compared, and the rows and seeds they are from."""
     lines = runs[(runs.dataset == part["dataset"]) & (runs.budget == part["budget"])]
     if len(rows) == 1:
         own = lines[lines.row == rows[0]]
         values = records.values(own, part["metric"])
+        unit = 100
+        if part["metric"] == "hours":
+            values = [line.record["seconds"] for line in own.itertuples()]
+            unit = 1 / 3600
         if rows[0] not in data["rows"]:  # an untrained baseline, which every record of these questions has
             known = [line for line in lines.itertuples() if (line.record.get("baselines") or {}).get(rows[0])]
             values = [line.record["baselines"][rows[0]][part["metric"]] for line in known[:1]]
             own = lines[lines.index.isin([line.Index for line in known[:1]])]
         if not values:
             raise ValueError(f"no record of {rows[0]} on {part['dataset']} at {part['budget']} has {part['metric']}")
-        return 100 * sum(values) / len(values), None, sorted(set(own.row)), sorted(own.seed)
+        return unit * sum(values) / len(values), None, sorted(set(own.row)), sorted(own.seed)
     pair = next(comparisons.pairs(lines, *rows, part["dataset"], rundir.BUDGETS), None)
     of = {"dev": records.dev_questions, "both": records.pooled}.get(part["over"])
     of = partial(of, data) if of else records.per_question
@@ -105,4 +119,4 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, int | 
         raise ValueError(
             f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
         )
-    return 100 * tested.difference, tested.sign, rows, pair.seeds
+    return 100 * tested.difference, tested, rows, pair.seeds
