@@ -1,5 +1,6 @@
 """Cards: the same headings everywhere, and the counts that the code asserts."""
 
+import json
 import re
 from pathlib import Path
 
@@ -59,3 +60,11 @@ def test_counts_of_pydocs_with_the_pinned_versions():
     if front["fingerprint"] != docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC):
         pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
     assert {side: split.report["kept"] for side, split in answers.load_answers("pydocs").items()} == front["counts"]["clean"]
+
+
+def test_what_the_card_of_wikiqa_says_of_orders_without_a_model_is_in_the_records():
+    _, body = parts(FOLDER / "wikiqa.md")
+    record = json.loads((FOLDER.parent / "results/sentence_objectives/roberta_base/wikiqa-small-seed0.json").read_text("utf-8"))
+    of = lambda baseline: [f"{record['baselines'][baseline][metric]:.3f}".lstrip("0") for metric in ("map", "p@1")]
+    in_order, bm25 = of("document_order"), of("bm25")
+    assert f"MAP {in_order[0]} and P@1 {in_order[1]}, more than BM25 ({bm25[0]} and {bm25[1]})" in body
