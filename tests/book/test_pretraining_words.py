@@ -69,6 +69,7 @@ OBJECTIVES = ("sp", "ssp", "psd", "all")
         *((SENTENCES, f"map of roberta_sp - roberta_{other} on pydocs at laptop over both is better") for other in ("psd", "all")),
         *((SENTENCES, f"map of roberta_{one} - roberta_{one}_shuffled on {place} over both is {word}")
           for place in ("wikiqa at small", "pydocs at laptop") for one, word in (("sp", "better"), ("ssp", "unclear"))),
+        *((SENTENCES, f"map of roberta_{one}_shuffled - roberta_base on wikiqa at small over dev is worse") for one in ("sp", "ssp")),
         *((CONTEXTS, f"map of roberta_{one} on wikiqa at small over dev is unclear")
           for one in ("base_context - roberta_base", *(f"{name} - roberta_base_context" for name in ("sdc", "dpc", "dslc", "all")))),
     ],
