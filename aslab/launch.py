@@ -10,12 +10,14 @@ import functools
 import importlib.util
 import os
 import sys
+import tempfile
 from importlib.abc import MetaPathFinder
 from keyword import iskeyword
 from pathlib import Path
 
 import click
 
+LONGEST_SOCKET_FOLDER = 90  # characters: macOS takes 104 for the whole path of a socket
 KERNEL = "python3"  # of this very Python, whatever kernels of that name the machine has
 
 
@@ -275,7 +277,9 @@ def __getattr__(name: str):
         def create_kernel_manager(self):
             folders = {"kernel_dirs": []} if self.kernel_name == KERNEL else {}
             specs = KernelSpecManager(**folders)  # without folders it knows the kernel of this Python alone
-            self.km = self.kernel_manager_class(kernel_name=self.kernel_name, kernel_spec_manager=specs)
+            # Ports are chosen before the kernel takes them: of kernels that start at once two may get the same one. Files do not clash.
+            place = {"transport": "ipc", "ip": f"{self.sockets}/k"} if len(self.sockets) < LONGEST_SOCKET_FOLDER else {}
+            self.km = self.kernel_manager_class(kernel_name=self.kernel_name, kernel_spec_manager=specs, **place)
             return self.km
 
         def papermill_execute_cells(self):
@@ -316,7 +320,8 @@ def __getattr__(name: str):
             client = Client(nb_man, log=logger, **own)
             client.live = Live()
             try:
-                return client.execute()
+                with tempfile.TemporaryDirectory(prefix="kernel-", ignore_cleanup_errors=True) as client.sockets:
+                    return client.execute()
             finally:
                 client.live.close()
 

@@ -9,6 +9,7 @@ import logging
 import multiprocessing
 import os
 import shutil
+import signal
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -64,7 +65,9 @@ def _in_order(function: Callable, arguments: Iterable[tuple], workers: int) -> I
         return
     # fork, so that a plain script without a __main__ guard can ask for workers; the workers use no threads
     method = "fork" if sys.platform == "linux" else "spawn"
-    with ProcessPoolExecutor(workers, multiprocessing.get_context(method)) as pool:
+    # Ctrl-C reaches all processes: a worker that it ended in the middle of a message could leave the pool waiting for ever.
+    undisturbed = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+    with ProcessPoolExecutor(workers, multiprocessing.get_context(method), **undisturbed) as pool:
         waiting = deque()
         try:
             for values in arguments:

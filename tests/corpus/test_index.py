@@ -1,6 +1,7 @@
 import hashlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections import Counter
@@ -57,6 +58,11 @@ def test_byte_level_text_is_lossless(tokenizer, tmp_path_factory, sentences):
     out = tmp_path_factory.mktemp("lossless") / "index"
     built = c.build([[[*given_sentences, filler.strip()]]], tokenizer, out)
     assert [built.text([n]) for n in range(len(given_sentences))] == given_sentences
+
+
+def test_an_interrupt_is_for_the_process_that_builds_and_not_for_its_workers():
+    made = list(shards._in_order(signal.getsignal, [(signal.SIGINT,)] * 3, workers=2))
+    assert made == [signal.SIG_IGN] * 3 and signal.getsignal(signal.SIGINT) != signal.SIG_IGN
 
 
 def test_workers_and_shards_make_the_same_bytes(documents, tokenizer, tmp_path, monkeypatch):
