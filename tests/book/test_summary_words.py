@@ -1,4 +1,4 @@
-"""The summaries of joint_inference, asbert and evidence_contrast: six lines first, and what they say without a figure role."""
+"""The summaries: six lines first; and what joint_inference, asbert and evidence_contrast say without a figure role."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from aslab import papers
 from aslab.analysis import comparisons, testable
 
 ROOT = Path(__file__).resolve().parents[2]
-SUMMARIES = ("joint_inference", "asbert", "evidence_contrast")
+SUMMARIES = papers.papers()
 EVERY = pd.read_csv(ROOT / "results" / "claims.csv")
 LINES = ["Question.", "Answer.", "Size.", "Seen again on other questions?", "Cost.", "What to do."]
 OLD_WORDS = re.compile(
