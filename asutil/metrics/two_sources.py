@@ -58,7 +58,7 @@ def over_questions_and_seeds(ours, baseline, borrowed: SeedVariance | None = Non
 
     D = mean of d_q,  d_q = ours_q - baseline_q, each a mean over the system's seeds
     V = var(d_q) / n + sum over the two systems of w / S,  w = `seed_variance` of the system
-    t = D / sqrt(V),  degrees of freedom = V^2 / (sum of part^2 / its degrees of freedom)  (Satterthwaite)
+    t = D / sqrt(V),  degrees of freedom = V^2 / (sum of part^2 / its degrees of freedom)  (Satterthwaite), at least 1
     Questions are paired, seeds are not: the same seed of two systems is two independent trainings.
     Where seeds of one system with three seeds make up almost all of V, up to 8 of 100 tests of equal systems have
     p < .05; where seeds of both systems vary alike, at most 5.
@@ -119,7 +119,8 @@ def _both_sources(ours, baseline, borrowed: SeedVariance | None) -> tuple[float,
         parts.append((len(single) * borrowed.variance, borrowed.freedom))
     variance = float(sum(part for part, _ in parts))
     spread = sum(part**2 / freedom for part, freedom in parts if part)
-    return float(deltas.mean()), variance, variance**2 / spread if spread else questions - 1
+    freedom = max(1.0, variance**2 / spread) if spread else questions - 1
+    return float(deltas.mean()), variance, freedom
 
 
 def _table(values, name: str) -> np.ndarray:
