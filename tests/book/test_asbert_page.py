@@ -17,6 +17,7 @@ import torch
 from pages import differences
 
 from aslab import papers, records, runs
+from aslab.analysis import claims
 from aslab.show import pca
 from asutil import losses
 from asutil.data import answers
@@ -152,33 +153,38 @@ def test_readouts_of_every_trained_row_are_the_means_of_its_records(page):
 # ------------------------------------------------------------------ orderings
 
 
-def records_of(means: dict, dataset="wikiqa", budget="small", **more):
+def records_of(means: dict, dataset="wikiqa", budget="small", seeds=(0,), **more):
     """Made-up committed lines of some rows, as `experiments.records` gives them."""
-    made = [made_up.record(row, dataset, budget, 0, mean, **more) for row, mean in means.items()]
-    columns = {"row": list(means), "dataset": dataset, "budget": budget, "seed": 0, "source": records.COMMITTED}
-    return pd.DataFrame({**columns, "name": "run", "folder": None, "record": made, "earlier": [[] for _ in made]})
+    each = [(row, seed, made_up.record(row, dataset, budget, seed, mean, **more)) for row, mean in means.items() for seed in seeds]
+    lines = pd.DataFrame(each, columns=["row", "seed", "record"])
+    return lines.assign(dataset=dataset, budget=budget, source=records.COMMITTED, name="run", folder=None, earlier=[[] for _ in each])
 
 
 def test_orderings_are_the_claims_of_the_paper(page):
-    data, found = papers.read("asbert"), records_of({"triplet_bert": 0.9, "siamese_bert": 0.3, "glove": 0.9, "mean_bert": 0.9, "use": 0.9})
-    html = page.ordering_table(data, found, draws=300)
+    data, untrained = papers.read("asbert"), {"settings": {"architecture": "untrained"}}
+    found = records_of({"triplet_bert": 0.9, "siamese_bert": 0.3}, seeds=(0, 1, 2))
+    found = pd.concat([found, records_of({"glove": 0.9, "mean_bert": 0.9, "use": 0.9}, **untrained)], ignore_index=True)
+    html = page.ordering_table(data, found)
     said = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', html)
-    claims = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', differences.claims_table("asbert", found, draws=300))
-    assert len(said) == len(data["claims"]) and sorted(said) == sorted(claims)
-    assert f"{len(said)} orderings" in html and f"{said.count('shows')} show, {said.count('unclear')} are unclear" in html
+    verdicts = re.findall(r'as2-verdict as2-[\w-]+">([\w ]+)<', differences.claims_table("asbert", found))
+    assert len(said) == len(data["claims"]) and sorted(said) == sorted(verdicts)
+    counted = ", ".join(f"{said.count(word)} {word}" for word in claims.VERDICTS if word in said)
+    assert f"{len(said)} orderings of two rows that the paper names: {counted}." in html and len(set(said)) == 6
     line = made_up.line(html.replace("\u00a0", " "), "Triplet-BERT ahead of Siamese-BERT")
-    assert line[1] == "+9.1" and line[2].startswith("shows+") and line[3:] == ["+14.8", "not run–"]
-    assert made_up.line(html, "USE ahead of GloVe")[2].startswith("unclear")
+    assert line[1] == "+9.1" and line[2].startswith("supported+36.0 [") and line[3:] == ["+14.8", "not run–"]
+    assert made_up.line(html, "USE ahead of GloVe")[2].startswith("no effect beyond 1 point")
     assert made_up.line(html, "MEAN-BERT behind GloVe")[2].startswith("not testable here")
     assert html.count("not as said") == 2  # XLNet, and the siamese network against USE, on TREC-QA
     assert made_up.line(html, "Triplet-XLNet behind Siamese-XLNet")[3] == "+4.0not as said"
 
 
-def test_the_opposite_of_a_claim_is_called_so(page):
-    claim = next(one for one in papers.read("asbert")["claims"] if (one["row_a"], one["row_b"], one["sign"]) == ("use", "glove", "+"))
-    found = records_of({"use": 0.2, "glove": 0.9})
-    assert page.compared(papers.read("asbert"), found, claim, 300)[2] == "opposite"
-    assert page.compared(papers.read("asbert"), found, claim | {"sign": "-"}, 300)[2] == "shows"
+@pytest.mark.parametrize(("sign", "word"), [("+", "reversed"), ("-", "supported")])
+def test_the_reverse_of_a_claim_is_called_so(page, sign, word):
+    data = papers.read("asbert")
+    claim = next(claim for claim in data["claims"] if (claim["row_a"], claim["row_b"], claim["sign"]) == ("use", "glove", "+"))
+    data = data | {"claims": [claim | {"sign": sign}]}
+    (judged,) = claims.judged(data, records_of({"use": 0.2, "glove": 0.9}, settings={"architecture": "untrained"}))
+    assert page.compared(data, judged)[2] == word
 
 
 # ------------------------------------------------------------------ the paper's own questions

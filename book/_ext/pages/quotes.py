@@ -58,6 +58,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
         if named := WORD.search(part["shown"]):
+            if part["over"] == "dev":
+                raise ValueError(f"{named[1]!r} is said over dev: a verdict is over both or on test: {text!r}")
             _require_word(named[1], claims.judged(data, runs), part)
     else:
         digits = len(part["shown"].partition(".")[2])
