@@ -1,9 +1,11 @@
 """Made-up records of a paper's rows, the test over questions and seeds from sums of squares, and tables read as text."""
 
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import yaml
 from scipy import stats
 
 from aslab import records as measured
@@ -48,6 +50,24 @@ def commit(folder, *records):
         path.parent.mkdir(parents=True, exist_ok=True)
         disk.write_json(path, content)
     return path
+
+
+def compared(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", of_base=None, **more):
+    """Records of SSP and of its baseline on WikiQA; `more` is in those of SSP, `of_base` in those of the baseline."""
+    for seed in seeds:
+        commit(folder, record("roberta_ssp", "wikiqa", budget, seed, ours, **more))
+        commit(folder, record("roberta_base", "wikiqa", budget, seed, base, **(of_base or {})))
+    return found(folder)
+
+
+def declaring(folder, reasons):
+    """experiments/ where the baseline declares why it cannot be tested."""
+    shutil.copytree(FOLDER, folder / "experiments")
+    path = folder / "experiments" / f"{PAPER}.yml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["rows"]["roberta_base"]["not_testable"] = reasons
+    path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    return path.parent
 
 
 def found(folder):

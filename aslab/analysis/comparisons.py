@@ -296,12 +296,12 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
     tests = [over_questions_and_seeds(*one) if one and _has_variance(one) else None for one in found]
     declared = claim.get("not_testable", {}).get(where.budget, "")
     reason = declared or testable.of_pair(data, where, claim)
-    if found[0] is None:
+    primary = found[2] if tests[2] else found[0]
+    if primary is None:
         return Outcome(claim, reason, where)
     if not (tests[2] or tests[0]):
         reason = reason or "one seed, and no other row shows how much seeds differ"
-        return Outcome(claim, reason, where, questions=(found[2] or found[0]).ours.shape[-1])
-    primary = found[2] if tests[2] else found[0]
+        return Outcome(claim, reason, where, questions=primary.ours.shape[-1])
     return Outcome(claim, reason, where, *tests, primary.ours.shape[-1], smallest_effect(*primary))
 
 

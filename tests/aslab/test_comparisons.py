@@ -151,13 +151,6 @@ def test_rows_that_have_seeds_borrow_nothing(tmp_path):
     assert comparisons.values_of(pair, *ROWS, "p@1").borrowed is None
 
 
-def test_test_alone_decides_where_only_its_variance_can_be_borrowed(tmp_path):
-    """The row with seeds has no values of dev questions."""
-    dev = {row: [0.5] for row in ROWS}
-    tested = comparisons.outcome(DATA, made(tmp_path, {ROWS[0]: [0.9], ROWS[1]: [0.5], "roberta_sp": [0.3, 0.9]}, dev), CLAIM)
-    assert tested.pooled is None and tested.primary == tested.test and (tested.reason, tested.questions) == ("", 40)
-
-
 # ------------------------------------------------------------------ heads
 
 
@@ -182,10 +175,6 @@ def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
     kept = [HEADS[name][1] for name in (first, second)]
     told = "" if None in kept or kept[0] == kept[1] else f"row {'A' if kept[0] else 'B'} alone keeps the head of its pre-training"
     assert comparisons.kept_heads(comparisons.outcome(DATA, found(tmp_path), CLAIM)) == told
-
-
-def test_rows_that_have_not_run_keep_no_head(tmp_path):
-    assert comparisons.kept_heads(comparisons.outcome(DATA, found(tmp_path), CLAIM)) == ""
 
 
 # ------------------------------------------------------------------ what is printed

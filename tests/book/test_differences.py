@@ -1,28 +1,27 @@
-"""The tables and plots of differences: claims, the tests of our runs, what is printed, and what a test set can show."""
+"""Tables, plots and quotes of differences: claims, the tests of our runs, reasons in their place, what is printed, limits."""
 
 import re
+import shutil
 
 import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import differences, intervals
+from bs4 import BeautifulSoup
+from pages import differences, intervals, quotes, report, verdicts
 
 from aslab import papers, records
-from aslab.analysis import comparisons
+from aslab.analysis import comparisons, testable
 from aslab.show import markup
 from asutil.metrics import significance
+from tests.trust import pages
 
-from ..made_up import FOLDER, PAPER, by_hand, cells, commit, found, in_a_cell, record, values
+from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, found, in_a_cell, record, values
 
 CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
 ROWS = "RoBERTa + SSP − RoBERTa-Base, WikiQA"
-
-
-def made(folder, ours, base, seeds=(0, 1, 2)):
-    for seed in seeds:
-        commit(folder, record("roberta_base", "wikiqa", "small", seed, base), record("roberta_ssp", "wikiqa", "small", seed, ours))
-    return found(folder)
+SLOTS = {"slot_cosines": {"first": [0.5, 0.9995], "mean": [0.2, 0.7], "pooling": "first"}}
+REASON = "the slots of its joint model are one vector"
 
 
 def lines_of(html):
@@ -35,6 +34,18 @@ def lines_of(html):
 def expected(ours, base, metric, seeds=3):
     """`by_hand` of the records of `made`."""
     return by_hand(*(np.array([[v[metric] for v in values(mean, seed=seed)] for seed in range(seeds)]) for mean in (ours, base)))
+
+
+def dev(mean, seed):
+    """Dev questions, whose ids are those of test questions."""
+    return values(mean, questions=24, seed=100 + seed)
+
+
+def with_dev(folder):
+    for seed in (0, 1):
+        for row, level in (("roberta_base", 0.5 + 0.05 * seed), ("roberta_ssp", 0.7 + 0.05 * seed)):
+            commit(folder, record(row, "wikiqa", "small", seed, level, per_question_dev=dev(level, seed)))
+    return found(folder)
 
 
 # ------------------------------------------------------------------ claims
@@ -50,7 +61,7 @@ def expected(ours, base, metric, seeds=3):
     ],
 )
 def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, ours, base, word):
-    html = differences.claims_table(PAPER, made(tmp_path, ours, base), folder=FOLDER)
+    html = differences.claims_table(PAPER, compared(tmp_path, ours, base), folder=FOLDER)
     (of_p, of_map), each = lines_of(html), [expected(ours, base, metric) for metric in (1, 2)]
     assert [line[:2] for line in (of_p, of_map)] == [[f"{ROWS}, P@1", "+4.6claimed +"], [f"{ROWS}, MAP", "+2.9claimed +"]]  # 88.7 - 85.8
     for line, test in zip((of_p, of_map), each):
@@ -63,7 +74,7 @@ def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, o
 
 
 def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_path):
-    data, html = papers.read(PAPER, FOLDER), differences.claims_table(PAPER, made(tmp_path, 0.7, 0.5), folder=FOLDER)
+    data, html = papers.read(PAPER, FOLDER), differences.claims_table(PAPER, compared(tmp_path, 0.7, 0.5), folder=FOLDER)
     alone = [claim["id"] for claim in data["claims"] if claim["metric"] != ["p@1", "map"]]
     assert alone == ["sp_tanda"]  # SP and TANDA have the same printed MAP
     assert len(cells(html)) == 2 + 2 * len(data["claims"]) - len(alone)
@@ -74,17 +85,13 @@ def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_
 
 
 def test_runs_of_this_machine_have_differences_and_no_verdict(tmp_path):
-    lines = made(tmp_path, 0.7, 0.5).assign(source=records.HERE)
+    lines = compared(tmp_path, 0.7, 0.5).assign(source=records.HERE)
     of_map = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1]
     assert of_map[2].startswith("+12.0[") and of_map[2].endswith("3 seeds, small, this machine") and of_map[4] == ""
 
 
 def test_questions_of_dev_decide_with_those_of_test_and_are_no_column_of_the_paper(tmp_path):
-    for seed, (ours, base) in enumerate(((0.7, 0.5), (0.75, 0.55))):
-        for row, mean in (("roberta_ssp", ours), ("roberta_base", base)):
-            of_dev = values(mean, questions=24, seed=100 + seed)
-            commit(tmp_path, record(row, "wikiqa", "small", seed, mean, per_question_dev=of_dev))
-    lines, data = found(tmp_path), papers.read(PAPER, FOLDER)
+    lines, data = with_dev(tmp_path), papers.read(PAPER, FOLDER)
     of_p = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[0]
     claim = next(claim for claim in papers.claims(data) if claim["id"] == "ssp_wikiqa")
     both = comparisons.outcome(data, lines, claim)
@@ -94,7 +101,7 @@ def test_questions_of_dev_decide_with_those_of_test_and_are_no_column_of_the_pap
 
 def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp_path):
     """Only the laptop's own records answer, the committed ones with a verdict and, in a line below, those of this machine."""
-    made(tmp_path, 0.1, 0.9, [0])
+    compared(tmp_path, 0.1, 0.9, [0])
     commit(tmp_path, *[record("roberta_base", "pydocs", "laptop", seed, 0.4) for seed in (0, 1)])
     commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
     lines = found(tmp_path)
@@ -137,7 +144,7 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
 
 
 def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
-    lines = made(tmp_path, 0.9, 0.5, [0])
+    lines = compared(tmp_path, 0.9, 0.5, [0])
     row = next(r for r in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if r[0].startswith(ROWS))
     said = "not testable hereone seed, and no other row shows how much seeds differ"
     assert row[1] == "one seed: no test" and row[2].startswith("+40.0‡[") and row[3:] == ["one seed", "1", "small", said]
@@ -146,7 +153,7 @@ def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
 
 
 def test_our_plot_has_both_intervals_of_each_metric(tmp_path):
-    figure = intervals.own_plot(PAPER, made(tmp_path, 0.9, 0.5), FOLDER)
+    figure = intervals.own_plot(PAPER, compared(tmp_path, 0.9, 0.5), FOLDER)
     assert len(figure.axes[0].collections[1].get_offsets()) == 4
 
 
@@ -155,6 +162,103 @@ def test_nothing_has_run(tmp_path):
     assert intervals.own_plot(PAPER, found(tmp_path), FOLDER) is None
     assert intervals.gains_plot("asbert", FOLDER) is None  # it prints no deviations
     assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
+
+
+# ------------------------------------------------------------------ reasons
+
+
+def directions(lines, folder=FOLDER):
+    """The verdict in the table of claims, what the table of tests sees, and the word of the row in the results."""
+    claim = next(row for row in cells(differences.claims_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP")
+    tests = next((row for row in cells(differences.two_tests_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP"), [""])
+    word = verdicts.of_cells(papers.read(PAPER, folder), "roberta_ssp", "wikiqa", ["map"], lines[lines.row == "roberta_ssp"])
+    return claim[-1], tests[-1], *word
+
+
+@pytest.mark.parametrize(("more", "reason"), [({}, ""), ({"figures": SLOTS}, REASON)])
+def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reason):
+    lines = compared(tmp_path, **more)
+    said = f"{testable.VERDICT}RoBERTa + SSP: {reason}"
+    words = (said, said, (testable.VERDICT, reason)) if reason else ("supported", "seeds and questions", ("reduced budget", ""))
+    assert directions(lines) == words
+    assert (intervals.own_plot(PAPER, lines, FOLDER) is None) == bool(reason)
+    html = report.results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
+    figure = next(row[1] for row in cells(html) if row[0] == "ours" and row[1].startswith("90.0 ± 0.0"))
+    assert ("†" in figure, "‡" in figure) == (not reason, not reason)  # marks compare, too
+
+
+def test_a_declared_reason_is_shown_without_runs(tmp_path):
+    nothing, folder = found(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
+    said = "not testable hereRoBERTa-Base: it is <not> there"
+    assert (directions(nothing, folder)[0], directions(nothing)[0]) == (said, "not run")
+    html = report.results_table(PAPER, "table_1", nothing, "wikiqa", folder=folder)
+    line = next(row for row in cells(html) if row[:2] == ["RoBERTa-Base", "paper"])
+    assert line[-1] == "not testable hereit is <not> there"
+    assert verdicts.of_lines(papers.read(PAPER, folder), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
+    assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=folder)  # this budget never has it
+    assert directions(compared(tmp_path / "results"), folder)[0] == said
+
+
+# ------------------------------------------------------------------ dev and test
+
+
+def test_a_quote_over_dev_or_both_is_checked_against_these_questions(tmp_path):
+    lines = with_dev(tmp_path / "results")
+    means = {"dev": [np.mean([v[1] for v in dev(level, s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]}
+    means["test"] = [np.mean([v[1] for v in values(level, seed=s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]
+    gain = {name: 50 * (sum(of[:2]) - sum(of[2:])) for name, of in means.items()}
+    gain["both"] = (24 * gain["dev"] + 40 * gain["test"]) / 64
+    assert len({round(one, 1) for one in gain.values()}) == 3
+    place = "p@1 of roberta_ssp - roberta_base on wikiqa at small"
+    for over in ("dev", "both"):
+        assert quotes.quoted(f"{gain[over]:+.1f}: {place} over {over}", PAPER, lines, FOLDER).expression == f"{PAPER} {place} over {over}"
+        with pytest.raises(ValueError, match="the records give"):
+            quotes.quoted(f"{gain['test']:+.1f}: {place} over {over}", PAPER, lines, FOLDER)
+    shutil.copytree(FOLDER, tmp_path / "experiments")
+    block = f'<span data-as2-figure="{PAPER} {place} over dev">{gain["dev"]:+.1f}</span>'
+    assert pages.quoted(tmp_path, "page", BeautifulSoup(block, "html.parser")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("50.0: p@1 of roberta_ssp on wikiqa at small over dev", "over dev: expected a difference of two rows"),
+        ("supported: map of roberta_ssp - roberta_base on wikiqa at small over dev is better", "a verdict is over both or on test"),
+    ],
+)
+def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path, text, message):
+    lines = with_dev(tmp_path)
+    assert quotes.quoted("supported: map of roberta_ssp - roberta_base on wikiqa at small over both is better", PAPER, lines, FOLDER)
+    with pytest.raises(ValueError, match=message):
+        quotes.quoted(text, PAPER, lines, FOLDER)
+
+
+# ------------------------------------------------------------------ counted again
+
+
+def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
+    """What `trust` computes from the same files with nothing of asutil: the same lines, and another one where a digit is changed."""
+    results = tmp_path / "results"
+    with_dev(results)
+    commit(results, record("electra_base", "wikiqa", "small", 0, 0.6), record("electra_ssp", "wikiqa", "small", 0, 0.15))
+    commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.8, figures=SLOTS), record("roberta_psd", "wikiqa", "small", 0, 0.9))
+    pre = {"accuracy": 0.8, "f1": 0.1, "majority": 0.8, "examples": 500, "auc": 0.51}
+    own = record("roberta_ssp", "pretraining", "small", 0, 0.5)
+    commit(results, own | {"notebook": "pretrain", "metrics": {"validation": pre}, "per_question": []})
+    folder = declaring(tmp_path, {"gpu": "it is <not> there"})
+    lines = records.records(PAPER, results, tmp_path / "none", folder)
+    laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(PAPER, lines, folder=folder)}</div>'
+    shown = {
+        "claims": differences.claims_table(PAPER, lines, folder=folder) + laptop,
+        "two-tests": differences.two_tests_table(PAPER, lines, folder=folder),
+    } | {f"results table_{n}": report.results_table(PAPER, f"table_{n}", lines, folder=folder) for n in (1, 3)}
+    reasons = ("P@1 is not above chance", REASON, "budget small pre-trains without")
+    assert all(reason in shown["two-tests"] + shown["claims"] for reason in reasons) and "64 questions" in shown["claims"]
+    assert "at chance on its own task, AUC 51.0" in shown["results table_3"]
+    for name, html in shown.items():
+        told = " ".join([name.split()[0], PAPER, *name.split()[1:]])
+        block = BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
+        assert pages.traced_block(tmp_path, "page", block) > 5
 
 
 # ------------------------------------------------------------------ what is printed
