@@ -16,7 +16,6 @@ from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_
 DATA = papers.read(PAPER, FOLDER)
 CLAIM = next(claim for claim in papers.claims(DATA) if (claim["id"], claim["metric"]) == ("ssp_wikiqa", "p@1"))
 ROWS = (CLAIM["row_a"], CLAIM["row_b"])
-COLUMN = {"p@1": 1, "map": 2}
 ONE_SEED = "one seed, and no other row shows how much seeds differ"
 
 
@@ -29,9 +28,9 @@ def made(folder, levels, dev=None, **more):
     return found(folder)
 
 
-def table(means, metric="p@1", questions=40, first=0):
-    """Seeds x questions of the records of `made`."""
-    return np.array([[v[COLUMN[metric]] for v in values(mean, questions, first + seed)] for seed, mean in enumerate(means)])
+def table(means, questions=40, first=0):
+    """Seeds x questions of the records of `made`, by P@1."""
+    return np.array([[v[1] for v in values(mean, questions, first + seed)] for seed, mean in enumerate(means)])
 
 
 def same(tested, expected):
@@ -64,7 +63,7 @@ def test_the_metric_that_decides_is_map_where_a_claim_has_it():
 @pytest.mark.parametrize("levels", [{ROWS[0]: [0.5], ROWS[1]: [0.5, 0.9]}, {ROWS[0]: [0.5, 0.9], ROWS[1]: [0.5]}])
 def test_only_seeds_that_both_rows_have_are_compared_question_by_question(tmp_path, levels):
     lines = made(tmp_path, levels)
-    lines.record.iloc[-1]["per_question"].reverse()
+    lines.record[lines.row == ROWS[0]].iloc[0]["per_question"].reverse()
     (pair,) = comparisons.pairs(lines, *ROWS, "wikiqa")
     ours, base, _ = comparisons.values_of(pair, *ROWS, "p@1")
     assert pair.seeds == [0] and np.array_equal(ours, base)

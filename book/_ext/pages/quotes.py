@@ -34,7 +34,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     A number is a mean over seeds in points, or a difference of two rows, paired by question, with as many digits as are shown.
     `over dev` compares two rows on dev questions alone, `over both` on those of dev and test, where dev chose nothing.
     Words need a direction: `no gain is seen: map of a - b on pydocs at laptop is unclear`, by the 95 % interval over questions and
-    seeds. Words that hold a verdict must be about a claim with that verdict.
+    seeds. Words that hold a verdict must be about a claim with that verdict, and not over dev alone.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
     Raises: ValueError that says what the records give instead.
     """
