@@ -1,12 +1,16 @@
-"""Made-up records of a paper's rows, and tables read as text."""
+"""Made-up records of a paper's rows, the test over questions and seeds from sums of squares, and tables read as text."""
 
+import shutil
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
+import yaml
+from scipy import stats
 
 from aslab import records as measured
 from asutil.io import disk
+from asutil.metrics.significance import Comparison
 
 FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
@@ -48,8 +52,53 @@ def commit(folder, *records):
     return path
 
 
+def compared(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", of_base=None, **more):
+    """Records of SSP and of its baseline on WikiQA; `more` is in those of SSP, `of_base` in those of the baseline."""
+    for seed in seeds:
+        commit(folder, record("roberta_ssp", "wikiqa", budget, seed, ours, **more))
+        commit(folder, record("roberta_base", "wikiqa", budget, seed, base, **(of_base or {})))
+    return found(folder)
+
+
+def declaring(folder, reasons):
+    """experiments/ where the baseline declares why it cannot be tested."""
+    shutil.copytree(FOLDER, folder / "experiments")
+    path = folder / "experiments" / f"{PAPER}.yml"
+    data = yaml.safe_load(path.read_text("utf-8"))
+    data["rows"]["roberta_base"]["not_testable"] = reasons
+    path.write_text(yaml.safe_dump(data, sort_keys=False), encoding="utf-8")
+    return path.parent
+
+
 def found(folder):
     return measured.records(PAPER, folder, folder / "no runs", FOLDER)
+
+
+def squares_of_seeds(table):
+    """Mean squares of the two-way layout, each of a mean over questions, with their degrees of freedom: seeds, residual."""
+    seeds, questions = table.shape
+    rest = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    freedom = (seeds - 1) * (questions - 1)
+    return (table.mean(axis=1).var(ddof=1), seeds - 1), ((rest**2).sum() / freedom / questions, freedom)
+
+
+def by_hand(ours, base, lent=()):
+    """The Comparison over questions and seeds; `lent`: mean squares for systems with one seed, as parts of the variance."""
+    gain = ours.mean(axis=0) - base.mean(axis=0)
+    parts = [(gain.var(ddof=1) / len(gain), len(gain) - 1), *lent]
+    for system in (ours, base):
+        if len(system) > 1:
+            (between, seeds), (rest, freedom) = squares_of_seeds(system)
+            parts += [(between / len(system), seeds), (-rest / len(system), freedom)] if between > rest else []
+    error = sum(part for part, _ in parts) ** 0.5
+    t = stats.t(error**4 / sum(part**2 / freedom for part, freedom in parts))
+    interval = (gain.mean() - t.ppf(0.975) * error, gain.mean() + t.ppf(0.975) * error)
+    return Comparison(2 * t.sf(abs(gain.mean()) / error), gain.mean(), interval)
+
+
+def in_a_cell(test):
+    """A Comparison as `cells` shows it, in points."""
+    return "{:+.1f}[{:+.1f}, {:+.1f}]".format(*(100 * x for x in (test.difference, *test.interval)))
 
 
 def cells(html):

@@ -107,12 +107,15 @@ def untrained_level(every: pd.DataFrame, lines: pd.DataFrame, metric: str) -> fl
     known = [(line.record.get("baselines") or {}).get("zero_shot", {}).get(name) for line in lines.itertuples()]
     if None not in known and all(split(line) == reported(line) for line in lines.itertuples()):
         return sum(known) / len(known)
-    weights = {line.record.get("inputs", {}).get("model") for line in lines.itertuples()}
-    untrained = [own for _, own in every.groupby("row") if no_spread(own)]
-    same = [
-        own for own in untrained if {line.record.get("inputs", {}).get("model") for line in own.itertuples()} == weights
-    ]
-    return max((_mean(own, metric) for own in same if values(own, metric)), default=None)
+    weights = _first_weights(lines)
+    untrained = [own for _, own in every.groupby("row") if no_spread(own) and values(own, metric)]
+    same = [_mean(own, metric) for own in untrained if None not in weights and _first_weights(own) == weights]
+    return max(same, default=None)
+
+
+def _first_weights(lines: pd.DataFrame) -> set[str | None]:
+    """Hashes of the encoders that some records began with; None for a record that names none."""
+    return {chain(line)[0].get("inputs", {}).get("model") for line in lines.itertuples()}
 
 
 def of_rows(data: dict, rows, dataset: str) -> str:

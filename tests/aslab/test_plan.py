@@ -140,6 +140,7 @@ def edit(*path, value=None):
         (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
         (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
         (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
+        (edit("headline", value=["c", "d"]), "headline: unknown claim 'd'"),
         (edit("private", value=["wqa"]), "private: unknown value 'wqa'"),
         (edit("settings", value=[{"notebook": "pretrain", "is": {}}]), "a rule of settings lacks are"),
         (edit("settings", value=[{"notebook": "embed", "are": {"epoch": 3}}]), "a rule of settings: unknown parameter 'epoch'"),

@@ -56,13 +56,14 @@ def _claim_cells(data: dict, outcome: Outcome, verdicts: dict) -> list:
         origin = f"{questions}{len(where.seeds)} seed{'s' * (len(where.seeds) > 1)}, {where.shown_budget}"
     judged = verdicts[claim["id"]]
     decides = judged.outcome.claim["metric"] == claim["metric"]
+    word = "" if where and where.source == HERE else judged.word  # a verdict is on committed runs
     return [
         *([_claim_cell(claim, len(metrics))] if claim["metric"] == metrics[0] else []),
         rows_of_claim(data, claim),
         markup.number(Html(f"{printed}<small>claimed {claim['sign']}</small>")),
         markup.number(Html(f"{_stacked(outcome.primary)}<small>{escape(origin)}</small>")),
         markup.number(_stacked(outcome.test)),
-        markup.said(judged.word, judged.outcome.reason) if decides else "",
+        markup.said(word, outcome.reason) if decides else "",
     ]
 
 

@@ -37,7 +37,7 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     difference with its interval is `+4.2 [+1.0, +7.4]`, as tables have it. The metric `hours` is the time of a run, on its own machine.
     `over dev` compares two rows on dev questions alone, `over both` on those of dev and test, where dev chose nothing.
     Words need a direction: `no gain is seen: map of a - b on pydocs at laptop is unclear`, by the 95 % interval over questions and
-    seeds. Words that hold a verdict must be about a claim with that verdict.
+    seeds. Words that hold a verdict must be about a claim with that verdict, and not over dev alone.
     A row may be an untrained baseline of a data set (random, bm25, document_order), and may name another paper: `asbert/glove`.
     Raises: ValueError that says what the records give instead.
     """
@@ -61,6 +61,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
         if named := WORD.search(part["shown"]):
+            if part["over"] == "dev":
+                raise ValueError(f"{named[1]!r} is said over dev: a verdict is over both or on test: {text!r}")
             _require_word(named[1], claims.judged(data, runs), part)
     else:
         expected = _expected(part["shown"], value, tested).replace("-", "−")

@@ -1,0 +1,215 @@
+"""Claims tested with our runs, and what a test set can show: against scipy and sums by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from aslab import papers, records
+from aslab.analysis import comparisons
+from asutil.data import answers
+from asutil.io import rundir
+
+from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_seeds, values
+
+DATA = papers.read(PAPER, FOLDER)
+CLAIM = next(claim for claim in papers.claims(DATA) if (claim["id"], claim["metric"]) == ("ssp_wikiqa", "p@1"))
+ROWS = (CLAIM["row_a"], CLAIM["row_b"])
+ONE_SEED = "one seed, and no other row shows how much seeds differ"
+
+
+def made(folder, levels, dev=None, **more):
+    """Records with a mean for each seed: row -> means; `dev`: row -> means of 24 dev questions, whose ids are those of test questions."""
+    for row, means in levels.items():
+        for seed, mean in enumerate(means):
+            of_dev = {"per_question_dev": values(dev[row][seed], questions=24, seed=100 + seed)} if dev and row in dev else {}
+            commit(folder, record(row, "wikiqa", "small", seed, mean, **of_dev, **more))
+    return found(folder)
+
+
+def table(means, questions=40, first=0):
+    """Seeds x questions of the records of `made`, by P@1."""
+    return np.array([[v[1] for v in values(mean, questions, first + seed)] for seed, mean in enumerate(means)])
+
+
+def same(tested, expected):
+    assert (tested.difference, *tested.interval) == pytest.approx((expected.difference, *expected.interval))
+    assert tested.p_value == pytest.approx(expected.p_value)
+
+
+# ------------------------------------------------------------------ claims
+
+
+def test_claims_that_differ_in_the_papers_data_set_alone_are_asked_once():
+    asked = [claim["id"] for claim in papers.claims_asked(papers.read("joint_inference", FOLDER), "laptop")]
+    assert "joint_alone_ie_k_wikiqa" in asked and "mspp_joint_fever_dev" in asked
+    assert not [name for name in asked if name.endswith(("_trecqa", "_asnq", "_fever_test", "climate_fever"))]
+    data = {"claims": [{"id": name, "dataset": name, "row_a": "a", "row_b": "b", "metric": "map", "sign": "+"} for name in ("x", "y", "z")]}
+    data["budgets"] = {"laptop": {"rows": ["a", "b"], "asked_of": {"x": "own", "y": "own", "z": "other"}}}
+    assert [(claim["id"], claim["dataset"]) for claim in papers.claims_asked(data, "laptop")] == [("x", "own"), ("z", "other")]
+
+
+def test_the_metric_that_decides_is_map_where_a_claim_has_it():
+    named = {"first": ["p@1", "map"], "turned": ["map", "p@1"], "alone": "label_accuracy", "listed": ["answer_f1"]}
+    data = {"claims": [{"id": name, "metric": metric} for name, metric in named.items()]}
+    assert papers.primary_metrics(data) == {"first": "map", "turned": "map", "alone": "label_accuracy", "listed": "answer_f1"}
+    for paper in papers.papers():
+        decides = papers.primary_metrics(papers.read(paper, FOLDER))
+        each = [claim for claim in papers.claims(papers.read(paper, FOLDER)) if claim["metric"] == decides[claim["id"]]]
+        assert [claim["id"] for claim in each] == list(decides), "one test a claim"
+
+
+@pytest.mark.parametrize("levels", [{ROWS[0]: [0.5], ROWS[1]: [0.5, 0.9]}, {ROWS[0]: [0.5, 0.9], ROWS[1]: [0.5]}])
+def test_only_seeds_that_both_rows_have_are_compared_question_by_question(tmp_path, levels):
+    lines = made(tmp_path, levels)
+    lines.record[lines.row == ROWS[0]].iloc[0]["per_question"].reverse()
+    (pair,) = comparisons.pairs(lines, *ROWS, "wikiqa")
+    ours, base, _ = comparisons.values_of(pair, *ROWS, "p@1")
+    assert pair.seeds == [0] and np.array_equal(ours, base)
+
+
+# ------------------------------------------------------------------ all tests
+
+
+def test_all_tests_of_our_runs(tmp_path):
+    ours, base = [0.7, 0.8, 0.75], [0.65, 0.55, 0.7]
+    tests = comparisons.own_tests(DATA, made(tmp_path, {ROWS[0]: ours, ROWS[1]: base}))
+    tested = tests[tests.name == "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"].iloc[0]
+    assert (tested.budget, tested.seeds, tested.reason) == ("small", 3, "")
+    theirs = stats.ttest_ind(ours, base)
+    assert tested.over_seeds.p_value == pytest.approx(theirs.pvalue)
+    assert tested.over_seeds.interval == pytest.approx(theirs.confidence_interval(0.95))
+    gain = table(ours).mean(axis=0) - table(base).mean(axis=0)
+    theirs = stats.bootstrap((gain,), np.mean, n_resamples=9999, method="percentile", rng=np.random.default_rng(1))
+    assert tested.over_questions.interval == pytest.approx(theirs.confidence_interval, abs=0.01)
+    same(tested.over_both, by_hand(table(ours), table(base)))
+
+
+# ------------------------------------------------------------------ dev and test
+
+
+@pytest.mark.parametrize("place", ["nothing", "its own", "earlier", "search", "no values", "dev alone"])
+def test_dev_and_test_are_pooled_where_dev_chose_nothing(tmp_path, place):
+    """The questions that decide are 24 of dev and 40 of test; test alone where dev chose the epoch or the settings, or has no values."""
+    levels, dev = {ROWS[0]: (0.7, 0.8), ROWS[1]: (0.5, 0.6)}, {ROWS[0]: (0.5, 0.75), ROWS[1]: (0.5, 0.25)}
+    patient = {"dataset": "wikiqa", "patience": 5}
+    before = {"notebook": "finetune", "name": "p", "budget": "small", "seed": 0, "settings": patient}
+    more = {"its own": {"settings": patient}, "earlier": {"earlier": [before]}}.get(place, {})
+    lines = made(tmp_path, levels, {"no values": None, "dev alone": {ROWS[0]: dev[ROWS[0]]}}.get(place, dev), **more)
+    search = {"search": {"epochs": [1, 2], "datasets": ["wikiqa"]}} if place == "search" else {}
+    data = DATA | {"budgets": DATA["budgets"] | {"small": DATA["budgets"]["small"] | search}}
+    tested = comparisons.outcome(data, lines, CLAIM)
+    of_test = [table(levels[row]) for row in ROWS]
+    of_dev = [table(dev[row], questions=24, first=100) for row in ROWS]
+    same(tested.test, by_hand(*of_test))
+    if place == "nothing":
+        same(tested.dev, by_hand(*of_dev))
+        same(tested.pooled, by_hand(*(np.hstack(both) for both in zip(of_dev, of_test))))
+        assert (tested.primary, tested.questions) == (tested.pooled, 64)
+    else:
+        assert (tested.dev, tested.pooled, tested.primary, tested.questions) == (None, None, tested.test, 40)
+
+
+# ------------------------------------------------------------------ one seed
+
+
+@pytest.mark.parametrize("baseline", [[0.4], [0.4, 0.8]])
+def test_a_row_with_one_seed_borrows_what_other_rows_differ_between_seeds(tmp_path, baseline):
+    """Of rows with two seeds or more on the same questions; not of an untrained encoder, of one seed, or of other questions."""
+    lenders = {"roberta_sp": [0.3, 0.6, 0.9], "roberta_psd": [0.5, 0.9]} | ({ROWS[1]: baseline} if len(baseline) > 1 else {})
+    made(tmp_path, {ROWS[0]: [0.7], ROWS[1]: baseline, "roberta_all": [0.2]} | lenders)
+    made(tmp_path, {"electra_base": [0.1, 0.9]}, settings={"architecture": "untrained"})
+    for seed, mean in enumerate([0.1, 0.9]):
+        others = [[f"other {name}", *figures] for name, *figures in values(mean, seed=seed)]
+        commit(tmp_path, record("electra_ssp", "wikiqa", "small", seed, mean, per_question=others))
+    (pair,) = comparisons.pairs(found(tmp_path), *ROWS, "wikiqa")
+    squares = [squares_of_seeds(table(means)) for means in lenders.values()]
+    freedom = [sum(square[n][1] for square in squares) for n in (0, 1)]
+    between, rest = (sum(square[n][0] * square[n][1] for square in squares) / freedom[n] for n in (0, 1))
+    borrowed = comparisons.values_of(pair, *ROWS, "p@1").borrowed
+    assert borrowed.variance == pytest.approx(between - rest) and between > rest
+    tested = comparisons.outcome(DATA, found(tmp_path), CLAIM)
+    assert (tested.where.seeds, tested.reason, tested.questions) == ([0], "", 40)
+    same(tested.test, by_hand(table([0.7]), table(baseline[:1]), [(2 * between, freedom[0]), (-2 * rest, freedom[1])]))
+
+
+@pytest.mark.parametrize("settings", [{}, {"architecture": "untrained"}])
+def test_one_seed_without_a_variance_to_borrow_is_not_tested(tmp_path, settings):
+    """An untrained baseline has no seeds, so that the one seed of the other row is what lacks a variance."""
+    made(tmp_path, {ROWS[0]: [0.9], "roberta_sp": [0.6]})
+    made(tmp_path, {ROWS[1]: [0.5]}, settings=settings)
+    tested = comparisons.outcome(DATA, found(tmp_path), CLAIM)
+    assert (tested.reason, tested.primary, tested.questions) == (ONE_SEED, None, 40)
+    assert comparisons.over_both(tested.where, *ROWS, "p@1") is None
+
+
+def test_rows_that_have_seeds_borrow_nothing(tmp_path):
+    lines = made(tmp_path, {ROWS[0]: [0.7, 0.8], ROWS[1]: [0.5, 0.6], "roberta_sp": [0.3, 0.9]})
+    (pair,) = comparisons.pairs(lines, *ROWS, "wikiqa")
+    assert comparisons.values_of(pair, *ROWS, "p@1").borrowed is None
+
+
+# ------------------------------------------------------------------ heads
+
+
+HEADS = {  # how a row was made -> whether it keeps the head of its pre-training; None where it has none
+    "as it is": ([], None),
+    "fine-tuned twice": (["finetune"], None),
+    "kept": (["pretrain"], True),
+    "anew": (["pretrain"], False),
+    "kept on the way": (["pretrain", "finetune"], True),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), itertools.product(HEADS, repeat=2))
+def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
+    for row, name in zip(ROWS, (first, second)):
+        earlier = [
+            {"notebook": notebook, "name": notebook, "settings": {"keep_head": True} if number else {}}
+            for number, notebook in enumerate(HEADS[name][0])
+        ]
+        settings = {"keep_head": name == "kept"}
+        commit(tmp_path, record(row, "wikiqa", "small", 0, 0.5, settings, earlier=earlier))
+    kept = [HEADS[name][1] for name in (first, second)]
+    told = "" if None in kept or kept[0] == kept[1] else f"row {'A' if kept[0] else 'B'} alone keeps the head of its pre-training"
+    assert comparisons.kept_heads(comparisons.outcome(DATA, found(tmp_path), CLAIM)) == told
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+def test_printed_gains_equal_scipy():
+    tests = comparisons.printed_tests(DATA)
+    known = {(row.row, row.dataset): row.pair.p_value for row in tests.itertuples()}
+    expected = {}
+    for name, row in DATA["rows"].items():
+        for dataset, cells in row["published"].items():
+            # released rows repeat what was printed once
+            if row.get("baseline") and isinstance(cells.get("p@1"), list) and not name.startswith("released"):
+                other = DATA["rows"][row["baseline"]]["published"][dataset]["p@1"]
+                expected[name, dataset] = stats.ttest_ind_from_stats(*cells["p@1"], 5, *other, 5).pvalue
+    assert known == pytest.approx(expected)
+
+
+def test_limits_of_a_test_set():
+    at = comparisons.limits(DATA).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
+    assert at.questions == answers.COUNTS["trecqa"]["clean"]["test"][0] == 68
+    interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
+    assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
+    assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046
+    assert at.gain_lost > at.gain
+
+
+def test_the_page_tells_where_both_sources_together_change_a_p_value():
+    """The lead over MiniLM's siamese network, whose seeds differ most."""
+    page = (rundir.root() / "book" / "significance.md").read_text("utf-8")
+    pair = next(comparisons.pairs(records.records("asbert"), "triplet_bert", "siamese_bert", "wikiqa", ("small",)))
+    lead = (pair, "triplet_bert", "siamese_bert", "map")
+    questions, seeds, both = (test(*lead).p_value for test in (comparisons.over_questions, comparisons.over_seeds, comparisons.over_both))
+    assert questions < 0.001
+    told = f"*p* < .001 over questions and *p* = {seeds:.3f} over seeds, but *p* = {both:.3f} over both".replace("0.", ".")
+    assert told in " ".join(page.split())
+    assert both == pytest.approx(
+        stats.ttest_ind(*(records.values(pair.of(row), "map") for row in lead[1:3]), equal_var=False).pvalue, abs=0.01
+    )

@@ -1,0 +1,308 @@
+"""Tables, plots and quotes of differences: claims, the tests of our runs, reasons in their place, what is printed, limits."""
+
+import re
+import shutil
+
+import numpy as np
+import pandas as pd
+import pytest
+import yaml
+from bs4 import BeautifulSoup
+from pages import differences, intervals, quotes, report, verdicts
+
+from aslab import papers, records
+from aslab.analysis import comparisons, testable
+from aslab.show import markup
+from asutil.metrics import significance
+from tests.trust import pages
+
+from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, found, in_a_cell, record, values
+
+CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
+ROWS = "RoBERTa + SSP − RoBERTa-Base, WikiQA"
+SLOTS = {"slot_cosines": {"first": [0.5, 0.9995], "mean": [0.2, 0.7], "pooling": "first"}}
+REASON = "the slots of its joint model are one vector"
+
+
+def lines_of(html):
+    """The lines of the claim on P@1 and MAP, the second without the cell that spans both."""
+    table = cells(html)
+    place = next(n for n, row in enumerate(table) if row[0].startswith(CLAIM))
+    return table[place][1:], table[place + 1]
+
+
+def expected(ours, base, metric, seeds=3):
+    """`by_hand` of the records of `made`."""
+    return by_hand(*(np.array([[v[metric] for v in values(mean, seed=seed)] for seed in range(seeds)]) for mean in (ours, base)))
+
+
+def dev(mean, seed):
+    """Dev questions, whose ids are those of test questions."""
+    return values(mean, questions=24, seed=100 + seed)
+
+
+def with_dev(folder):
+    for seed in (0, 1):
+        for row, level in (("roberta_base", 0.5 + 0.05 * seed), ("roberta_ssp", 0.7 + 0.05 * seed)):
+            commit(folder, record(row, "wikiqa", "small", seed, level, per_question_dev=dev(level, seed)))
+    return found(folder)
+
+
+# ------------------------------------------------------------------ claims
+
+
+@pytest.mark.parametrize(
+    ("ours", "base", "word"),
+    [
+        (0.7, 0.5, "supported"),
+        (0.575, 0.5, "suggestive"),
+        (0.55, 0.5, "inconclusive"),
+        (0.3, 0.95, "reversed"),
+    ],
+)
+def test_a_claim_is_tested_on_each_of_its_metrics_and_decided_by_map(tmp_path, ours, base, word):
+    html = differences.claims_table(PAPER, compared(tmp_path, ours, base), folder=FOLDER)
+    (of_p, of_map), each = lines_of(html), [expected(ours, base, metric) for metric in (1, 2)]
+    assert [line[:2] for line in (of_p, of_map)] == [[f"{ROWS}, P@1", "+4.6claimed +"], [f"{ROWS}, MAP", "+2.9claimed +"]]  # 88.7 - 85.8
+    for line, test in zip((of_p, of_map), each):
+        assert line[2:4] == [f"{in_a_cell(test)}40 questions, 3 seeds, small", in_a_cell(test)]
+    assert (of_p[4], of_map[4]) == ("", word)
+    data = papers.read(PAPER, FOLDER)
+    planned = sum(papers.first_budget(data, claim) == "small" for claim in data["claims"])
+    p_value = each[1].p_value
+    assert {"inconclusive": p_value > 0.05, "suggestive": p_value < 0.05 < planned * p_value}.get(word, planned * p_value < 0.05)
+
+
+def test_every_claim_has_a_line_for_each_metric_and_tells_what_it_waits_for(tmp_path):
+    data, html = papers.read(PAPER, FOLDER), differences.claims_table(PAPER, compared(tmp_path, 0.7, 0.5), folder=FOLDER)
+    alone = [claim["id"] for claim in data["claims"] if claim["metric"] != ["p@1", "map"]]
+    assert alone == ["sp_tanda"]  # SP and TANDA have the same printed MAP
+    assert len(cells(html)) == 2 + 2 * len(data["claims"]) - len(alone)
+    void = sum("mlm_only" in claim["row_a"] + claim["row_b"] for claim in data["claims"])  # not testable at budget small, with a reason
+    assert f"<summary>{len(data['claims']) - 1 - void} of {len(data['claims'])} claims without runs of ours</summary>" in html
+    electra = next(row for row in cells(html) if "ELECTRA too" in row[0])
+    assert electra[2:] == ["+5.4claimed +", "–needs gpu", "–", ""]
+
+
+def test_runs_of_this_machine_have_differences_and_no_verdict(tmp_path):
+    lines = compared(tmp_path, 0.7, 0.5).assign(source=records.HERE)
+    of_map = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1]
+    assert of_map[2].startswith("+12.0[") and of_map[2].endswith("3 seeds, small, this machine") and of_map[4] == ""
+
+
+def test_questions_of_dev_decide_with_those_of_test_and_are_no_column_of_the_paper(tmp_path):
+    lines, data = with_dev(tmp_path), papers.read(PAPER, FOLDER)
+    of_p = lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[0]
+    claim = next(claim for claim in papers.claims(data) if claim["id"] == "ssp_wikiqa")
+    both = comparisons.outcome(data, lines, claim)
+    pooled, of_test = in_a_cell(both.pooled), in_a_cell(both.test)
+    assert pooled != of_test and of_p[2:4] == [f"{pooled}64 questions, 2 seeds, small", of_test]
+
+
+def test_the_laptop_is_asked_the_papers_claims_once_and_on_its_own_questions(tmp_path):
+    """Only the laptop's own records answer, the committed ones with a verdict and, in a line below, those of this machine."""
+    compared(tmp_path, 0.1, 0.9, [0])
+    commit(tmp_path, *[record("roberta_base", "pydocs", "laptop", seed, 0.4) for seed in (0, 1)])
+    commit(tmp_path, *[record("roberta_ssp", "pydocs", "laptop", seed, 0.9) for seed in (0, 1, 2)])
+    lines = found(tmp_path)
+    local = lines[(lines.budget == "laptop") & (lines.seed < 2)]
+    local = local.assign(source=records.HERE, row=local.row.map({"roberta_base": "roberta_ssp", "roberta_ssp": "roberta_base"}))
+    table = cells(differences.laptop_claims_table(PAPER, pd.concat([lines, local]), folder=FOLDER))
+    place = next(n for n, row in enumerate(table) if row[0] == "RoBERTa + SSP − RoBERTa-Base, pydocs, MAP")
+    ours, here = (in_a_cell(expected(*levels, 2, seeds=2)).replace("[", " [") for levels in ((0.9, 0.4), (0.4, 0.9)))
+    assert table[place][1:] == ["+", ours, "ours", "2", "supported"]
+    assert table[place + 1] == [here, "ours, this machine", "2", ""]
+    asked = papers.claims_asked(papers.read(PAPER, FOLDER), "laptop")
+    assert {claim["dataset"] for claim in asked} == {"pydocs"} and not {"psd_trecqa", "sp_tanda", "sp_asnq"} & {one["id"] for one in asked}
+    assert len(asked) == len({(one["row_a"], one["row_b"], one["metric"], one["sign"]) for one in asked}) == 2 * 10
+    assert len(table) == 1 + 10 + 1, "a line a claim, and one of this machine"
+    assert next(row for row in table if row[0].startswith("RoBERTa + PSD − RoBERTa-Base"))[1:] == ["+", "–", "–", "–", "not run"]
+
+
+def test_a_paper_without_claims(tmp_path):
+    data = papers.read("evidence_contrast", FOLDER)
+    without = {key: data[key] for key in data if key not in ("claims", "headline")}
+    (tmp_path / "evidence_contrast.yml").write_text(yaml.safe_dump(without), encoding="utf-8")
+    assert "nothing to show yet" in differences.claims_table("evidence_contrast", found(tmp_path), folder=tmp_path)
+
+
+# ------------------------------------------------------------------ the tests of our runs
+
+
+@pytest.mark.parametrize(("ours", "seen"), [(0.7, "seeds and questions"), (0.5, "neither")])
+def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
+    for seed, more in enumerate((0, 0.05, -0.05)):
+        commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, ours + more))
+        commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5 + more))
+    lines = found(tmp_path)
+    test = next(test for test in comparisons.own_tests(papers.read(PAPER, FOLDER), lines).itertuples() if test.name == f"{ROWS}, P@1")
+    row = next(row for row in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if row[0] == test.name)
+    for text, shown in zip(row[1:4], (test.over_seeds, test.over_questions, test.over_both)):
+        assert re.sub("[†‡]", "", text) == f"{in_a_cell(shown)}, {markup.probability(shown.p_value)}".replace("-0.0[", "+0.0[")
+    assert row[4:] == ["3", "small", seen]
+    assert ("†" in row[1], "‡" in row[2], "†" in row[3]) == ("seeds" in seen, "questions" in seen, False)
+
+
+def test_one_seed_has_an_interval_over_questions_and_no_verdict(tmp_path):
+    lines = compared(tmp_path, 0.9, 0.5, [0])
+    row = next(r for r in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if r[0].startswith(ROWS))
+    said = "not testable hereone seed, and no other row shows how much seeds differ"
+    assert row[1] == "one seed: no test" and row[2].startswith("+40.0‡[") and row[3:] == ["one seed", "1", "small", said]
+    assert lines_of(differences.claims_table(PAPER, lines, folder=FOLDER))[1][2:] == ["–40 questions, 1 seed, small", "–", said]
+    assert intervals.own_plot(PAPER, lines, FOLDER) is None
+
+
+def test_nothing_has_run(tmp_path):
+    assert "not run" in differences.two_tests_table(PAPER, found(tmp_path), folder=FOLDER)
+    assert intervals.own_plot(PAPER, found(tmp_path), FOLDER) is None
+    assert intervals.gains_plot("asbert", FOLDER) is None  # it prints no deviations
+    assert "nothing to show yet" in differences.printed_table("asbert", folder=FOLDER)
+
+
+# ------------------------------------------------------------------ reasons
+
+
+def directions(lines, folder=FOLDER):
+    """The verdict in the table of claims, what the table of tests sees, and the word of the row in the results."""
+    claim = next(row for row in cells(differences.claims_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP")
+    tests = next((row for row in cells(differences.two_tests_table(PAPER, lines, folder=folder)) if row[0] == f"{ROWS}, MAP"), [""])
+    word = verdicts.of_cells(papers.read(PAPER, folder), "roberta_ssp", "wikiqa", ["map"], lines[lines.row == "roberta_ssp"])
+    return claim[-1], tests[-1], *word
+
+
+@pytest.mark.parametrize(("more", "reason"), [({}, ""), ({"figures": SLOTS}, REASON)])
+def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reason):
+    lines = compared(tmp_path, **more)
+    said = f"{testable.VERDICT}RoBERTa + SSP: {reason}"
+    words = (said, said, (testable.VERDICT, reason)) if reason else ("supported", "seeds and questions", ("reduced budget", ""))
+    assert directions(lines) == words
+    figure = intervals.own_plot(PAPER, lines, FOLDER)
+    assert reason or len(figure.axes[0].collections[1].get_offsets()) == 4, "both intervals of each metric"
+    assert (figure is None) == bool(reason)
+    html = report.results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
+    figure = next(row[1] for row in cells(html) if row[0] == "ours" and row[1].startswith("90.0 ± 0.0"))
+    assert ("†" in figure, "‡" in figure) == (not reason, not reason)  # marks compare, too
+
+
+def test_a_declared_reason_is_shown_without_runs(tmp_path):
+    nothing, folder = found(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
+    said = "not testable hereRoBERTa-Base: it is <not> there"
+    assert (directions(nothing, folder)[0], directions(nothing)[0]) == (said, "not run")
+    html = report.results_table(PAPER, "table_1", nothing, "wikiqa", folder=folder)
+    line = next(row for row in cells(html) if row[:2] == ["RoBERTa-Base", "paper"])
+    assert line[-1] == "not testable hereit is <not> there"
+    assert verdicts.of_lines(papers.read(PAPER, folder), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
+    assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=folder)  # this budget never has it
+    assert directions(compared(tmp_path / "results"), folder)[0] == said
+
+
+# ------------------------------------------------------------------ dev and test
+
+
+def test_a_quote_over_dev_or_both_is_checked_against_these_questions(tmp_path):
+    lines = with_dev(tmp_path / "results")
+    means = {"dev": [np.mean([v[1] for v in dev(level, s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]}
+    means["test"] = [np.mean([v[1] for v in values(level, seed=s)]) for s, level in ((0, 0.7), (1, 0.75), (0, 0.5), (1, 0.55))]
+    gain = {name: 50 * (sum(of[:2]) - sum(of[2:])) for name, of in means.items()}
+    gain["both"] = (24 * gain["dev"] + 40 * gain["test"]) / 64
+    assert len({round(one, 1) for one in gain.values()}) == 3
+    place = "p@1 of roberta_ssp - roberta_base on wikiqa at small"
+    for over in ("dev", "both"):
+        assert quotes.quoted(f"{gain[over]:+.1f}: {place} over {over}", PAPER, lines, FOLDER).expression == f"{PAPER} {place} over {over}"
+        with pytest.raises(ValueError, match="the records give"):
+            quotes.quoted(f"{gain['test']:+.1f}: {place} over {over}", PAPER, lines, FOLDER)
+    shutil.copytree(FOLDER, tmp_path / "experiments")
+    block = f'<span data-as2-figure="{PAPER} {place} over dev">{gain["dev"]:+.1f}</span>'
+    assert pages.quoted(tmp_path, "page", BeautifulSoup(block, "html.parser")) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("50.0: p@1 of roberta_ssp on wikiqa at small over dev", "over dev: expected a difference of two rows"),
+        ("supported: map of roberta_ssp - roberta_base on wikiqa at small over dev is better", "a verdict is over both or on test"),
+    ],
+)
+def test_over_dev_only_differences_are_quoted_and_no_verdicts(tmp_path, text, message):
+    lines = with_dev(tmp_path)
+    assert quotes.quoted("supported: map of roberta_ssp - roberta_base on wikiqa at small over both is better", PAPER, lines, FOLDER)
+    with pytest.raises(ValueError, match=message):
+        quotes.quoted(text, PAPER, lines, FOLDER)
+
+
+# ------------------------------------------------------------------ counted again
+
+
+def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
+    """What `trust` computes from the same files with nothing of asutil: the same lines, and another one where a digit is changed."""
+    results = tmp_path / "results"
+    with_dev(results)
+    commit(results, record("electra_base", "wikiqa", "small", 0, 0.6), record("electra_ssp", "wikiqa", "small", 0, 0.15))
+    commit(results, record("roberta_sp", "wikiqa", "small", 0, 0.8, figures=SLOTS), record("roberta_psd", "wikiqa", "small", 0, 0.9))
+    pre = {"accuracy": 0.8, "f1": 0.1, "majority": 0.8, "examples": 500, "auc": 0.51}
+    own = record("roberta_ssp", "pretraining", "small", 0, 0.5)
+    commit(results, own | {"notebook": "pretrain", "metrics": {"validation": pre}, "per_question": []})
+    folder = declaring(tmp_path, {"gpu": "it is <not> there"})
+    lines = records.records(PAPER, results, tmp_path / "none", folder)
+    laptop = f'<div class="as2-laptop">{differences.laptop_claims_table(PAPER, lines, folder=folder)}</div>'
+    shown = {
+        "claims": differences.claims_table(PAPER, lines, folder=folder) + laptop,
+        "two-tests": differences.two_tests_table(PAPER, lines, folder=folder),
+    } | {f"results table_{n}": report.results_table(PAPER, f"table_{n}", lines, folder=folder) for n in (1, 3)}
+    reasons = ("P@1 is not above chance", REASON, "budget small pre-trains without")
+    assert all(reason in shown["two-tests"] + shown["claims"] for reason in reasons) and "64 questions" in shown["claims"]
+    assert "at chance on its own task, AUC 51.0" in shown["results table_3"]
+    for name, html in shown.items():
+        told = " ".join([name.split()[0], PAPER, *name.split()[1:]])
+        block = BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
+        assert pages.traced_block(tmp_path, "page", block) > 5
+
+
+# ------------------------------------------------------------------ what is printed
+
+
+def test_printed_gains_are_counted_and_marked():
+    signs = [pair.sign for pair in comparisons.printed_tests(papers.read(PAPER, FOLDER)).pair]
+    html = differences.printed_table(PAPER, folder=FOLDER)
+    better, worse = signs.count(1), signs.count(-1)
+    assert f"{better} of {len(signs)} are better at 95 %, {worse} worse" in html
+    assert html.count("†</abbr>") == html.count("<u>") == better
+    assert html.count("†↓</abbr>") == worse
+
+
+def test_limits_of_a_test_set():
+    row = next(r for r in cells(differences.limits_table(PAPER, folder=FOLDER)) if r[0] == "TREC-QA, RoBERTa-Base")
+    assert row[1:4] == ["68", "90.0", "± 1.9"]
+    assert row[5] == "5.9"  # 4 of 68 questions
+    assert row[7] == "+0.9RoBERTa + SP"  # 90.9, the largest of its block
+
+
+def test_plot_shows_the_data():
+    """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
+    figure = intervals.gains_plot(PAPER, FOLDER)
+    data = papers.read(PAPER, FOLDER)
+    tests = comparisons.printed_tests(data)
+    limits = comparisons.limits(data).drop_duplicates("dataset").set_index("dataset")
+    for axis, dataset in zip(figure.axes, dict.fromkeys(tests.dataset)):
+        expected = tests[tests.dataset == dataset].pair
+        lines, points = axis.collections
+        assert points.get_offsets()[:, 0].tolist() == pytest.approx([100 * pair.difference for pair in expected])
+        ends = [segment[:, 0].tolist() for segment in lines.get_segments()]
+        assert ends == [pytest.approx([100 * x for x in pair.interval]) for pair in expected]
+        dashed = [line.get_xdata()[0] for line in axis.lines if line.get_linestyle() == "--"]
+        assert dashed == ([limits.gain[dataset]] if dataset in limits.index else [])
+        assert axis.get_xlabel() == "difference in points"
+    words = [text.get_text() for text in figure.legends[0].texts]
+    assert {"better", "neither", "worse", "as printed"} <= set(words)
+
+
+def test_a_plot_with_both_intervals():
+    pairs = [significance.Comparison(0.01, 0.1, (0.05, 0.15)), significance.Comparison(0.2, 0.1, (-0.05, 0.25))]
+    frame = pd.DataFrame({"name": "a <b>", "panel": "ours", "test": ["seeds", "questions"], "pair": pairs})
+    axis = intervals.intervals_plot(frame).axes[0]
+    assert len({tuple(offset) for offset in axis.collections[1].get_offsets()}) == 2  # one above the other
+    assert len({tuple(colour) for colour in axis.collections[0].get_colors()}) == 2
+
+
+def test_no_difference_has_no_minus():
+    assert markup.points(significance.Comparison(1.0, -1e-17, (-0.01, 0.01))) == "+0.0 [-1.0, +1.0]"
