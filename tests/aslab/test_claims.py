@@ -159,6 +159,22 @@ def test_map_decides_where_a_claim_has_it(metrics, primary):
     assert papers.primary_metrics({"claims": [{"id": "one", "metric": metrics}]}) == {"one": primary}
 
 
+@pytest.mark.parametrize(
+    ("paper", "claim", "budget"),
+    [
+        ("sentence_objectives", "ssp_wikiqa", "small"),
+        ("sentence_objectives", "ssp_wikiqa_electra", "gpu"),  # no ELECTRA below
+        ("sentence_objectives", "sp_asnq", "paper"),
+        ("joint_inference", "mspp_joint_climate_fever", "small"),  # a data set of claims
+        ("joint_inference", "mspp_joint_fever_dev", "paper"),  # a column for one split
+        ("joint_inference", "joint_alone_ie_k_asnq", "paper"),  # both rows at small, the data set not
+    ],
+)
+def test_a_claim_needs_the_first_budget_that_has_its_rows_and_its_data_set(paper, claim, budget):
+    data = papers.read(paper)
+    assert papers.first_budget(data, next(one for one in papers.claims(data) if one["id"] == claim)) == budget
+
+
 # ------------------------------------------------------------------ the effect ratio
 
 

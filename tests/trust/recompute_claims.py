@@ -18,6 +18,7 @@ PLACES = {
     "verify_claims": ["label_accuracy"],
     "find_evidence": ["answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"],
 }
+SPLITS = {"test": ["per_question"], "dev": ["per_question_dev"], "dev and test": ["per_question_dev", "per_question"]}
 POINTS = ("difference", "low", "high", "smallest_effect")  # with three decimals in the file; p have six digits
 NO_TEST = ("not testable here", "not run")
 FAR = 1e-6
@@ -39,7 +40,7 @@ def by_question(records: list[dict], metric: str, sample: str) -> dict:
     values = {}
     for record in records:
         place = PLACES.get(record["notebook"], ["p@1", "map", "mrr"]).index(metric) + 1
-        for split in ("per_question_dev", "per_question") if sample == "dev and test" else ("per_question",):
+        for split in SPLITS[sample]:
             for line in record[split]:
                 values.setdefault((split, line[0]), []).append(line[place])
     return {key: each for key, each in values.items() if None not in each and len(each) == len(records)}
@@ -79,17 +80,28 @@ def seed_variance(systems: list[dict]) -> tuple[float, float]:
 
 
 def tested(line: dict) -> dict:
-    """Difference, interval and smallest effect in points, and p, of a line of the file."""
-    records = {row: read([ROOT / file for file in line["records"].split() if f"/{row}/" in file]) for row in (line["row_a"], line["row_b"])}
-    values = {row: by_question(of, line["metric"], line["sample"]) for row, of in records.items()}
-    ours, other = values[line["row_a"]], values[line["row_b"]]
-    if ours.keys() != other.keys() or len(ours) != int(line["questions"]):
-        raise ValueError(f"{line['claim']}: {line['questions']} questions of both rows expected, got {len(ours)} and {len(other)}")
+    """What `compared` gives of a line of the file."""
+    files = [ROOT / file for file in line["records"].split()]
+    test = compared(line, *(read([file for file in files if file.parent.name == line[row]]) for row in ("row_a", "row_b")))
+    if test.pop("questions") != int(line["questions"]):
+        raise ValueError(f"{line['claim']}: {line['questions']} questions expected, the records have other ones")
+    return test
+
+
+def compared(line: dict, *records: list[dict]) -> dict:
+    """Difference, interval and smallest effect in points, p, and the number of questions.
+
+    Args:
+        line: paper, dataset, budget, metric and sample. records: those of either row.
+    """
+    ours, other = (by_question(of, line["metric"], line["sample"]) for of in records)
+    if ours.keys() != other.keys():
+        raise ValueError(f"the same questions of both rows expected, got {len(ours)} and {len(other)}, or others")
     apart = [mean(ours[key]) - mean(other[key]) for key in ours]
     parts, single = [(variance(apart) / len(apart), len(apart) - 1)], 0
-    for row, of in records.items():
+    for values, of in zip((ours, other), records):
         if len(of) > 1:
-            own, freedom = seed_variance([values[row]])
+            own, freedom = seed_variance([values])
             parts.append((own / len(of), freedom))
         elif not untrained(of[0]):
             single += 1
@@ -98,7 +110,7 @@ def tested(line: dict) -> dict:
         parts.append((single * own, freedom))
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
-        return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0)}
+        return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0), "questions": len(apart)}
     freedom = total**2 / math.fsum(part**2 / of for part, of in parts if part)
     error, chance = math.sqrt(total), stats.t(freedom)
     border = chance.ppf(0.975)
@@ -109,7 +121,8 @@ def tested(line: dict) -> dict:
         "high": middle + border * error,
         "smallest_effect": error * optimize.brentq(power, 0, 40 * border, xtol=1e-12),
     }
-    return {name: 100 * value for name, value in results.items()} | {"p": 2 * chance.sf(abs(middle) / error)}
+    points = {name: 100 * value for name, value in results.items()}
+    return points | {"p": 2 * chance.sf(abs(middle) / error), "questions": len(apart)}
 
 
 def lenders(line: dict, questions) -> list[dict]:
