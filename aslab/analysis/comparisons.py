@@ -296,7 +296,7 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
     tests = [over_questions_and_seeds(*one) if one and _has_variance(one) else None for one in found]
     declared = claim.get("not_testable", {}).get(where.budget, "")
     reason = declared or testable.of_pair(data, where, claim)
-    primary = found[2] or found[0]
+    primary = found[2] if tests[2] else found[0]
     if primary is None:
         return Outcome(claim, reason, where)
     if not (tests[2] or tests[0]):

@@ -13,7 +13,7 @@ from aslab.analysis.claims import PYDOCS, Judged, verdict
 from aslab.analysis.comparisons import Outcome
 from asutil.metrics.significance import Comparison
 
-from ..made_up import FOLDER, PAPER, commit, found, record
+from ..made_up import FOLDER, PAPER, commit, found, record, values
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results" / "claims.csv"
@@ -85,6 +85,20 @@ def test_dev_and_test_together_decide_where_both_count():
     assert (alone.sample, alone.word) == ("test", "inconclusive")
     both = Judged(Outcome({"sign": "+"}, "", test=test, pooled=pooled), "small", 0.01)
     assert (both.sample, both.word) == ("dev and test", "supported") and both.outcome.primary is pooled
+
+
+def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_path):
+    """Those that have no dev questions lend for test alone; without any there is a reason."""
+    on_dev = {"per_question_dev": values(0.5, questions=24)}
+    commit(tmp_path, *(record(row, "wikiqa", "small", 0, mean, **on_dev) for row, mean in (("roberta_ssp", 0.9), ("roberta_base", 0.4))))
+    ssp = lambda: next(one for one in claims.judged(papers.read(PAPER, FOLDER), found(tmp_path)) if one.outcome.claim["id"] == "ssp_wikiqa")
+    assert ssp().word == "not testable here" and ssp().outcome.reason == "one seed, and no other row shows how much seeds differ"
+    for seed, mean in enumerate((0.5, 0.4, 0.6)):
+        commit(tmp_path, record("roberta_psd", "wikiqa", "small", seed, mean))
+    assert (ssp().outcome.reason, ssp().sample, ssp().outcome.questions) == ("", "test", 40) and ssp().adjusted
+    for seed, mean in enumerate((0.5, 0.4, 0.6)):
+        commit(tmp_path, record("roberta_psd", "wikiqa", "small", seed, mean, **on_dev))
+    assert (ssp().sample, ssp().outcome.questions) == ("dev and test", 64)
 
 
 # ------------------------------------------------------------------ families
