@@ -25,7 +25,7 @@ NO_EFFECT, REVERSED, NOT_RUN = "no effect beyond 1 point", "reversed", "not run"
 VERDICTS = (SUPPORTED, SUGGESTIVE, INCONCLUSIVE, NO_EFFECT, REVERSED, testable.VERDICT, NOT_RUN)
 PYDOCS = "laptop"  # the budget whose claims are about pydocs
 COLUMNS = (
-    "paper claim family row_a row_b dataset budget metric sample questions seeds difference low high p p_holm tests "
+    "paper claim family row_a row_b sign dataset budget metric sample questions seeds difference low high p p_holm tests "
     "verdict reason smallest_effect printed effect_ratio ratio_low ratio_high records"
 ).split()
 
@@ -159,7 +159,7 @@ def _line(data: dict, one: Judged, tests: int) -> list:
     points = lambda value: None if value is None else round(100 * value, 3)
     ends = lambda comparison: comparison.interval if comparison else (None, None)
     return [
-        *(data["slug"], claim["id"], one.family, *rows, claim["dataset"], where.budget if where else None),
+        *(data["slug"], claim["id"], one.family, *rows, claim["sign"], claim["dataset"], where.budget if where else None),
         *(claim["metric"], one.sample if test else None, one.outcome.questions or None),
         *(len(where.seeds) if where else None, points(test.difference) if test else None, *map(points, ends(test))),
         *(test.p_value if test else None, one.adjusted, tests, one.word, one.outcome.reason or None),

@@ -219,8 +219,11 @@ RECORDS = {  # seeds of Granite hardly differ, those of MiniLM differ more than 
 TIMES = 2000  # a share of .05 has a standard error of .005
 
 
-def drawn(rng, group: str, seeds: tuple, difference: float = 0.0):
-    """Two systems and what a single seed borrows, from normal draws with the variances of committed records; 0 seeds: untrained."""
+def drawn(rng, group: str, seeds: tuple, difference: float = 0.0, lenders: tuple = ()):
+    """Two systems and what a single seed borrows, from normal draws with the variances of committed records; 0 seeds: untrained.
+
+    `lenders`: the seeds of each system that lends; by default as many degrees of freedom as the records have.
+    """
     tables = values_of_records(*RECORDS[group])
     variance, questions = components(tables), tables[0].shape[1]
     assert len(tables) > 3 and variance["freedom"] >= 8
@@ -229,7 +232,8 @@ def drawn(rng, group: str, seeds: tuple, difference: float = 0.0):
         apart = rng.normal(difference, variance["questions"] ** 0.5, questions)
         shared = (apart, np.zeros(questions))
         systems = [layout(rng, count, questions, *shape, each=each) if count else each for count, each in zip(seeds, shared)]
-        borrowed = seed_variance(layout(rng, variance["freedom"] + 1, questions, *shape)) if 1 in seeds else None
+        lent = [layout(rng, count, questions, *shape) for count in lenders or [variance["freedom"] + 1] if 1 in seeds]
+        borrowed = seed_variance(*lent) if lent else None
         yield *systems, borrowed
 
 
@@ -241,11 +245,17 @@ def share(draws, times: int = TIMES) -> float:
     return float(np.mean(significant))
 
 
-@pytest.mark.parametrize("seeds", [(3, 3), (5, 5), (1, 3), (1, 1)])
+@pytest.mark.parametrize("seeds", [(3, 3), (3, 5), (5, 5), (1, 3), (1, 1)])
 @pytest.mark.parametrize("group", RECORDS)
 def test_errs_in_five_of_a_hundred_where_there_is_no_difference(group, seeds):
     """MAP of two rows whose seeds vary alike; the 95 % interval has the true difference in the other 95."""
     assert 0.02 < share(drawn(np.random.default_rng(sum(seeds)), group, seeds)) <= 0.06
+
+
+@pytest.mark.parametrize("seeds", [(1, 3), (1, 1)])
+def test_errs_no_more_often_where_two_rows_with_three_seeds_lend(seeds):
+    """As few as there are in the records; 20,000 draws gave .051 and .055, so that 2,000 are too few to tell them from .06."""
+    assert 0.02 < share(drawn(np.random.default_rng(1), "minilm", seeds, lenders=(3, 3)), 4 * TIMES) <= 0.06
 
 
 def test_errs_more_often_where_one_row_has_almost_all_variance():

@@ -41,7 +41,7 @@ ROOT = Path(__file__).resolve().parents[2]
 COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "results")
 GENERATED = shutil.ignore_patterns("_build", "runs", "__pycache__", ".ipynb_checkpoints")
 TRACED = {
-    "answer": traced_gains.answer,
+    "answer": traced_claims.answer,
     "asked": traced_blocks.asked,
     "backbone": traced_backbone.made,
     "backbone-command": traced_backbone.command,
@@ -53,7 +53,7 @@ TRACED = {
     "calibration": traced_leaderboard.calibration,
     "choices": traced_benchmarks.choices,
     "claim-verdicts": traced_blocks.claim_verdicts,
-    "claims": lambda root, name: [*traced_claims.claims(root, name), *traced_laptop.claims(root, name)],
+    "claims": traced_claims.claims,
     "costs": lambda root, _: traced_benchmarks.trained(root),
     "evidence-chance": traced_blocks.evidence_chance,
     "evidence-left-out": traced_blocks.evidence_left_out,
@@ -61,9 +61,9 @@ TRACED = {
     "evidence-nearest": traced_blocks.nearest,
     "examples": traced_blocks.examples,
     "findings": traced_claims.findings,
-    "findings-and-hints": traced_claims.findings_and_hints,
     "gallery": traced_gallery.cards,
     "growth": traced_benchmarks.growth,
+    "headline": traced_claims.headline,
     "latency": traced_benchmarks.latency,
     "leaderboard": traced_leaderboard.leaderboard,
     "mined": traced_leaderboard.mined,

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from pages import miniature
+from pages import differences, findings, miniature
 
 from aslab import papers, publish, records
 from aslab.show import pca
@@ -56,10 +56,10 @@ def block(told: str, html: str):
 
 SHOWN = {
     f"claims {PAPER}": miniature.claims_tabs,
-    f"results {PAPER} table_2": lambda paper, found, folder: miniature.results_tabs(paper, "table_2", runs=found, folder=folder),
-    f"results {PAPER} table_1 laptop": lambda paper, found, folder: miniature.results_tabs(
-        paper, "table_1", True, runs=found, folder=folder
-    ),
+    f"findings {PAPER}": findings.findings_html,
+    f"two-tests {PAPER}": differences.two_tests_table,
+    f"results {PAPER} table_2": lambda paper, **of: miniature.results_tabs(paper, "table_2", **of),
+    f"results {PAPER} table_1 laptop": lambda paper, **of: miniature.results_tabs(paper, "table_1", True, **of),
 }
 
 
@@ -67,14 +67,14 @@ def shown(told: str, root: Path):
     """The block of a directive, as the records give it."""
     found = records.records(PAPER, root / "results", root / "no runs", ROOT / "experiments")
     name = next(name for name in SHOWN if told in (name.split()[0], name.split()[-1]))
-    return name, SHOWN[name](PAPER, found, folder=ROOT / "experiments")
+    return name, SHOWN[name](PAPER, runs=found, folder=ROOT / "experiments")
 
 
-@pytest.mark.parametrize("told", ["results", "claims", "laptop"])
+@pytest.mark.parametrize("told", ["results", "claims", "laptop", "findings", "two-tests"])
 def test_a_table_says_what_the_records_give_and_one_digit_changed_anywhere_is_noticed(told, root):
     name, html = shown(told, root)
     assert pages.traced_block(root, "page", block(name, html)) > 10
-    for place in [match.start() for match in re.finditer(r"(?<=\d\.)\d", html) if match.start() > html.index("<tbody>")][::29]:
+    for place in [match.start() for match in re.finditer(r"(?<=\d\.)\d", html) if match.start() > html.find("<tbody>")][::29]:
         other = html[:place] + str((int(html[place]) + 1) % 10) + html[place + 1 :]
         with pytest.raises(Broken, match="the page says"):
             pages.traced_block(root, "page", block(name, other))

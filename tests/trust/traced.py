@@ -173,37 +173,6 @@ def over_seeds(ours: list[dict], other: list[dict], metric: str):
     return apart, apart - half, apart + half, test.pvalue
 
 
-def over_both(ours: list[dict], other: list[dict], metric: str):
-    """The same four numbers of the test over questions and seeds: every mean square of the layout by sums over its cells."""
-    sides = [side if untrained(side) or len(side) > 1 else None for side in (ours, other)]
-    if not ours or None in sides or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
-        return None
-    first, second = (by_question(side, metric) for side in sides)
-    apart, n = [first[name] - second[name] for name in first], len(first)
-    squares = [(statistics.variance(apart) / n, n - 1)]
-    for side, means in ((ours, first), (other, second)):
-        if untrained(side):
-            continue
-        place = BY_QUESTION.get(side[0]["notebook"], ("p@1", "map", "mrr")).index(metric) + 1
-        levels = [statistics.fmean(line[place] for line in one["per_question"] if line[0] in means) for one in side]
-        between = statistics.variance(levels)
-        rest = sum(
-            (line[place] - means[line[0]] - level + statistics.fmean(levels)) ** 2
-            for one, level in zip(side, levels)
-            for line in one["per_question"]
-            if line[0] in means
-        ) / ((len(side) - 1) * (n - 1) * n)
-        if between > rest:
-            squares += [(between / len(side), len(side) - 1), (-rest / len(side), (len(side) - 1) * (n - 1))]
-    error = sum(square for square, _ in squares) ** 0.5
-    middle = statistics.fmean(apart)
-    if error == 0:
-        return middle, middle, middle, float(middle == 0)
-    chance = stats.t(error**4 / sum(square**2 / freedom for square, freedom in squares if square))
-    reach = chance.ppf(0.975) * error
-    return middle, middle - reach, middle + reach, 2 * chance.sf(abs(middle) / error)
-
-
 def as_printed(paper: Paper, row: str, dataset: str, metric: str):
     """The same of a published cell against its baseline's."""
     baseline, runs = paper.rows[row].get("baseline"), paper.data.get("runs")

@@ -1,7 +1,6 @@
 """What a test set can show, and what the plots of differences draw, counted again as in `traced`."""
 
 import itertools
-from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -9,8 +8,9 @@ import numpy as np
 import yaml
 from scipy import stats
 
-from .traced import NAMES, PAPERS, Paper, over_seeds
-from .traced_claims import asked, claimed, direction, how_far, printed_tests, tested
+from .traced import NAMES, Paper, over_questions, over_seeds
+from .traced_claims import compared, headlines, printed_tests
+from .traced_verdicts import Judged, judged, told
 
 
 def limits(root: Path, name: str):
@@ -70,78 +70,33 @@ def gains(root: Path, name: str) -> dict[str, list]:
 def own_gains(root: Path, name: str) -> dict[str, list]:
     """The same of our differences, each with the interval over seeds and the one over questions."""
     paper, tests = Paper(root, name), []
-    for claim in paper.claims():
-        _, (ours, theirs, seeds), asked, reason = claimed(paper, claim)
-        if seeds and not reason:
-            tests += filter(None, (over_seeds(ours, theirs, claim["metric"]), asked))
-    return plotted(tests) | {"dashed": []}
-
-
-def last_tested(paper: Paper):
-    """(claim, test) of each claim that was tested, by the last of its metrics, on the paper's own data sets and on ours."""
-    last = {claim["id"]: claim["metric"] for claim in paper.claims()}
-    for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
-        for claim, (_, _, test, _) in (every[place] for place in tested(every)):
-            if claim["metric"] == last[claim["id"]]:
-                yield claim, test
+    for one in (told(paper, claim) for claim in paper.claims()):
+        if one.seeds and not one.reason:
+            tests += [test(one.ours, one.other, one.claim["metric"]) for test in (over_seeds, over_questions)]
+    return plotted(list(filter(None, tests))) | {"dashed": []}
 
 
 def overview(root: Path) -> dict[str, list]:
-    """What the plot of all claims draws: each difference in its claimed direction."""
-    tests = []
-    for name in PAPERS:
-        for claim, (mean, low, high, p_value) in last_tested(Paper(root, name)):
-            tests.append((mean, low, high, p_value) if claim["sign"] == "+" else (-mean, -high, -low, p_value))
-    return plotted(tests) | {"dashed": []}
-
-
-def answer(root: Path):
-    """How many tested claims came out how, and how many tests still show after the adjustment."""
-    words, kept, tests, families, weaker = Counter(), Counter(), 0, 0, 0
-    for name in PAPERS:
-        paper = Paper(root, name)
-        words.update(direction(claim, test) for claim, test in last_tested(paper))
-        for every in (asked(paper, laptop=False), asked(paper, laptop=True)):
-            families += len(tested(every)) > 0
-            for place, adjusted in tested(every).items():
-                claim, (_, _, test, _) = every[place]
-                tests += 1
-                kept[direction(claim, test)] += how_far(every[place], adjusted) == "finding"
-            weaker += weaker_over_seeds(every)
-    yield (
-        f"We could test a claim of these papers {words.total()} times, with small models: {words['shows']} times it shows, "
-        f"{words['unclear']} times it cannot be told from chance, and {words['opposite']} times the opposite shows. "
-        f"Some claims are tested on two metrics, which makes {tests} tests. {kept['shows']} of them are findings as the papers say "
-        f"and {kept['opposite']} findings of the opposite: over questions after Holm's adjustment within each of {families} families "
-        f"of tests, one a paper and kind of questions, and over seeds. The test over seeds is not adjusted: if it were, {weaker} of these "
-        "findings would be hints."
-    )
-
-
-def weaker_over_seeds(every: list) -> int:
-    """Findings of a family that would be hints if Student's p were adjusted, too: Holm's steps down, until one test fails."""
-    places, p_values = tested(every), {}
-    for place in places:
-        claim, (_, (ours, other, _), _, _) = every[place]
-        seeds = over_seeds(ours, other, claim["metric"])
-        if seeds:
-            p_values[place] = seeds[3]
-    order, passed = sorted(p_values, key=p_values.get), set()
-    for step, place in enumerate(order):
-        if p_values[place] >= 0.05 / (len(order) - step):
-            break
-        passed.add(place)
-    return sum(how_far(every[place], holm) == "finding" for place, holm in places.items() if place in p_values.keys() - passed)
+    """What the plot of the headline claims draws: the printed difference of each that was tested, and ours."""
+    return plotted([test for paper, one in headlines(root) for test in both(paper, [one])]) | {"dashed": []}
 
 
 def claims_plot(root: Path, name: str) -> dict[str, list]:
-    """What the plot of a paper's claims draws: the printed difference of each that was tested, and ours at one or both kinds of budget."""
-    paper, printed, ours = Paper(root, name), {}, []
-    last = {claim["id"]: claim for claim in paper.claims()}
-    for claim, test in last_tested(paper):
-        ours.append(test)
-        printed[claim["id"]] = printed_test(paper, last[claim["id"]])
-    return plotted([*filter(None, printed.values()), *ours]) | {"dashed": []}
+    """What the plot of a paper's claims draws: the printed difference of each that was tested, and ours."""
+    paper = Paper(root, name)
+    return plotted(both(paper, judged(paper))) | {"dashed": []}
+
+
+def both(paper: Paper, every: list[Judged]) -> list[tuple]:
+    """The printed test of each claim that was tested, once, and ours."""
+    own = {one.told.claim["id"]: one.told.claim for one in every if one.family != "laptop"}
+    tests = {}
+    for one in every:
+        if one.adjusted is not None:
+            claim = own.get(one.told.claim["id"], one.told.claim)
+            tests[compared(paper, claim), "printed"] = printed_test(paper, claim)
+            tests[compared(paper, claim), one.family == "laptop"] = one.told.primary
+    return [test for test in tests.values() if test]
 
 
 def printed_test(paper: Paper, claim: dict):
@@ -160,6 +115,6 @@ def printed_test(paper: Paper, claim: dict):
 
 def plotted(tests: list[tuple]) -> dict[str, list]:
     return {
-        "intervals": sorted((100 * low, 100 * high) for _, low, high, _ in tests if low is not None),
+        "intervals": sorted((100 * low, 100 * high) for _, low, high, *_ in tests if low is not None),
         "differences": sorted(100 * difference for difference, *_ in tests),
     }

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from . import traced, traced_reasons
 from .traced import BY_QUESTION, NONE, UNTESTABLE, WORDS, Paper, baselines, figure, over_questions, points, untrained
-from .traced_claims import claimed, compared, direction
 
 LAPTOP = ("laptop",)
 RANKED = ["p@1", "map", "mrr"]
@@ -74,24 +73,3 @@ def gain(paper: Paper, row: str, dataset: str, metric: str) -> str:
         return NONE
     reason = traced_reasons.of_pair(paper, {"row_a": row, "row_b": baseline, "metric": metric}, ours, other)
     return f"{UNTESTABLE} {reason}" if reason else points(over_questions(ours, other, metric))
-
-
-def claims(root: Path, name: str):
-    """The claims that the laptop's rows can be asked; of those that differ in the paper's data set alone the first."""
-    paper, said = Paper(root, name), set()
-    budget = paper.data["budgets"]["laptop"]
-    yield "Budget laptop, our own questions. Differences in points."
-    for claim in paper.claims():
-        dataset = budget.get("asked_of", {}).get(claim["dataset"])
-        same = (claim["row_a"], claim["row_b"], claim["metric"], claim["sign"], dataset)
-        if dataset and {claim["row_a"], claim["row_b"]} <= {*budget["rows"]} and same not in said:
-            said.add(same)
-            yield claim_line(paper, claim | {"dataset": dataset})
-
-
-def claim_line(paper: Paper, claim: dict) -> list[str]:
-    _, (_, _, seeds), test, reason = claimed(paper, claim, LAPTOP)
-    head = [f"{claim['claim']} {claim['where']}", compared(paper, claim), claim["sign"]]
-    if not seeds:
-        return [*head, NONE, NONE, NONE, f"{UNTESTABLE} {reason}" if reason else WORDS[-1]]
-    return [*head, points(test), "ours", str(seeds), f"{direction(claim, test, reason)} {reason}".strip()]

@@ -71,25 +71,35 @@ def of_pair(paper, claim: dict, ours: list[dict], other: list[dict]) -> str:
         return "one encoder under two names"
     low = (False, claim.get("b_at_chance", False))
     reasons = [(row, of_row(paper, row, of, claim["metric"], chance)) for row, of, chance in zip(rows, records, low)]
-    return next((f"{paper.title(row)}: {reason}" for row, reason in reasons if reason), "")
+    known = next((f"{paper.title(row)}: {reason}" for row, reason in reasons if reason), "")
+    if known or ours[0]["budget"] == "paper":
+        return known
+    begun = [sorted({traced.began_with(one) for one in of}) for of in records]
+    if begun[0] != begun[1]:
+        return "its rows begin with two encoders, " + " and ".join(name.rsplit("/", 1)[-1] for of in begun for name in of)
+    level, reached = before_training(paper, other, claim["metric"]), traced.values(other, claim["metric"])
+    if level is not None and 100 * sum(reached) / len(reached) <= 100 * level:
+        return f"{paper.title(claim['row_b'])} is not above its own untrained encoder, {100 * level:.1f}"
+    return ""
+
+
+def before_training(paper, records: list[dict], metric: str) -> float | None:
+    """What the encoder of a trained row reaches untrained on the same questions; None where no record has it."""
+    if traced.untrained(records) or not traced.values(records, metric):
+        return None
+    zero_shot = [
+        ((one.get("baselines") or {}).get("zero_shot") or {}).get("map" if metric.startswith("map") else metric) for one in records
+    ]
+    if None not in zero_shot and all(traced.side(one) == traced.reported(one) for one in records):
+        return sum(zero_shot) / len(zero_shot)
+    weights = lambda some: {one.get("inputs", {}).get("model") for one in some}
+    place = records[0]["dataset"], (records[0]["budget"],)
+    same = [own for own in (paper.of(row, *place) for row in paper.rows) if traced.untrained(own) and weights(own) == weights(records)]
+    reached = [traced.values(own, metric) for own in same]
+    return max((sum(own) / len(own) for own in reached if own), default=None)
 
 
 def same(one: dict, two: dict) -> bool:
     """Whether two records are of one run, or of one encoder with the same figures; an untrained one is its model."""
     made = [record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (one, two)]
     return one["name"] == two["name"] or bool(made[0] and made[0] == made[1] and one["per_question"] == two["per_question"])
-
-
-def on_dev(paper, claim: dict, ours: list[dict], other: list[dict], with_test: bool = False):
-    """The test over the questions of dev, or of dev and test together; None where dev chose anything."""
-    sides = []
-    for row, records in ((claim["row_a"], ours), (claim["row_b"], other)):
-        search = paper.data["budgets"][records[0]["budget"]].get("search", {}) | paper.rows[row].get("search", {}) if records else {}
-        runs = [run for record in records for run in (record, *record.get("earlier", []))]
-        chosen = claim["dataset"] in search.get("datasets", ()) or any(run["settings"].get("patience") is not None for run in runs)
-        if chosen or not records or not all("per_question_dev" in one and traced.side(one) == "test" for one in records):
-            return None
-        of_dev = [[[f"dev {name}", *values] for name, *values in one["per_question_dev"]] for one in records]
-        both = [one | {"per_question": [*dev, *(one["per_question"] if with_test else [])]} for one, dev in zip(records, of_dev)]
-        sides.append(traced.by_question(both, claim["metric"]))
-    return traced.bootstrap(tuple(sides[0][name] - sides[1][name] for name in sides[0]))

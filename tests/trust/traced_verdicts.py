@@ -1,0 +1,203 @@
+"""The verdict on each claim, counted again as in `traced`: one test over questions and seeds, Holm over a budget's plan, one word."""
+
+import statistics
+from typing import NamedTuple
+
+from scipy import optimize, stats
+
+from . import traced_reasons
+from .traced import BUDGETS, BY_QUESTION, EVERY, UNTESTABLE, Paper, side, untrained
+
+WORDS = ("supported", "suggestive", "inconclusive", "no effect beyond 1 point", "reversed", UNTESTABLE, "not run")
+ALONE = "one seed, and no other row shows how much seeds differ"
+
+
+class Test(NamedTuple):
+    """As the tests of `traced`, and the effect that would be seen in four of five samples."""
+
+    difference: float
+    low: float
+    high: float
+    p_value: float
+    smallest: float
+
+
+class Told(NamedTuple):
+    """What the records give on a claim: those of its rows, how many seeds, the tests on test and on dev and test, or a reason for none."""
+
+    claim: dict
+    ours: list[dict]
+    other: list[dict]
+    seeds: int
+    test: Test | None
+    pooled: Test | None
+    reason: str
+    questions: int
+
+    @property
+    def primary(self) -> Test | None:
+        return self.pooled or self.test
+
+
+class Judged(NamedTuple):
+    told: Told
+    family: str
+    adjusted: float | None
+    word: str
+
+
+# ------------------------------------------------------------------ the test
+
+
+def by_seed(records: list[dict], metric: str) -> dict[str, list[float]]:
+    """Question -> the value of each seed; without questions of which a seed has none."""
+    place, values = BY_QUESTION.get(records[0]["notebook"], ("p@1", "map", "mrr")).index(metric) + 1, {}
+    for record in records:
+        for line in record["per_question"]:
+            values.setdefault(line[0], []).append(line[place])
+    return {name: each for name, each in values.items() if None not in each}
+
+
+def of_seeds(tables: list[dict[str, list[float]]]) -> list[tuple[float, int]]:
+    """What seeds alone add to the variance of a mean, pooled over tables: two mean squares with their degrees of freedom, or nothing."""
+    between, rest, freedom = 0.0, 0.0, 0
+    for table in tables:
+        seeds, n = len(next(iter(table.values()))), len(table)
+        levels = [statistics.fmean(each[seed] for each in table.values()) for seed in range(seeds)]
+        grand = statistics.fmean(levels)
+        between += sum((level - grand) ** 2 for level in levels)
+        for each in table.values():
+            middle = statistics.fmean(each)
+            rest += sum((value - middle - level + grand) ** 2 for value, level in zip(each, levels)) / (n - 1) / n
+        freedom += seeds - 1
+    between, rest = between / freedom, rest / freedom
+    return [(between, freedom), (-rest, freedom * (n - 1))] if between - rest > 1e-12 * between else []
+
+
+def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[list[dict]] = ()) -> Test | None:
+    """The test over questions and seeds: every mean square of the layout by sums over its cells.
+
+    None for a metric without values of questions, and for one seed where no row of `lenders` has the same questions.
+    """
+    if not ours or metric not in BY_QUESTION.get(ours[0]["notebook"], ("p@1", "map", "mrr")):
+        return None
+    tables = [by_seed(records, metric) for records in (ours, other)]
+    apart, n = [statistics.fmean(tables[0][name]) - statistics.fmean(tables[1][name]) for name in tables[0]], len(tables[0])
+    squares = [(statistics.variance(apart) / n, n - 1)]
+    for records, table in zip((ours, other), tables):
+        if len(records) > 1:
+            squares += [(square / len(records), freedom) for square, freedom in of_seeds([table])]
+    if single := sum(len(records) == 1 and not untrained(records) for records in (ours, other)):
+        same = [table for table in (by_seed(records, metric) for records in lenders) if table.keys() == tables[0].keys()]
+        if not same:
+            return None
+        squares += [(single * square, freedom) for square, freedom in of_seeds(same)]
+    error, middle = sum(square for square, _ in squares) ** 0.5, statistics.fmean(apart)
+    if error == 0:
+        return Test(middle, middle, middle, float(middle == 0), 0.0)
+    freedom = error**4 / sum(square**2 / own for square, own in squares if square)
+    chance = stats.t(freedom)
+    border = chance.ppf(0.975)
+    smallest = optimize.brentq(lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2, 0, 40 * border) * error
+    return Test(middle, middle - border * error, middle + border * error, 2 * chance.sf(abs(middle) / error), smallest)
+
+
+def on_dev(paper: Paper, row: str, records: list[dict], with_test: bool) -> list[dict] | None:
+    """Records with the questions of dev, or of dev and test, as their questions; None where dev chose anything."""
+    budget = paper.data["budgets"].get(records[0]["budget"], {})
+    search = budget.get("search", {}) | paper.rows[row].get("search", {})
+    runs = [run for record in records for run in (record, *record.get("earlier", []))]
+    chosen = records[0]["dataset"] in search.get("datasets", ()) or any(run["settings"].get("patience") is not None for run in runs)
+    if chosen or not all("per_question_dev" in one and side(one) == "test" and one["notebook"] not in BY_QUESTION for one in records):
+        return None
+    of_dev = [[[f"dev {name}", *values] for name, *values in one["per_question_dev"]] for one in records]
+    return [one | {"per_question": [*dev, *(one["per_question"] if with_test else [])]} for one, dev in zip(records, of_dev)]
+
+
+def compared(paper: Paper, rows: tuple[str, str], ours: list[dict], other: list[dict], metric: str, over: str = "test") -> Test | None:
+    """`over_both` on the questions of test, of "dev", or of "both"."""
+    if not ours:
+        return None
+    place = ours[0]["dataset"], (ours[0]["budget"],)
+    lenders = {row: paper.of(row, *place) for row in paper.rows} if 1 in (len(ours), len(other)) else {}
+    lenders = {row: records for row, records in lenders.items() if len(records) > 1 and not untrained(records)}
+    each = [*zip(rows, (ours, other)), *lenders.items()]
+    if over != "test":
+        each = [(row, on_dev(paper, row, records, over == "both")) for row, records in each]
+    (_, first), (_, second), *lent = each
+    return over_both(first, second, metric, [records for _, records in lent if records]) if first and second else None
+
+
+# ------------------------------------------------------------------ the word
+
+
+def told(paper: Paper, claim: dict, budgets=BUDGETS) -> Told:
+    """A claim on one metric, at the largest of some budgets that has both rows."""
+    row, other, dataset, metric = (claim[key] for key in ("row_a", "row_b", "dataset", "metric"))
+    first, second, seeds = paper.pair(row, other, dataset, budgets)
+    reason = traced_reasons.of_pair(paper, claim, first, second)
+    if not first:
+        return Told(claim, first, second, 0, None, None, reason, 0)
+    test, pooled = (compared(paper, (row, other), first, second, metric, over) for over in ("test", "both"))
+    asked = by_question_of(paper, row, first, metric, bool(pooled))
+    if asked and not (test or pooled):
+        reason = reason or ALONE
+    return Told(claim, first, second, seeds, test, pooled, reason, asked)
+
+
+def by_question_of(paper: Paper, row: str, records: list[dict], metric: str, pooled: bool) -> int:
+    """How many questions have a value; 0 for a metric that has none."""
+    if metric not in BY_QUESTION.get(records[0]["notebook"], ("p@1", "map", "mrr")):
+        return 0
+    return len(by_seed(on_dev(paper, row, records, with_test=True) if pooled else records, metric))
+
+
+def verdict(sign: str, test: Test | None, adjusted: float) -> str:
+    if test is None:
+        return "not run"
+    as_claimed = (test.difference > 0) == (sign == "+")
+    if adjusted < 0.05:
+        return "supported" if as_claimed else "reversed"
+    if test.p_value < 0.05 and as_claimed:
+        return "suggestive"
+    return "no effect beyond 1 point" if test.low > -0.01 and test.high < 0.01 else "inconclusive"
+
+
+def judged(paper: Paper) -> list[Judged]:
+    """Every claim of a paper by MAP, or its first metric, and after them those that the laptop asks; by family."""
+    asked = [(needed(paper, claim), told(paper, claim)) for claim in paper.claims() if claim["metric"] == primary(paper, claim["id"])]
+    entry, first = paper.data["budgets"].get("laptop", {"rows": []}), {}
+    for claim in paper.claims():
+        dataset = entry.get("asked_of", {}).get(claim["dataset"])
+        if dataset and {claim["row_a"], claim["row_b"]} <= set(entry["rows"]) and claim["metric"] == primary(paper, claim["id"]):
+            key = (claim["row_a"], claim["row_b"], claim["metric"], claim["sign"], dataset)
+            first.setdefault(key, claim | {"dataset": dataset})
+    asked += [("laptop", told(paper, claim, ("laptop",))) for claim in first.values()]
+    every = []
+    for family in dict.fromkeys(family for family, _ in asked):
+        of = [one for name, one in asked if name == family]
+        p_values = [one.primary.p_value if one.primary and not one.reason else 1.0 for one in of]
+        for one, p_value in zip(of, p_values):
+            ranked = sorted(p_values)
+            adjusted = max(min(1.0, (len(of) - place) * other) for place, other in enumerate(ranked) if other <= p_value)
+            tested = bool(one.primary) and not one.reason
+            word = UNTESTABLE if one.reason else verdict(one.claim["sign"], one.primary, adjusted)
+            every.append(Judged(one, family, adjusted if tested else None, word))
+    return every
+
+
+def primary(paper: Paper, name: str) -> str:
+    metrics = [claim["metric"] for claim in paper.claims() if claim["id"] == name]
+    return "map" if "map" in metrics else metrics[0]
+
+
+def needed(paper: Paper, claim: dict) -> str:
+    """The first budget of the paper's file that has both rows and the data set of a claim."""
+    name = claim["dataset"].removesuffix("_dev").removesuffix("_test")
+    for budget in EVERY[1:]:
+        entry = paper.data["budgets"].get(budget, {"rows": []})
+        known = [*entry.get("datasets", []), *entry.get("claims", [])]
+        rows = [row for row in (claim["row_a"], claim["row_b"]) if name in [*known, *entry.get("more_datasets", {}).get(row, [])]]
+        if len(rows) == 2 and set(rows) <= set(entry["rows"]):
+            return budget
+    return "paper"
