@@ -122,12 +122,12 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
         for step, both in enumerate(itertools.pairwise(made.index)):
             steps.setdefault((*group, step), []).append(both)
     order = list(papers.read(paper)["rows"])
-    return [
+    every = [
         Pair(paper, row, dataset, budget, *(known.loc[list(lines)] for lines in zip(*both)))
-        for (row, dataset, budget, *_), both in sorted(
-            steps.items(), key=lambda item: (order.index(item[0][0]), item[0])
-        )
+        for (row, dataset, budget, *_), both in steps.items()
     ]
+    latest_first = sorted(every, key=lambda pair: pair.later.created.max(), reverse=True)
+    return sorted(latest_first, key=lambda pair: (order.index(pair.row), pair.dataset, pair.budget))
 
 
 def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:

@@ -7,7 +7,7 @@ from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, choices, findings, intervals, leaderboard, mined, quotes
+from pages import believed, blind, choices, findings, intervals, leaderboard, mined, quotes, repeats
 from sphinx.util.docutils import SphinxRole
 
 from aslab import measured, rankers, records
@@ -17,6 +17,10 @@ SOURCES |= {name: lambda _, name=name: measured.files(name) for name in ("blind"
 SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
+]
+SOURCES["repeats"] = lambda paper: [
+    *SOURCES["results" if paper else "all results"](paper),
+    *sorted((rundir.root() / "results" / "repeats" / paper).rglob("*.json")),
 ]
 SOURCES["choices"] = lambda _: [*SOURCES["rankers"](_), *SOURCES["benchmarks"](_)]
 
@@ -162,6 +166,18 @@ class Mined(Measured):
     table = staticmethod(mined.mined_table)
 
 
+class Repeats(Shown):
+    """Runs that were made twice with equal settings: those of a paper, or of all with how often tests tell them apart."""
+
+    kind = "repeats"
+    required_arguments = 0
+    optional_arguments = 1
+
+    def show(self, paper=""):
+        table = repeats.repeats_table(paper)
+        return boxed(table) if table else note("No run was made twice with equal settings.")
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -188,6 +204,7 @@ DIRECTIVES = {
     "mined": Mined,
     "overview": Overview,
     "rankers": Rankers,
+    "repeats": Repeats,
     "scorecard": Scorecard,
 }
 ROLES = {"figure": Figure()}

@@ -35,6 +35,7 @@ from . import (
     traced_laptop,
     traced_leaderboard,
     traced_plots,
+    traced_repeats,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +75,7 @@ TRACED = {
     "pca": traced_blocks.components,
     "rank-moves": traced_blocks.rank_moves,
     "readouts": traced_blocks.readouts,
+    "repeats": traced_repeats.repeats,
     "results": traced_laptop.results,
     "scorecard": traced_claims.scorecard,
     "slot-cosines": traced_benchmarks.slot_cosines,
