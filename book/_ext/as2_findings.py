@@ -7,7 +7,7 @@ from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, choices, findings, intervals, leaderboard, mined, quotes, repeats
+from pages import believed, blind, choices, findings, in_corpus, intervals, leaderboard, mined, quotes, repeats
 from sphinx.util.docutils import SphinxRole
 
 from aslab import measured, rankers, records
@@ -22,6 +22,7 @@ SOURCES["repeats"] = lambda paper: [
     *SOURCES["results" if paper else "all results"](paper),
     *sorted((rundir.root() / "results" / "repeats" / paper).rglob("*.json")),
 ]
+SOURCES["overlap"] = lambda paper: [*SOURCES["results"](paper), *measured.files("overlap")]
 SOURCES["choices"] = lambda _: [*SOURCES["rankers"](_), *SOURCES["benchmarks"](_)]
 
 
@@ -178,6 +179,20 @@ class Repeats(Shown):
         return boxed(table) if table else note("No run was made twice with equal settings.")
 
 
+class InCorpus(Shown):
+    """A paper's claimed gains with and without the questions about articles that pre-training has read."""
+
+    kind = "overlap"
+
+    def show(self, paper):
+        table = in_corpus.in_corpus_table(paper)
+        return (
+            boxed(table)
+            if table
+            else note("Questions about articles of the corpus: python -m aslab.overlap finds them.")
+        )
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -200,6 +215,7 @@ DIRECTIVES = {
     "findings-and-hints": FindingsAndHints,
     "choices": Choices,
     "claims-plot": ClaimsPlot,
+    "in-corpus": InCorpus,
     "leaderboard": Leaderboard,
     "mined": Mined,
     "overview": Overview,

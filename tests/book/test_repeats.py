@@ -1,13 +1,17 @@
-"""Runs that were made twice: which two are compared, and the table of them, counted again."""
+"""Runs that were made twice, and questions about articles of the corpus: what is compared, and the tables, counted again."""
 
 import re
+from functools import partial
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
+from pages import in_corpus
 from pages import repeats as page
 
-from aslab import repeats
+from aslab import overlap, repeats
 from asutil.io import disk, rundir
 from asutil.metrics.significance import paired_bootstrap
 from tests.trust import pages
@@ -87,15 +91,57 @@ def test_one_seed_needs_rows_whose_seeds_vary(tmp_path):
     assert again == alone and both.difference == pytest.approx(0.3) and both.sign == 0  # seeds differ by more
 
 
-def test_the_table_says_what_the_records_give_and_a_changed_digit_is_noticed():
-    """Every pair of the committed records, found and tested again without `aslab` and `asutil`."""
-    html = page.repeats_table()
-    block = lambda html: BeautifulSoup(f'<div data-as2="repeats">{html}</div>', "html.parser").div
-    assert pages.traced_block(ROOT, "page", block(html)) > 200
+@pytest.mark.parametrize(
+    ("told", "show", "numbers"),
+    [
+        ("repeats", page.repeats_table, 200),
+        *((f"in-corpus {paper}", partial(in_corpus.in_corpus_table, paper), 30) for paper in (PAPER, "contextual_as2", "joint_inference")),
+    ],
+)
+def test_a_table_says_what_the_records_give_and_a_changed_digit_is_noticed(told, show, numbers):
+    """Every line of the committed records, found and tested again without `aslab` and `asutil`."""
+    html = show()
+    block = lambda html: BeautifulSoup(f'<div data-as2="{told}">{html}</div>', "html.parser").div
+    assert pages.traced_block(ROOT, "page", block(html)) > numbers
     in_cells = [match.start() for match in re.finditer(r"(?<=\d\.)\d", html)]
-    counts = [match.start() for match in re.finditer(r"\d(?= of \d)", html)]
+    counts = [match.start() for match in re.finditer(r"\d(?= of (the )?\d)", html)]
     assert len(counts) == 2
     for place in [*in_cells[::29], *counts]:
         other = html[:place] + str((int(html[place]) + 1) % 10) + html[place + 1 :]
         with pytest.raises(pages.Broken, match="the page says"):
             pages.traced_block(ROOT, "page", block(other))
+
+
+@pytest.fixture
+def beside(mirror, monkeypatch, tmp_path):
+    """Writes a corpus into a mirror that has WikiQA, too."""
+
+    def write(**columns):
+        (tmp_path / "microsoft").symlink_to(Path(mirror) / "microsoft")
+        (tmp_path / "local/some").mkdir(parents=True)
+        pd.DataFrame(columns).to_parquet(tmp_path / "local/some/train.parquet")
+        monkeypatch.setenv("ASUTIL_MIRROR", str(tmp_path))
+
+    return write
+
+
+def test_questions_about_articles_of_a_corpus_are_those_with_its_titles(beside, mirror):
+    """Of the real WikiQA, against a loop over its rows; a title counts in any case."""
+    tables = {split: pd.read_parquet(Path(mirror) / f"microsoft/wiki_qa/{split}.parquet") for split in ("validation", "test")}
+    titles = sorted(tables["test"].document_title.unique())[::5]
+    beside(title=[title.upper() for title in titles], text=["A text."] * len(titles))
+    about = overlap.record("local/some")["splits"]
+    for split, table in zip(("dev", "test"), tables.values()):
+        expected = {
+            name
+            for name, rows in table.groupby("question_id")
+            if rows.document_title.iloc[0] in titles and 0 < rows.label.sum() < len(rows)
+        }
+        assert set(about[split]["in_corpus"]) == expected
+    assert len(about["test"]["in_corpus"]) > 20 and about["test"]["questions"] == 237
+
+
+def test_a_corpus_without_titles_is_refused(beside):
+    beside(text=["A text."])
+    with pytest.raises(ValueError, match="local/some: expected a column title, got text"):
+        overlap.record("local/some")

@@ -66,6 +66,7 @@ TRACED = {
     "gallery": traced_gallery.cards,
     "growth": traced_benchmarks.growth,
     "latency": traced_benchmarks.latency,
+    "in-corpus": traced_repeats.in_corpus,
     "leaderboard": traced_leaderboard.leaderboard,
     "mined": traced_leaderboard.mined,
     "rankers": traced_leaderboard.rankers,

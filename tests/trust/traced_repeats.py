@@ -1,4 +1,4 @@
-"""What the table of runs that were made twice must say, counted again as in `traced`."""
+"""What the tables of runs that were made twice, and of questions about known articles, must say, counted again as in `traced`."""
 
 import json
 import statistics
@@ -7,7 +7,7 @@ from pathlib import Path
 
 from scipy import stats
 
-from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
+from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, over_both, p_value, points, untrained, values
 
 OWN = ("evidence_f1", "answer_f1")
 NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"}  # `model` may be the name of a run
@@ -124,3 +124,25 @@ def mean_squares(tables: list[dict]) -> tuple[float, float, int]:
             len(each) - 1
         )
     return between / freedom, rest / freedom / len(tables[0]), freedom
+
+
+def in_corpus(root: Path, name: str):
+    """How many questions are about articles of the corpus, then the claimed differences with and without them."""
+    about, paper, seen = json.loads((root / "results" / "overlap.json").read_text("utf-8")), Paper(root, name), set()
+    known, of_dev = (about["splits"][split] for split in ("test", "dev"))
+    yield (
+        f"{len(known['in_corpus'])} of the {known['questions']} test questions of WikiQA, and {len(of_dev['in_corpus'])} of the "
+        f"{of_dev['questions']} of dev, are about an article that is in the corpus of pre-training."
+    )
+    for claim in paper.claims():
+        rows = claim["row_a"], claim["row_b"]
+        ours, other, seeds = paper.pair(*rows, "wikiqa", ("small",))
+        read = seeds > 1 and {about["corpus"]} <= {run["settings"].get("corpus") for run in ours[0]["earlier"]}
+        if claim["dataset"] == "wikiqa" and read and rows not in seen:
+            seen.add(rows)
+            cut = [
+                [one | {"per_question": [line for line in one["per_question"] if line[0] not in known["in_corpus"]]} for one in side]
+                for side in (ours, other)
+            ]
+            apart = [points(over_both(*sides, "map")) for sides in ((ours, other), cut)]
+            yield [" − ".join(map(paper.title, rows)), *apart]
