@@ -32,7 +32,7 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_0
     if with_dev:
         heads.append("On dev, and pooled with test")
         title += (
-            " The last column is ours alone: dev chose nothing in these runs, so its questions are a second sample."
+            " The last column is ours alone: no run was stopped or picked by dev, so its questions are a second sample."
         )
     lines_of = lambda some: [markup.line(_claim_cells(data, outcome, with_dev)) for outcome in some]
     with_runs, without = (
