@@ -27,5 +27,8 @@ def in_corpus_table(paper: str) -> str:
         for pair in pairs
     ]
     heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
-    title = "Differences in MAP, points; the interval is over questions and seeds. Measured by python -m aslab.overlap local/wikipedia_large."
+    title = (
+        "Differences in MAP on test questions, points; the interval is over questions and seeds. "
+        "Measured by python -m aslab.overlap local/wikipedia_large."
+    )
     return f"<p>{said}</p>{markup.table(title, heads, body)}"
