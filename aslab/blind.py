@@ -13,13 +13,15 @@ from asutil.data import answers
 from asutil.io import disk, rundir
 from asutil.tasks import blind, reranking
 
-from . import measured
+from . import measured, records
 
 SHOWN = {"MAP": "map", "P@1": "p@1"}
 
 
 def record(folders: list[Path], own: str | None = None) -> dict:
     """One entry a run with a figure a readout, one of a bag of words for each data set and protocol.
+
+    Each figure comes with the values of every question, and without any text.
 
     Args:
         own: the file or folder of the questions of runs on questions of their user's, whose records keep no path.
@@ -94,7 +96,8 @@ def _splits(run: dict, own: str | None) -> dict:
 
 def _figures(scores: pd.DataFrame, by: str) -> dict:
     ranking = metrics.ranking(scores["question_id"], scores["label"], scores[by])
-    return {"map": ranking.map, "p@1": ranking.p_at_1, "questions": ranking.questions}
+    each = records.rounded(ranking.per_question.set_index("question_id"))
+    return {"map": ranking.map, "p@1": ranking.p_at_1, "questions": ranking.questions, "per_question": each}
 
 
 def main() -> None:

@@ -294,15 +294,25 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
         if record["notebook"] != notebook:
             return False
         given = stage_parameters(data, row, stage, "paper", dataset, record["seed"], model, first)
-        wanted = runs.settings(notebook, given)
-        allowed = {name: [value] for name, value in wanted.items()}
-        allowed |= rules.allowed(data["settings"], notebook, row, wanted) | searched
-        settings = completed(notebook, record["settings"])
-        compared = [name for name in allowed if name not in FREE]
-        if not all(rules.accepts(allowed[name], name, settings, dataset) for name in compared):
+        wanted, settings = runs.settings(notebook, given), completed(notebook, record["settings"])
+        if not follows_rules(data, row, dataset, notebook, wanted, settings, searched):
             return False
         model = record["name"]
     return True
+
+
+def follows_rules(
+    data: dict, row: str, dataset: str, notebook: str, wanted: dict, settings: dict, searched: dict | None = None
+) -> bool:
+    """Whether a run's settings are those that its row gives at budget `paper`, or others that the paper's rules allow.
+
+    Args:
+        wanted: the settings that the row gives. searched: of some settings, the values that a search tries.
+    """
+    allowed = {name: [value] for name, value in wanted.items()}
+    allowed |= rules.allowed(data["settings"], notebook, row, wanted) | (searched or {})
+    compared = [name for name in allowed if name not in FREE]
+    return all(rules.accepts(allowed[name], name, settings, dataset) for name in compared)
 
 
 def _leads_to(dataset: str, notebook: str) -> bool:

@@ -1,7 +1,8 @@
 """Writes `results/`: small records of the papers' finished runs, with numbers and without any text.
 
 `python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every
-finished run of a row above the laptop budget, and with `--laptop` for those of the laptop budget alone.
+finished run of a row above the laptop budget, and with `--laptop` for those of the laptop budget alone. Where the
+record of another run with equal settings is there, the new one is written to `results/repeats/`.
 """
 
 import argparse
@@ -14,7 +15,7 @@ from asutil import draws
 from asutil.io import disk, rundir, spelling
 from asutil.metrics import changes, rankings
 
-from . import papers, rankers, records
+from . import papers, rankers, records, repeats
 from .papers import untrained
 
 # Questions that are published with their best candidates.
@@ -25,13 +26,17 @@ RESCUED, LOST = 3, 1  # of each fate against the baseline
 def publish(
     paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False
 ) -> list[Path]:
-    """Write the records of a paper's finished runs above the laptop budget, or of that budget. Returns the files."""
+    """Write the records of a paper's finished runs above the laptop budget, or of that budget. Returns the files.
+
+    A record never replaces that of another run with equal settings and data: it is written to `results/repeats/`.
+    """
     data, known, written = papers.read(paper), records.records(paper, results, runs_dir), []
     known = known[(known.source == records.HERE) & ((known.budget == "laptop") == laptop)]
     for line in known.itertuples():
         file = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
-        file.parent.mkdir(parents=True, exist_ok=True)
         record = disk.sealed(_published(data, line, _baseline(data, line, known)))
+        file = repeats.file_for(record, file, results)
+        file.parent.mkdir(parents=True, exist_ok=True)
         # One line an entry: a change of a figure is a change of its line.
         entries = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in record.items()]
         text = "{\n" + ",\n".join(entries) + "\n}\n"
@@ -74,10 +79,10 @@ def _published(data: dict, line, baseline) -> dict:
 
 
 def _earlier(before: dict) -> dict:
-    """The published part of an earlier run's record: its settings, the hash of its weights, and the cosines between
-    its slots if any.
+    """The published part of an earlier run's record: which run it is, its seed and settings, the hash of its weights,
+    and the cosines between its slots if any.
     """
-    known = ("notebook", "name", "budget", "seed", "settings", "inputs", "weights_sha256")
+    known = ("notebook", "name", "budget", "seed", "settings", "inputs", "created", "weights_sha256")
     part = {name: before[name] for name in known if name in before}
     cosines = before.get("figures", {}).get("slot_cosines")
     return part | ({"figures": {"slot_cosines": cosines}} if cosines else {})

@@ -1,5 +1,6 @@
 """The records of a paper's rows, committed or local: split, figures, values of questions, chain of runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -9,7 +10,7 @@ from asutil.metrics import rankings
 
 from . import papers, runs
 from .papers import EVIDENCE_METRICS, SPLITS
-from .plan import Job, completed, jobs, settings_key
+from .plan import Job, completed, follows_rules, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
@@ -27,7 +28,7 @@ def records(
     """Every record of a paper's rows, the committed ones and those of finished runs on this machine.
 
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some
-    budget.
+    budget; at budget `paper` also where the paper's rules allow them, if no run has the row's own.
 
     Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed"
         | "this machine"), name, folder (None for a committed one), record (the dict), earlier (records of the runs
@@ -70,12 +71,40 @@ def _local_records(data: dict, made: pd.DataFrame, folder):
     by_folder = {run.folder: run for run in made.itertuples()}
     for budget in (name for name in data.get("budgets", {}) if name in set(made["budget"])):
         plan = {job.folder: job for job in jobs(data["slug"], budget, folder_for=find, folder=folder)}
+        if budget == "paper" and data.get("settings"):
+            plan = _by_rules(data, plan, in_time, find)
         for job in plan.values():
             if job.folder in by_folder and not job.search:
                 run = by_folder[job.folder]
                 earlier = [by_folder[need].record for need in _ancestors(job, plan)]
                 for dataset in _columns(data, job.dataset, run.record):
                     yield job.row, dataset, budget, job.seed, HERE, run.name, run.folder, run.record, earlier
+
+
+def _by_rules(data: dict, plan: dict[Path, Job], in_time: list, find) -> dict[Path, Job]:
+    """The plan of budget `paper`, where a job without a run of its own settings gets the newest that the rules accept.
+
+    The tries of a search keep their settings, and a run that is another job's by its settings stays there.
+    """
+    others = [run for run in reversed(in_time) if run.folder not in plan]
+    finished, moved, accepted = {run.folder for run in in_time}, {}, {}
+    for planned, job in plan.items():  # each comes after those that it needs
+        given = {name: moved.get(value, value) for name, value in job.parameters.items()}
+        place = find(job.notebook, given)
+        if place not in finished and not job.search:
+            fits = (run.folder for run in others if _fits(data, job, given, run))
+            place = next(fits, place)
+        moved[planned.as_posix()] = place.as_posix()
+        needs = tuple(Path(moved[need.as_posix()]) for need in job.needs)
+        accepted.setdefault(place, replace(job, folder=place, needs=needs))
+    return accepted
+
+
+def _fits(data: dict, job: Job, given: dict, run) -> bool:
+    wanted = runs.shown(runs.settings(job.notebook, given))
+    settings = completed(run.notebook, run.record["settings"])
+    same = (run.notebook, run.record["seed"]) == (job.notebook, job.seed)
+    return same and follows_rules(data, job.row, job.dataset, job.notebook, wanted, settings)
 
 
 def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:

@@ -7,7 +7,7 @@ from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, choices, findings, intervals, leaderboard, mined, quotes
+from pages import believed, blind, choices, findings, in_corpus, intervals, leaderboard, mined, quotes, repeats
 from sphinx.util.docutils import SphinxRole
 
 from aslab import measured, rankers, records
@@ -18,6 +18,11 @@ SOURCES["rankers"] = lambda _: [
     rundir.root() / "experiments" / "rankers.yml",
     *sorted((rundir.root() / "results" / "rankers").glob("*.json")),
 ]
+SOURCES["repeats"] = lambda paper: [
+    *SOURCES["results" if paper else "all results"](paper),
+    *sorted((rundir.root() / "results" / "repeats" / paper).rglob("*.json")),
+]
+SOURCES["overlap"] = lambda paper: [*SOURCES["results"](paper), *measured.files("overlap")]
 SOURCES["choices"] = lambda _: [*SOURCES["rankers"](_), *SOURCES["benchmarks"](_)]
 
 
@@ -157,6 +162,32 @@ class Mined(Measured):
     table = staticmethod(mined.mined_table)
 
 
+class Repeats(Shown):
+    """Runs that were made twice with equal settings: those of a paper, or of all with how often tests tell them apart."""
+
+    kind = "repeats"
+    required_arguments = 0
+    optional_arguments = 1
+
+    def show(self, paper=""):
+        table = repeats.repeats_table(paper)
+        return boxed(table) if table else note("No run was made twice with equal settings.")
+
+
+class InCorpus(Shown):
+    """A paper's claimed gains with and without the questions about articles that pre-training has read."""
+
+    kind = "overlap"
+
+    def show(self, paper):
+        table = in_corpus.in_corpus_table(paper)
+        return (
+            boxed(table)
+            if table
+            else note("Questions about articles of the corpus: python -m aslab.overlap finds them.")
+        )
+
+
 class Figure(SphinxRole):
     """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
 
@@ -179,10 +210,12 @@ DIRECTIVES = {
     "headline": Headline,
     "choices": Choices,
     "claims-plot": ClaimsPlot,
+    "in-corpus": InCorpus,
     "leaderboard": Leaderboard,
     "mined": Mined,
     "overview": Overview,
     "rankers": Rankers,
+    "repeats": Repeats,
     "scorecard": Scorecard,
 }
 ROLES = {"figure": Figure()}

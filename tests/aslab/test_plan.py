@@ -605,6 +605,49 @@ def test_a_record_from_before_a_parameter_came_is_still_its_rows(tmp_path):
     assert not len(records.records("sentence_objectives", tmp_path / "none", tmp_path / "other", FOLDER))
 
 
+@pytest.mark.parametrize(
+    ("pretrain", "finetune", "expected"),
+    [
+        ({}, {}, ["pretraining", "asnq"]),
+        ({}, {"evaluations": 3, "patience": 6}, ["pretraining", "asnq"]),  # any, and one of two
+        ({}, {"patience": 7}, ["pretraining"]),
+        ({}, {"seed": 4}, ["pretraining", "asnq"]),  # one of the paper's seeds
+        ({}, {"seed": 9}, ["pretraining"]),
+        ({}, {"gradient_checkpointing": True}, ["pretraining", "asnq"]),  # changes no result
+        ({"heads": "separate"}, {}, ["pretraining", "asnq"]),  # any, when the objective is all
+        ({"heads": "separate"}, {"evaluations": 3}, ["pretraining", "asnq"]),
+        ({"steps": 400001}, {}, []),
+        ({"mlm_weight": 0.0}, {}, []),
+    ],
+)
+def test_local_runs_at_budget_paper_are_matched_by_the_papers_rules(tmp_path, pretrain, finetune, expected):
+    """As `at_paper_settings` does: with each value that a rule accepts a run is listed, with another it is not."""
+    made = chain("roberta_all", "asnq", pretrain=pretrain, finetune=finetune)
+    made[-1]["seed"] = made[-1]["settings"]["seed"]
+    for one in made:
+        (tmp_path / one["name"]).mkdir()
+        disk.write_json(tmp_path / one["name"] / "record.json", one | {"metrics": {}})
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert lines[["row", "dataset", "seed", "name"]].to_numpy().tolist() == [
+        ["roberta_all", one["settings"].get("dataset", "pretraining"), one["seed"], one["name"]] for one in made[: len(expected)]
+    ]
+    assert list(lines.dataset) == expected
+    if len(expected) == 2:
+        data = papers.read("sentence_objectives", FOLDER)
+        assert plans.at_paper_settings(data, "roberta_all", "asnq", records.chain(lines.iloc[1]))
+
+
+def test_a_run_with_exactly_a_rows_settings_is_no_other_rows(tmp_path):
+    """Of two runs that the rules accept the row's own counts, even if it is the older one."""
+    for number, (evaluations, day) in enumerate([(None, "01"), (3, "02")]):
+        (one,) = chain("roberta_base", "asnq", finetune={"evaluations": evaluations} if evaluations else {})
+        name = f"finetune-{number:012d}"
+        (tmp_path / name).mkdir()
+        disk.write_json(tmp_path / name / "record.json", one | {"name": name, "created": f"2026-01-{day}", "metrics": {}})
+    lines = records.records("sentence_objectives", tmp_path / "none", tmp_path, FOLDER)
+    assert set(lines.name[lines.row == "roberta_base"]) == {"finetune-000000000000"}
+
+
 def test_committed_results(tmp_path):
     place = tmp_path / "results/sentence_objectives/roberta_psd"
     place.mkdir(parents=True)

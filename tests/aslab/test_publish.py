@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from pages import examples, report
 
-from aslab import plan, publish, records, runs
+from aslab import plan, publish, records, repeats, runs
 from asutil import draws
 from asutil.io import disk, rundir
 
@@ -22,15 +22,16 @@ def project(tmp_path, monkeypatch):
     return tmp_path
 
 
-def finish(job, value):
+def finish(job, value, day="01"):
     """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
     who = runs.identity(job.notebook, job.parameters, must_exist=False)
-    (job.folder / "model").mkdir(parents=True)
+    (job.folder / "model").mkdir(parents=True, exist_ok=True)
     record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "budget": job.budget, "seed": job.seed}
     record |= {
         "figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {},
         "settings": who["settings"],
         "inputs": who["inputs"],
+        "created": f"2026-01-{day}T00:00:00+00:00",
         "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
     }
     scores = [3, 2, 1] * 3 if job.row == "roberta_psd" else [1, 2, 3] * 3  # the baseline turns every order around
@@ -79,6 +80,8 @@ def test_a_record_has_numbers_by_question_and_no_text(project, published):
     assert record["earlier"][0]["settings"]["objective"] == "psd" and record["earlier"][0]["figures"] == {"slot_cosines": SLOTS}
     weights = hashlib.sha256(record["earlier"][0]["name"].encode()).hexdigest()  # of what `finish` writes as weights
     assert record["earlier"][0]["weights_sha256"] == {"model.safetensors": weights}
+    assert (record["earlier"][0]["name"], record["earlier"][0]["seed"]) == (SMALL[0].folder.name, 0)
+    assert record["earlier"][0]["created"] == "2026-01-01T00:00:00+00:00"  # with equal settings the time tells two runs apart
     assert str(project) not in json.dumps(record)
 
 
@@ -112,6 +115,63 @@ def test_published_records_are_read_back_into_tables(project, published):
 def test_publishing_twice_changes_nothing(project, published):
     before = {path: path.read_bytes() for path in published}
     assert {path: path.read_bytes() for path in publish.publish("sentence_objectives")} == before
+
+
+FINETUNE = next(job for job in SMALL if job.dataset == "wikiqa")
+REPEAT = "results/repeats/sentence_objectives/roberta_psd/wikiqa-small-seed0-20260102T000000.json"
+
+
+def in_other_precision(day="02"):
+    """The same run on another day in another precision: its folder has another name, since precision is part of the hash."""
+    again = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0], more={"precision": "fp32"})
+    for job in again:
+        finish(job, 0.75, day)
+    return next(job.folder.name for job in again if job.dataset == "wikiqa")
+
+
+def test_another_run_with_equal_settings_is_kept_as_a_repeat(project, published):
+    """Other pre-training and fine-tuning, equal settings: both records stay, however often both are published."""
+    before = {path: path.read_bytes() for path in published}
+    name = in_other_precision()
+    written = [str(path.relative_to(project)) for path in publish.publish("sentence_objectives")]
+    assert REPEAT in written and not set(map(project.joinpath, written)) & set(before)
+    assert {path: path.read_bytes() for path in before} == before
+    repeat = json.loads((project / REPEAT).read_text())
+    assert (repeat["name"], repeat["settings"]["precision"], repeat["metrics"]["test"]["map"]) == (name, "fp32", 0.75)
+    after = {path: path.read_bytes() for path in (project / "results").rglob("*.json")}
+    publish.publish("sentence_objectives")
+    assert {path: path.read_bytes() for path in (project / "results").rglob("*.json")} == after
+    (pair,) = (pair for pair in repeats.pairs("sentence_objectives") if pair.dataset == "wikiqa")
+    assert [list(lines.name) for lines in (pair.later, pair.before)] == [[name], [FINETUNE.folder.name]]
+    assert list(records.records("sentence_objectives", runs_dir="nowhere").name) == [
+        json.loads(path.read_text())["name"] for path in sorted(before)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ({}, True),
+        ({"versions": {"torch": "1.0"}, "commit": "0" * 40}, True),
+        ({"settings": {"epochs": 9}}, False),  # the row has other settings now
+        ({"inputs": {"dataset": "0" * 64}}, False),  # the data set has changed
+        ({"created": "2026-01-02T00:00:00+00:00"}, False),  # this very run, published by an earlier version
+    ],
+)
+def test_a_record_of_other_settings_or_data_is_replaced(project, change, kept):
+    """A row has one record in `results/<paper>/`: that of its settings and data of today."""
+    for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
+        finish(job, 0.5)
+    path = next(path for path in publish.publish("sentence_objectives") if path.name == "wikiqa-small-seed0.json")
+    there = disk.read_json(path)
+    for key, value in change.items():
+        there[key] = there[key] | value if key in ("settings", "inputs") else value
+    disk.write_json(path, there)
+    for job in plan.jobs("sentence_objectives", "small", ["roberta_base"], [0]):
+        finish(job, 0.75, "02")
+    publish.publish("sentence_objectives")
+    assert (disk.read_json(path)["metrics"]["test"]["map"] == 0.5) is kept
+    assert bool(list(project.glob("results/repeats/*/*/wikiqa-*"))) is kept
 
 
 def test_command_line():

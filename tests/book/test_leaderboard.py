@@ -1,5 +1,6 @@
 """The leaderboard by hand: one set of questions for all rows, the same runs once, and what is tied for best."""
 
+import re
 from collections import Counter
 
 import numpy as np
@@ -79,6 +80,37 @@ def test_what_is_left_without_the_question(tmp_path, monkeypatch):
     assert blind.blind_table("asbert") == blind.blind_table() and blind.blind_table("clean") == ""
     assert bag == ["bag of words of the candidate, WikiQA, asbert", "–", "1", "–", "60.0", "–", "–", "30.0"]
     assert network == ["siamese, mini, WikiQA, asbert", "distance", "2", "60.0 ± 14.1", "20.0 ± 0.0", "40.0", "30.0 ± 7.1", "10.0 ± 0.0"]
+
+
+def test_what_is_lost_without_the_question_has_an_interval_where_every_seed_has_values(tmp_path, monkeypatch):
+    """A bootstrap over questions of the mean over seeds, against a loop; one record without values is enough for no interval."""
+    monkeypatch.setattr(rundir, "root", lambda: tmp_path)
+    (tmp_path / "results").mkdir()
+    values = np.random.default_rng(0).uniform(size=(2, 2, 30)).round(6)  # own and exchanged, seeds, questions
+    figures = lambda each: {
+        "map": each.mean(),
+        "p@1": 0.5,
+        "questions": 30,
+        "per_question": [[f"q{n}", 1, x, 1] for n, x in enumerate(each)],
+    }
+    run = {"dataset": "wikiqa", "protocol": "clean", "model": "a/mini", "architecture": "pair"}
+    runs = [
+        run | {"name": f"seed {seed}", "readouts": {"score": {"own": figures(values[0, seed]), "exchanged": figures(values[1, seed])}}}
+        for seed in (0, 1)
+    ]
+
+    def lost():
+        disk.write_json(tmp_path / "results/blind.json", {"runs": runs, "bag_of_words": []})
+        return cells(blind.blind_table())[1][5]
+
+    apart, draw = (values[0] - values[1]).mean(axis=0), np.random.default_rng(1)
+    means = [100 * apart[draw.integers(30, size=30)].mean() for _ in range(20_000)]
+    lowest, highest = np.percentile(means, [2.5, 97.5])
+    middle, low, high = map(float, re.fullmatch(r"(\S+) ?\[(\S+), (\S+)\]", lost()).groups())
+    assert middle == pytest.approx(100 * apart.mean(), abs=0.051)
+    assert (low, high) == (pytest.approx(lowest, abs=0.5), pytest.approx(highest, abs=0.5))
+    del runs[1]["readouts"]["score"]["own"]["per_question"]
+    assert lost() == f"{100 * apart.mean():.1f}"
 
 
 def test_several_records_are_refused_where_they_are_no_sum(tmp_path, monkeypatch):

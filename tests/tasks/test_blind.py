@@ -79,9 +79,16 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
     (entry,), (words,) = found["runs"], found["bag_of_words"]
     last = np.mean([question.candidates[2].label for question in splits["test"]])
-    assert entry["readouts"]["score"]["own"] == {"map": 1, "p@1": 1, "questions": 20}
+    own, exchanged = (entry["readouts"]["score"][which] for which in ("own", "exchanged"))
+    assert {name: own[name] for name in ("map", "p@1", "questions")} == {"map": 1, "p@1": 1, "questions": 20}
+    for figures in (own, exchanged):  # the values of every question, and nothing of its text
+        assert [line[0] for line in figures["per_question"]] == [question.id for question in splits["test"]]
+        means = np.mean([line[1:] for line in figures["per_question"]], axis=0)
+        assert means[:2].tolist() == pytest.approx([figures["p@1"], figures["map"]], abs=1e-6) and len(means) == 3
+    assert not any(question.text in json.dumps(found) for question in splits["test"])
     assert entry["readouts"]["score"]["exchanged"]["p@1"] == pytest.approx(last) and entry["seed"] == 3
     assert asked_for == [("mine", "clean", {"context": False, "train_questions": "all", "limit": 20})]
+    assert words.pop("per_question") == own["per_question"]
     assert words == {"dataset": "mine", "protocol": "clean", "map": 1, "p@1": 1, "questions": 20}
     shown = capsys.readouterr().out
     assert "score: MAP 1.0000, exchanged 0." in shown and f"; P@1 1.0000, exchanged {last:.4f} (20 test questions)" in shown

@@ -35,6 +35,7 @@ from . import (
     traced_laptop,
     traced_leaderboard,
     traced_plots,
+    traced_repeats,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,6 +66,7 @@ TRACED = {
     "growth": traced_benchmarks.growth,
     "headline": traced_claims.headline,
     "latency": traced_benchmarks.latency,
+    "in-corpus": traced_repeats.in_corpus,
     "leaderboard": traced_leaderboard.leaderboard,
     "mined": traced_leaderboard.mined,
     "rankers": traced_leaderboard.rankers,
@@ -74,6 +76,7 @@ TRACED = {
     "pca": traced_blocks.components,
     "rank-moves": traced_blocks.rank_moves,
     "readouts": traced_blocks.readouts,
+    "repeats": traced_repeats.repeats,
     "results": traced_laptop.results,
     "scorecard": traced_claims.scorecard,
     "slot-cosines": traced_benchmarks.slot_cosines,

@@ -85,7 +85,12 @@ def blind(root: Path, protocol: str = ""):
             cells = [[seed[readout][which][metric] for seed in seeds] for metric in ("map", "p@1") for which in ("own", "exchanged")]
             own, exchanged, *first = map(spread, cells)
             head = [name] if number == 0 else []
-            yield [*head, readout, str(len(seeds)), own, exchanged, f"{100 * lost(seeds, readout):.1f}", *first]
+            interval, values = "", [[seed[readout][which].get("per_question") for seed in seeds] for which in ("own", "exchanged")]
+            if None not in [*values[0], *values[1]]:
+                means = [[statistics.fmean(line[2] for line in lines) for lines in zip(*side)] for side in values]
+                _, low, high, _ = bootstrap(tuple(a - b for a, b in zip(*means)))
+                interval = f" [{100 * low:.1f}, {100 * high:.1f}]"
+            yield [*head, readout, str(len(seeds)), own, exchanged, f"{100 * lost(seeds, readout):.1f}{interval}", *first]
 
 
 def calibration(root: Path):

@@ -1,8 +1,17 @@
 """Which rankers read the question: figures with the texts of the questions exchanged, from the records of `python -m aslab.blind`."""
 
+import numpy as np
+
 from aslab.blind import committed
 from aslab.show import markup
-from aslab.show.markup import NAMES
+from aslab.show.markup import NAMES, Html
+from asutil.metrics import significance
+
+PRECISION = 2  # the place of average precision in a row of per_question
+TITLE = (
+    "Test questions, points, mean ± std over seeds; MAP lost with its 95 % interval over questions, where the record has "
+    "values of questions."
+)
 
 
 def blind_table(protocol: str = "") -> str:
@@ -36,19 +45,30 @@ def blind_table(protocol: str = "") -> str:
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
-            cells.insert(2, markup.number(f"{100 * _lost(seeds, readout):.1f}"))
+            cells.insert(2, markup.number(Html(f"{100 * _lost(seeds, readout):.1f}{_interval(seeds, readout)}")))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
     heads = ["Model", "Readout", "Seeds"]
     heads += [f"{NAMES[metric]}{when}" for metric in ("map", "p@1") for when in ("", ", questions exchanged")]
     heads.insert(5, "MAP lost")
-    return markup.table("Test questions, points, mean ± std over seeds.", heads, body)
+    return markup.table(TITLE, heads, body)
 
 
 def _lost(seeds: list[dict], readout: str | None = None) -> float:
     """The mean MAP over seeds that a kind of run loses, by one of its readouts, the first where none is named."""
     readout = readout or next(iter(seeds[0]))
     return sum(seed[readout]["own"]["map"] - seed[readout]["exchanged"]["map"] for seed in seeds) / len(seeds)
+
+
+def _interval(seeds: list[dict], readout: str) -> str:
+    """The 95 % interval of the MAP lost, paired over questions; "" where a record has no values of questions."""
+    figures = [seed[readout][which] for which in ("own", "exchanged") for seed in seeds]
+    if not all("per_question" in one for one in figures):
+        return ""
+    precision = np.array([[row[PRECISION] for row in one["per_question"]] for one in figures])
+    own, exchanged = precision.reshape(2, len(seeds), -1).mean(axis=1)
+    low, high = (100 * edge for edge in significance.paired_bootstrap(own, exchanged).interval)
+    return f"<small>[{low:.1f}, {high:.1f}]</small>"
 
 
 def _of(one: dict) -> str:

@@ -1,0 +1,96 @@
+"""Finds the questions of WikiQA about articles that the pre-training corpus contains, and splits gains by them.
+
+python -m aslab.overlap local/wikipedia_large --out results/overlap.json
+"""
+
+import argparse
+from typing import NamedTuple
+
+import pandas as pd
+
+from asutil.corpus import sources
+from asutil.data import answers
+from asutil.io import hub
+from asutil.metrics.significance import Comparison
+from asutil.metrics.two_sources import over_questions_and_seeds
+
+from . import measured, papers, records
+
+DATASET, PROTOCOL, BUDGET, METRIC = "wikiqa", "clean", "small", "map"
+
+
+def record(corpus: str) -> dict:
+    """The ids of the dev and test questions about an article with the title of a document of the corpus, case ignored.
+
+    Raises: ValueError for a corpus without a column `title`.
+    """
+    documents = hub.table(corpus, "train")
+    if "title" not in documents.column_names:
+        raise ValueError(f"{corpus}: expected a column title, got {', '.join(documents.column_names)}")
+    titles = {title.casefold() for title in documents.column("title").to_pylist()}
+    hub_id, protocols = answers.HUB[DATASET]
+    splits, about = answers.load_answers(DATASET, PROTOCOL), {}
+    for split in ("dev", "test"):
+        stem, _ = protocols[PROTOCOL][split]
+        table = hub.table(hub_id, stem)
+        article = dict(zip(*(table.column(name).to_pylist() for name in ("question_id", "document_title"))))
+        asked = [question.id for question in splits[split]]
+        in_corpus = [name for name in asked if article[name].casefold() in titles]
+        about[split] = {"questions": len(asked), "in_corpus": in_corpus}
+        print(f"{split}: {len(in_corpus)} of {len(asked)} questions are about an article of {corpus}")
+    fingerprints = {
+        "dataset": answers.fingerprint_of_answers(DATASET),
+        "corpus": sources.fingerprint_of_source(corpus),
+    }
+    return {"dataset": DATASET, "protocol": PROTOCOL, "corpus": corpus, "inputs": fingerprints, "splits": about}
+
+
+class Split(NamedTuple):
+    """Two rows of a claim on WikiQA: their difference over all test questions, and without those in the corpus."""
+
+    row: str
+    other: str
+    every: Comparison
+    without: Comparison
+
+
+def splits(paper: str, overlap: dict, results: str = "results") -> list[Split]:
+    """The claimed differences of rows that were pre-trained on the corpus, each with both sources of chance."""
+    data, lines = papers.read(paper), records.records(paper, results, "no runs")
+    lines = lines[
+        (lines.dataset == overlap["dataset"]) & (lines.budget == BUDGET) & (lines.source == records.COMMITTED)
+    ]
+    known, compared = overlap["splits"]["test"]["in_corpus"], {}
+    for claim in papers.claims(data):
+        row, other = claim["row_a"], claim["row_b"]
+        if claim["dataset"] != overlap["dataset"] or (row, other) in compared:
+            continue
+        pair = [lines[lines.row == name] for name in (row, other)]
+        seeds = set.intersection(*(set(own.seed) for own in pair))
+        if len(seeds) > 1 and _read_corpus(pair[0], overlap["corpus"]):
+            ours, theirs = (_by_seed(own[own.seed.isin(seeds)]) for own in pair)
+            tables = [ours, theirs.reindex(ours.index)]
+            rest = [table.drop(index=known) for table in tables]
+            tests = [over_questions_and_seeds(*(table.T for table in both)) for both in (tables, rest)]
+            compared[row, other] = Split(row, other, *tests)
+    return list(compared.values())
+
+
+def _by_seed(lines: pd.DataFrame) -> pd.DataFrame:
+    """Questions x seeds."""
+    each = [records.per_question(line)[records.PER_QUESTION[METRIC]] for line in lines.itertuples()]
+    return pd.concat(each, axis=1)
+
+
+def _read_corpus(lines: pd.DataFrame, corpus: str) -> bool:
+    return all(any(run["settings"].get("corpus") == corpus for run in earlier) for earlier in lines.earlier)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.overlap", description=__doc__.splitlines()[0])
+    parser.add_argument("corpus", help="the corpus of the pre-training runs, with titles: local/wikipedia_large")
+    measured.main(parser, lambda options: record(options.corpus))
+
+
+if __name__ == "__main__":
+    main()

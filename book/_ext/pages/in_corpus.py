@@ -1,0 +1,34 @@
+"""What the questions about articles that pre-training has read add to the gains, from the record of `python -m aslab.overlap`."""
+
+from aslab import measured, overlap, papers
+from aslab.show import markup
+
+
+def in_corpus_table(paper: str) -> str:
+    """How many questions are about such articles, and each claimed gain with and without them; "" without a record."""
+    record = measured.read("overlap")
+    pairs = overlap.splits(paper, record) if record else []
+    if not pairs:
+        return ""
+    counts = [(len(of["in_corpus"]), of["questions"]) for of in (record["splits"][name] for name in ("test", "dev"))]
+    (test, tests), (dev, devs) = counts
+    said = (
+        f"{test} of the {tests} test questions of WikiQA, and {dev} of the {devs} of dev, are about an article that is in the "
+        "corpus of pre-training."
+    )
+    rows = papers.read(paper)["rows"]
+    body = [
+        markup.line(
+            [
+                f"{rows[pair.row]['name']} − {rows[pair.other]['name']}",
+                *(markup.number(markup.points(test)) for test in (pair.every, pair.without)),
+            ]
+        )
+        for pair in pairs
+    ]
+    heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
+    title = (
+        "Differences in MAP on test questions, points; the interval is over questions and seeds. "
+        "Measured by python -m aslab.overlap local/wikipedia_large."
+    )
+    return f"<p>{said}</p>{markup.table(title, heads, body)}"

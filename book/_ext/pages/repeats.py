@@ -1,0 +1,57 @@
+"""Runs that were made twice with equal settings, as a table: how often a test calls the two makings different."""
+
+from pathlib import Path
+
+from aslab import papers, records, repeats
+from aslab.show import markup
+from aslab.show.markup import NAMES
+
+HEADS = ["Row", "Data set", "Questions", "Seeds", "Later", "Before", "Difference [95 %]", "p", "p, questions alone"]
+TITLE = (
+    "Two makings of one row with equal settings, points. Difference and p: one test over questions and seeds; the last "
+    "column is a bootstrap over questions alone."
+)
+
+
+def repeats_table(paper: str = "", results: str | Path = "results") -> str:
+    """Every pair of equal runs of a paper, or of all papers with a sentence of counts above; "" where there is none.
+
+    A test counts as significant where its 95 % interval leaves out zero.
+    """
+    body, signs = [], []
+    for slug in [paper] if paper else papers.papers():
+        for pair in repeats.pairs(slug, results):
+            compared = [repeats.compare(pair, metric, results) for metric in pair.metrics]
+            signs += [(both is not None and both.sign != 0, alone.sign != 0) for both, alone in compared]
+            body.append(_line(pair, *compared[0]))
+    if not body:
+        return ""
+    table = markup.table(TITLE, HEADS, body)
+    return table if paper else f'<p class="as2-answer">{_counted(len(body), signs)}</p>{table}'
+
+
+def _counted(count: int, signs: list[tuple[bool, bool]]) -> str:
+    both, alone = (sum(column) for column in zip(*signs))
+    return (
+        f"{count} pairs of equal runs give {len(signs)} tests: of MAP and P@1, or of the F1 of evidence and of answers. At "
+        f"level .05 the test over questions and seeds is significant in {both} of {len(signs)}, the bootstrap over questions "
+        f"alone in {alone} of {len(signs)}."
+    )
+
+
+def _line(pair: repeats.Pair, both, alone) -> str:
+    title, metric = papers.read(pair.paper)["rows"][pair.row]["name"], pair.metrics[0]
+    means = [records.values(lines, metric) for lines in (pair.later, pair.before)]
+    questions = len(records.per_question(next(pair.later.itertuples())))
+    p_values = [markup.number(markup.probability(test.p_value) if test else "–") for test in (both, alone)]
+    return markup.line(
+        [
+            markup.cell(markup.Html(f"{markup.escape(title)}<small>{pair.paper}</small>"), "th", scope="row"),
+            f"{NAMES.get(pair.dataset, pair.dataset)}, {NAMES[metric]}",
+            markup.number(str(questions)),
+            ", ".join(map(str, pair.seeds)),
+            *(markup.number(f"{100 * sum(values) / len(values):.1f}") for values in means),
+            markup.number(markup.points(both or alone)),
+            *p_values,
+        ]
+    )
