@@ -1,6 +1,7 @@
 """Claims on figures that have no values of questions, as on the task of a pre-training, or on more than two rows.
 
 Such a claim is a sum of the means of some rows minus a sum of others, over training seeds alone.
+Deviation: D-158.
 """
 
 from typing import NamedTuple
