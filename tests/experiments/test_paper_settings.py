@@ -67,7 +67,8 @@ CHANGED = [  # paper, rows, data sets, place of the run in its chain, changes of
     (JI, ["pairwise_roberta_base_maxpool"], ["fever"], -1, [{"max_tokens": 256}], False),
     (SO, ["roberta_ssp", "electra_sp", "roberta_all"], ["wikiqa"], 0, [{"lengths": None}], True),
     (CA, ["roberta_sdc", "electra_dpc", "roberta_all"], ["wikiqa"], 0, [{"lengths": None}], True),
-    (EC, ["led_base"], ["qasper"], -1, [{"weight_decay": 0.01}], False),
+    (EC, ["led_base", "led_base_contrast"], ["qasper"], -1, [{"weight_decay": 0.01}, {"type_loss": None}], False),
+    (EC, ["longformer_base_contrast"], ["hotpotqa"], -1, [{"projection_size": 128}, {"reduction": "log_sum"}], True),
     (EC, [f"longformer_base_{n}" for n in ("shared", "dot", "cosine", "bilinear")], ["hotpotqa"], -1, [{"temperatures": "0.4"}], True),
     (EC, ["longformer_base_contrast"], ["hotpotqa"], -1, [{"temperatures": "0.4"}, {"weight_decay": 0.01}], False),
 ]  # fmt: skip
