@@ -51,8 +51,8 @@ def Sampler(
             have more short ones; `even`: longer ones are drawn more often, so that all are as frequent in the examples.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
     Deviation: D-02, lengths are never clipped, or `even`; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is
-        drawn again, and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every paragraph counts
-        the same; D-154, a group may have a negative twice.
+        drawn again, and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every
+        paragraph counts the same; D-154, a group may have a negative twice.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
