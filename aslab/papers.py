@@ -23,9 +23,10 @@ PER_QUESTION_METRICS = (
     "label_accuracy",
     *EVIDENCE_METRICS,
 )  # claims are about these: they can be paired
+OWN_TASK = "pretraining"  # the column of figures on the task that a model was pre-trained on
 ROBERTA = "roberta"  # the backbone of a row that names none
 # The notebooks of stages, and what each is scored on; None: the budget's data sets.
-NOTEBOOKS = {"pretrain": "pretraining", "task_difficulty": "pretraining"}
+NOTEBOOKS = {"pretrain": OWN_TASK, "task_difficulty": OWN_TASK}
 NOTEBOOKS |= dict.fromkeys(("finetune", "embed", "rerank", "verify_claims", "find_evidence"))
 # Columns of tables that are one split of a data set. A column with a data set's own name is its test split.
 SPLITS = {
@@ -38,12 +39,13 @@ SPLITS = {
 KEYS = {
     "the file": (
         "slug title authors unit rows tables",
-        "venue arxiv runs parameters private budgets demo settings claims headline counts questions",
+        "venue arxiv runs parameters private budgets demo settings claims headline figure_claims counts questions",
     ),
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
     "budgets": ("backbones datasets seeds rows", "more_seeds more_datasets corpus claims search gpu_hours asked_of"),
     "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance"),
+    "figure_claims": ("id where claim plus minus dataset metric sign", ""),
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
 }
@@ -119,6 +121,13 @@ def _check(data, paper: str) -> None:
     for claim in data.get("claims", ()):
         _check_claim(claim, rows, datasets, f"claim {claim.get('id')}")
     all_of(data.get("headline", ()), [claim["id"] for claim in data.get("claims", ())], "headline", "claim")
+    for claim in data.get("figure_claims", ()):
+        place = f"figure claim {claim.get('id')}"
+        _keys(claim, "figure_claims", place)
+        all_of([*claim["plus"], *claim["minus"]], rows, place)
+        one_of(claim["dataset"], datasets, place)
+        all_of(_metrics(claim), METRICS, place)
+        one_of(claim["sign"], ["+", "-"], place)
     all_of(data.get("questions", ()), datasets, "questions")
     for dataset, splits in data.get("counts", {}).items():
         one_of(dataset, datasets, "counts")
@@ -263,9 +272,9 @@ def all_of(values, known, place: str, what: str = "value") -> None:
         one_of(value, known, place, what)
 
 
-def claims(data: dict) -> list[dict]:
-    """The claims of a paper, one for each metric that a claim is tested on."""
-    return [claim | {"metric": metric} for claim in data.get("claims", ()) for metric in _metrics(claim)]
+def claims(data: dict, kind: str = "claims") -> list[dict]:
+    """The claims of a paper, or its `figure_claims`, one for each metric that a claim is tested on."""
+    return [claim | {"metric": metric} for claim in data.get(kind, ()) for metric in _metrics(claim)]
 
 
 def primary_metrics(data: dict) -> dict[str, str]:

@@ -102,7 +102,7 @@ def _unique(every: Iterable[Job]) -> list[Job]:
     for job in every:
         known = unique.get(job.folder)
         # A try, or the start of another row, may be a row's own run as well.
-        if known is None or known.search or known.dataset == TRANSFER:
+        if known is None or known.search or (known.dataset == TRANSFER and job.dataset != TRANSFER):
             unique[job.folder] = job
     return list(unique.values())
 

@@ -42,7 +42,7 @@ triplet_limit triplets_per_question margin distance selection distractors max_to
 pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
 detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
 task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit train_limit test_limit
-min_paragraph_chars min_document_chars seed
+min_paragraph_chars min_document_chars lengths type_loss seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id

@@ -80,7 +80,9 @@ class EvidenceFinder(nn.Module):
     Shapes: input_ids, attention_mask, is_global (B, T); sentences (B, N): positions of markers, -1 for none -> see `forward`
     Args:
         settings: {"kinds": kinds of answers, "types": the number of each kind's question type (each its own where this is left out),
-            "form", "max_tokens", "contrast": as from `contrast_of`}; the backbone's config keeps them.
+            "form", "max_tokens", "contrast": as from `contrast_of`, "type_loss": whether the type is learnt (yes where this is left
+            out)}; the backbone's config keeps them.
+    Raises: ValueError for a model without a decoder that shall not learn the type, which is a part of its answers.
     Deviation: D-90.
     """
 
@@ -90,6 +92,10 @@ class EvidenceFinder(nn.Module):
         super().__init__()
         self.backbone, self.tokenizer = backbone, tokenizer
         backbone.config.finding = settings
+        if not settings.get("type_loss", True) and not self.generates:
+            raise ValueError(
+                "type_loss: only a model with a decoder can do without, whose answers need no type; got false"
+            )
         size, contrast = self.hidden_size, settings["contrast"]
         self.evidence = nn.Linear(size, 1)
         self.kind = nn.Linear(size, len(settings["kinds"]))
@@ -165,9 +171,10 @@ class EvidenceFinder(nn.Module):
     # -------------------------------------------------------------- losses
 
     def qa_losses(self, outputs: dict, micro: dict) -> torch.Tensor:
-        """The loss of the task for each example: evidence + type + answer. Shapes: -> (B,)"""
-        evidence = losses.balanced(outputs["evidence"], micro["evidence"], micro["sentences"] >= 0)
-        total = evidence + cross_entropy(outputs["kind"], micro["kinds"], reduction="none")
+        """The loss of the task for each example: evidence + type (if it is learnt) + answer. Shapes: -> (B,)"""
+        total = losses.balanced(outputs["evidence"], micro["evidence"], micro["sentences"] >= 0)
+        if self.settings.get("type_loss", True):
+            total = total + cross_entropy(outputs["kind"], micro["kinds"], reduction="none")
         if self.span is not None:
             logits = outputs["span"].masked_fill(~micro["in_context"][..., None], -torch.inf)
             starts, ends = logits.unbind(-1)

@@ -42,12 +42,15 @@ class Options:
     positives: int | None
     max_sentences: int | None
     labels: str
+    lengths: str | None
 
     def __post_init__(self):
         if self.split not in ("train", "validation"):
             raise ValueError(f"split is train or validation, got {self.split!r}")
         if self.labels not in ("true", "shuffled"):
             raise ValueError(f"labels are true or shuffled, got {self.labels!r}")
+        if self.lengths not in (None, "even"):
+            raise ValueError(f"lengths are even or None, got {self.lengths!r}")
 
 
 class BaseSampler(ABC):

@@ -72,6 +72,8 @@ class MultiSentenceSampler(BaseSampler):
     def _input_length(self) -> int:
         self.positives = 1 if self.options.positives is None else self.options.positives
         self.max_sentences = 1 if self.options.max_sentences is None else self.options.max_sentences
+        if self.options.lengths:
+            raise ValueError(f"lengths are an option of objectives of pairs, got {self.options.lengths!r} for mspp")
         if min(self.positives, self.max_sentences) < 1:
             raise ValueError(f"positives and max_sentences: at least 1, got {self.positives} and {self.max_sentences}")
         slots = 1 + self.positives + self.negatives

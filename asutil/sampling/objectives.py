@@ -312,6 +312,16 @@ def subset(key, size, count):
     return chosen
 
 
+def possible_lengths(rule):
+    """The pairs of lengths that a rule of pairs draws, each as often as the others. Shapes: (L,), (L,)
+
+    Example:
+        >>> [lengths.tolist() for lengths in possible_lengths(sp)]
+        [[1, 2, 3], [0, 0, 0]]
+    """
+    return np.unique(np.stack(rule.lengths(keyed(0, np.arange(1000)))), axis=1)
+
+
 RULES = {rule.__name__: rule for rule in (ssp, sp, psd, nsp, sop, sdc, dpc, dslc)}
 # Several objectives under one head, by the settings of the first.
 UNIONS = {"all": ("ssp", "sp", "psd"), "context_all": ("sdc", "dpc", "dslc")}

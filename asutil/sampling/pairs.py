@@ -6,8 +6,8 @@ import numpy as np
 
 from ..corpus import tokenizing
 from ..draws import below, keyed, permuted
-from .base import BEFORE, FOREIGN, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler, group_runs
-from .objectives import one
+from .base import BEFORE, FOREIGN, LENGTHS, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler, group_runs
+from .objectives import one, possible_lengths
 from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
 
@@ -38,12 +38,17 @@ class Negatives(Columns):
 class PairSampler(BaseSampler):
     """The examples of ssp, sp, psd, nsp, sop, sdc, dpc and dslc, by number."""
 
+    bounds: np.ndarray | None = None  # with even lengths: of the draws of each pair of `possible`
+
     def __init__(self, corpus, objective, options):
         super().__init__(corpus, objective, options)
         paragraphs = np.flatnonzero(self.inside)
-        anchor_need, other_need = self.rule.needs(*self.lengths(paragraphs))
-        self._index(paragraphs, int(other_need.max(initial=1)))
-        self.anchors = self._eligible(paragraphs, anchor_need, other_need)
+        self.possible = possible_lengths(self.rule)
+        self._index(paragraphs, int(self.rule.needs(*self.possible)[1].max()))
+        if options.lengths == "even":
+            self.bounds = self._even_bounds(paragraphs)
+        anchors = paragraphs[self._can_hold(paragraphs, *self.rule.needs(*self.lengths(paragraphs)))]
+        self.anchors = self._with_negatives(anchors)
         self.groups = len(self.anchors)
 
     # -------------------------------------------------------------- anchors
@@ -63,18 +68,41 @@ class PairSampler(BaseSampler):
         self.holders = np.concatenate(holders)
         self.first_holder = np.cumsum([0] + [len(some) for some in holders])
 
-    def _eligible(self, paragraphs, anchor_need, other_need) -> np.ndarray:
-        """The anchors of the epoch: paragraphs with enough sentences for which there are negatives."""
+    def lengths(self, p):
+        """The drawn lengths of anchor paragraphs. Shapes: (B,) -> (B,), (B,)"""
+        if self.bounds is None:
+            return super().lengths(p)
+        drawn = np.searchsorted(self.bounds, keyed(self.key, LENGTHS, p) >> np.uint64(32), side="right")
+        return self.possible[:, drawn]
+
+    def _even_bounds(self, paragraphs) -> np.ndarray:
+        """The ends of the 32-bit draws of all pairs of lengths but the last: the fewer paragraphs can hold a pair, the likelier it is.
+
+        With the chance c / C_i for a pair that C_i paragraphs can hold, c anchors are expected of each pair, and each of the C_i is as
+        likely as the others to be one. A pair that no paragraph can hold is left out. Shapes: (P,) -> (L - 1,)
+        """
+        holders = [
+            np.count_nonzero(self._can_hold(paragraphs, *need)) for need in zip(*self.rule.needs(*self.possible))
+        ]
+        chances = np.divide(1.0, holders, out=np.zeros(len(holders)), where=np.array(holders) > 0)
+        total = max(chances.sum(), 1e-300)  # 0 where no pair can be held
+        return (chances.cumsum()[:-1] / total * 2**32).astype(np.uint64)
+
+    def _can_hold(self, paragraphs, anchor_need, other_need) -> np.ndarray:
+        """Which paragraphs have enough sentences, in a corpus that has others with enough. Shapes: (B,), needs (B,) or () -> (B,)"""
         own = self._own(other_need, self.corpus.document_of[paragraphs])[1]
         eligible = (self.sizes[paragraphs] >= anchor_need) & (own >= self.rule.paragraphs)
         eligible &= self.rule.anchors(self.corpus, paragraphs)
         if not self.rule.swap:
             eligible &= self.begin[other_need - 1, -1] > own  # an easy negative must exist
-        anchors = paragraphs[eligible]
+        return eligible
+
+    def _with_negatives(self, anchors) -> np.ndarray:
+        """The anchors of the epoch: those for which there are negatives. Raises: ValueError where there are none."""
         if not self.rule.swap:
             anchors = anchors[~self._without_negatives(anchors)]
         if not len(anchors):
-            least = int(self.rule.needs(*self.lengths(np.arange(1000)))[0].min())  # what the drawn lengths can come to
+            least = int(self.rule.needs(*self.possible)[0].min())
             where = " beside the first" if self.rule.home == "first" else ""
             needs = f"at least 2 documents and paragraphs of {least} or more sentences{where}"
             raise self._no_anchor(self.sizes, needs)

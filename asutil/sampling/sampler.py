@@ -29,6 +29,7 @@ def Sampler(
     positives=None,
     max_sentences=None,
     labels="true",
+    lengths=None,
 ) -> BaseSampler:
     """The examples of one objective and epoch, by number.
 
@@ -46,10 +47,12 @@ def Sampler(
         same_paragraph_before: ssp only, also within all: B follows A, and the first hard negative is a span before A where there is room.
         positives, max_sentences: mspp only.
         labels: `true`; or `shuffled`: each group has as many positives as before, at places that do not depend on the text (D-107).
+        lengths: of spans; None: all are equally likely to be drawn, and a paragraph too short for its draw is no anchor, so the examples
+            have more short ones; `even`: longer ones are drawn more often, so that all are as frequent in the examples.
     Raises: ValueError for an unknown objective or split, or for a corpus that gives no example, with the counts.
-    Deviation: D-02, lengths are never clipped; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is drawn again,
-        and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every paragraph counts
-        the same; D-154, a group may have a negative twice.
+    Deviation: D-02, lengths are never clipped, or `even`; D-03, same_paragraph_before; D-05, a negative that repeats a sentence is
+        drawn again, and an anchor whose context repeats one of a or b is left out; D-120, equal parts of a union; D-132, every
+        paragraph counts the same; D-154, a group may have a negative twice.
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
@@ -64,6 +67,7 @@ def Sampler(
         positives=positives,
         max_sentences=max_sentences,
         labels=labels,
+        lengths=lengths,
     )
     return SAMPLERS[objective](corpus, objective, options)
 

@@ -6,14 +6,18 @@ from html import escape
 
 import as2_svg
 import numpy as np
+from as2_joint import ROBERTA_BASE, backbone_size
 from as2_pages import ROOT, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from aslab import records
+from aslab import papers, records
+from aslab.show import markup
 from asutil.corpus import cleaning, docstrings
 from asutil.sampling import objectives
 
+ELECTRA_BASE = {"vocabulary": 30522, "positions": 512, "types": 2, "hidden": 768, "inner": 3072, "layers": 12}
+ELECTRA_GENERATOR = ELECTRA_BASE | {"hidden": 256, "inner": 1024, "embedding": 768}
 KINDS = {
     "sdc": "the first paragraph of the document",
     "dpc": "what is left of b's paragraph",
@@ -126,4 +130,30 @@ def line(corpus: str, splitter: str, budget: str, measured: dict) -> str:
     return f'<tr><th scope="row">{escape(corpus)}</th>{words}{numbers}</tr>'
 
 
-DIRECTIVES = {"contexts": Contexts, "overlap": Overlap}
+class Parameters(SphinxDirective):
+    """How many parameters the backbones have, and what a third part of an input adds, next to the counts of the paper."""
+
+    def run(self):
+        self.env.note_dependency(str(ROOT / "experiments" / "contextual_as2.yml"))
+        return [nodes.raw("", boxed(parameter_table(papers.read("contextual_as2")["parameters"])), format="html")]
+
+
+def parameter_table(printed: dict[str, int]) -> str:
+    """Our counts next to the printed ones, which are rounded to millions."""
+    counted = [backbone_size(**ROBERTA_BASE), backbone_size(**ELECTRA_GENERATOR), backbone_size(**ELECTRA_BASE)]
+    types = [
+        (f"+ token types of three parts, {name}", f"{(3 - sizes['types']) * sizes['hidden']:,}", "–")
+        for name, sizes in (("RoBERTa", ROBERTA_BASE), ("ELECTRA", ELECTRA_BASE))
+    ]
+    rows = [
+        (name, f"{own:,}", f"{theirs // 10**6} M") for own, (name, theirs) in zip(counted, printed.items(), strict=True)
+    ]
+    body = [
+        markup.line([markup.cell(name, "th", scope="row"), markup.number(ours), markup.number(theirs)])
+        for name, ours, theirs in (*rows, *types)
+    ]
+    caption = "Parameters without pooler and heads; the generator with the embeddings that it shares. The paper's counts: appendix C."
+    return markup.table(caption, ["", "Counted here", "Paper"], body)
+
+
+DIRECTIVES = {"context-parameters": Parameters, "contexts": Contexts, "overlap": Overlap}

@@ -7,7 +7,19 @@ from as2_benchmarks import committed
 from as2_figures import drawn
 from as2_pages import SOURCES, Shown, boxed, note
 from docutils import nodes
-from pages import believed, blind, choices, findings, in_corpus, intervals, leaderboard, mined, quotes, repeats
+from pages import (
+    believed,
+    blind,
+    choices,
+    figure_claims,
+    findings,
+    in_corpus,
+    intervals,
+    leaderboard,
+    mined,
+    quotes,
+    repeats,
+)
 from sphinx.util.docutils import SphinxRole
 
 from aslab import measured, rankers, records
@@ -83,6 +95,13 @@ class ClaimsPlot(Shown):
     def show(self, paper):
         figure = intervals.claims_plot(paper)
         return drawn(figure, CAPTION) if figure else note("Differences of this paper's claims: not run.")
+
+
+class FigureClaims(Shown):
+    """The claims of a paper on figures without values of questions, and on more than two rows."""
+
+    def show(self, paper):
+        return boxed(figure_claims.figure_claims_table(paper))
 
 
 class Leaderboard(Shown):
@@ -210,6 +229,7 @@ DIRECTIVES = {
     "headline": Headline,
     "choices": Choices,
     "claims-plot": ClaimsPlot,
+    "figure-claims": FigureClaims,
     "in-corpus": InCorpus,
     "leaderboard": Leaderboard,
     "mined": Mined,

@@ -136,10 +136,16 @@ class JointParameters(SphinxDirective):
         return [nodes.raw("", boxed(parameter_table(*printed)), format="html")]
 
 
-def backbone_size(vocabulary: int, positions: int, types: int, hidden: int, inner: int, layers: int) -> int:
-    """Parameters of a RoBERTa without pooler and head: (V + P + T) H + 2 H + N (4 H^2 + 2 H F + 9 H + F)"""
-    embeddings = (vocabulary + positions + types) * hidden + 2 * hidden
-    return embeddings + layers * (4 * hidden**2 + 2 * hidden * inner + 9 * hidden + inner)
+def backbone_size(
+    vocabulary: int, positions: int, types: int, hidden: int, inner: int, layers: int, embedding=None
+) -> int:
+    """Parameters of an encoder without pooler and head: (V + P + T + 2) E + N (4 H^2 + 2 H F + 9 H + F)
+
+    E = H, or that of a smaller encoder with the embeddings of a larger one, and then a layer between, (E + 1) H.
+    """
+    between = (embedding + 1) * hidden if embedding else 0
+    embeddings = (vocabulary + positions + types + 2) * (embedding or hidden)
+    return embeddings + between + layers * (4 * hidden**2 + 2 * hidden * inner + 9 * hidden + inner)
 
 
 def head_size(vectors: int, hidden: int, classes: int = 2) -> int:

@@ -65,6 +65,7 @@ def test_all_rows_of_the_first_paper():
         "table_5": 7,
         "controls": 6,
         "released": 8,
+        "fewer_labels": 10,
     }
     assert all(row.get("stages") for row in data["rows"].values())
     assert set(data["budgets"]) == set(rundir.BUDGETS)
@@ -192,8 +193,8 @@ def test_a_pretraining_run_serves_every_data_set_and_seed():
     assert len(set(made)) == len(made)
     # ssp, sp, psd and all for two backbones, three of mlm, nsp and sop, and ssp and sp with shuffled labels
     assert [job.notebook for job in jobs].count("pretrain") == 15
-    # 15 rows and three controls on 2 data sets with 5 seeds, and two transfers
-    assert [job.notebook for job in jobs].count("finetune") == 18 * 2 * 5 + 2
+    # 15 rows and three controls on 2 data sets with 5 seeds, two transfers, and eight rows with fewer labels on WikiQA
+    assert [job.notebook for job in jobs].count("finetune") == 18 * 2 * 5 + 2 + 8 * 5
     for position, job in enumerate(jobs):
         assert all(need in made[:position] for need in job.needs), "a run comes before one that it needs"
     one = [job for job in jobs if job.row == "roberta_psd"]

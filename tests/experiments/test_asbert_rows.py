@@ -56,7 +56,7 @@ def test_some_printed_cells():
         for dataset, (dev, test, mrr) in zip(("wikiqa", "trecqa"), sides):
             expected |= {f"{dataset}_dev": {"map": dev}, dataset: {"map": test, "mrr": mrr}}
         assert DATA["rows"][row]["published"] == expected
-    printed_tables = {name: table for name, table in DATA["tables"].items() if name != "selections"}
+    printed_tables = {name: table for name, table in DATA["tables"].items() if name not in ("selections", "warm_up")}
     assert len(printed_tables) == 2 and len(ROWS) == 13
     for table in printed_tables.values():
         assert table["rows"] == ROWS
@@ -83,6 +83,7 @@ def test_printed_counts_differ_from_ours_where_the_data_card_says_why():
 
 def test_claims_have_the_printed_sign():
     otherwise = {"triplet_siamese_xlnet_trecqa", "siamese_use_trecqa"}  # what the text says against its own table 4
+    otherwise |= {"siamese_roberta_use_trecqa", "siamese_xlnet_use_trecqa", "triplet_xlnet_use_trecqa"}
     for claim in DATA["claims"]:
         a, b = (DATA["rows"][claim[row]]["published"][claim["dataset"]]["map"] for row in ("row_a", "row_b"))
         assert (a > b) == ((claim["sign"] == "+") != (claim["id"] in otherwise)), claim["id"]
@@ -125,12 +126,22 @@ def test_every_row_has_the_printed_settings(row, dataset):
 
 def test_rows_of_our_own_select_triplets_and_print_nothing():
     every = runs.settings("embed", plan("laptop", ["triplet_roberta"], [0])[0].parameters)
-    for row in OWN:
-        (job,) = plan("laptop", [row], [0])
-        selection = row.removeprefix("triplet_roberta_")
+    for selection in ("semi_hard", "hard"):
+        (job,) = plan("laptop", [f"triplet_roberta_{selection}"], [0])
         assert runs.settings("embed", job.parameters) == every | {"selection": selection}
-        assert not any(DATA["rows"][row]["published"].values())
-    assert OWN == ["triplet_roberta_semi_hard", "triplet_roberta_hard"]
+    assert OWN == ["triplet_roberta_semi_hard", "triplet_roberta_hard", "siamese_bert_one_pass", "triplet_bert_one_pass"]
+    assert not any(cells for row in OWN for cells in DATA["rows"][row]["published"].values())
+
+
+@pytest.mark.parametrize("row", ["siamese_bert", "triplet_bert"])
+@pytest.mark.parametrize("budget", ["gpu", "paper"])
+def test_rows_that_warm_up_over_a_tenth_of_one_pass_differ_in_that_alone(budget, row):
+    usual, other = (
+        runs.settings("embed", next(job for job in plan(budget, [name], [0]) if job.dataset == "wikiqa").parameters)
+        for name in (row, f"{row}_one_pass")
+    )
+    assert {name for name in usual if usual[name] != other[name]} == {"warmup_share"}
+    assert other["warmup_share"] * other["epochs"] == pytest.approx(0.1) == usual["warmup_share"]
 
 
 def test_encoders_follow_the_names_of_rows():

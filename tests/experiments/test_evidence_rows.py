@@ -119,7 +119,7 @@ def test_what_a_budget_runs(budget):
 @pytest.mark.parametrize("budget", rundir.BUDGETS)
 def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
     made = {job.row: settings_of(job) for job in reversed(plan(budget))}
-    searched = {"loss_weight", "temperatures"} if budget == "paper" else set()
+    searched = {"loss_weight", "temperatures", "projection_size"} if budget == "paper" else set()
     found = {}
     for row in made:
         full = f"{ROWS[row]['backbone']}_contrast"
@@ -149,7 +149,8 @@ def test_a_row_differs_from_the_full_method_where_its_name_says(budget):
 
 def tried(row):
     """What each try of a row's search is given, of the settings that are searched."""
-    return [(job.parameters["loss_weight"], job.parameters["temperatures"]) for job in plan("paper", row) if job.search]
+    names = ("loss_weight", "temperatures", "projection_size")
+    return [tuple(job.parameters[name] for name in names) for job in plan("paper", row) if job.search]
 
 
 def test_a_search_has_twenty_points_of_the_grid_for_each_row():
@@ -160,21 +161,25 @@ def test_a_search_has_twenty_points_of_the_grid_for_each_row():
         elif row != "longformer_base_one_temperature":
             points[row] = tried(row)
             assert len(points[row]) == len(set(points[row])) == 20
-            for weight, temperatures in points[row]:
+            projected = not row.endswith(("dot", "cosine", "bilinear"))
+            assert {size for _, _, size in points[row]} == ({None, 512, 256, 128} if projected else {None})
+            for weight, temperatures, _ in points[row]:
                 values = [float(part) for part in temperatures.split(",")]
                 assert weight in GRID and set(values) <= set(GRID) and len(values) == (5 if row.startswith("led") else 3)
-    assert len({tuple(sorted(of)) for of in points.values()}) == len(points) == 14  # each row draws for itself
+    assert len({frozenset(of) for of in points.values()}) == len(points) == 14  # each row draws for itself
     again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
     assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
     assert not any(job.search for budget in ("laptop", "small", "gpu") for job in plan(budget))
     # a keyed hash picks with no regard to the values
-    weights = [weight for of in points.values() for weight, _ in of]
+    weights = [weight for of in points.values() for weight, _, _ in of]
     assert all(weights.count(value) > len(weights) / 10 for value in GRID)
     assert {job.search for job in plan("paper", "led_base_shared")} == {"evidence_contrast-paper-led_base_shared-qasper"}
 
 
-def test_with_one_temperature_the_whole_grid_is_tried():
-    assert sorted(tried("longformer_base_one_temperature")) == [(weight, str(one)) for weight in GRID for one in GRID]
+def test_with_one_temperature_a_quarter_of_the_grid_is_tried():
+    points = tried("longformer_base_one_temperature")
+    assert len(points) == len(set(points)) == 25
+    assert set(points) <= {(weight, str(one), size) for weight in GRID for one in GRID for size in (None, 512, 256, 128)}
 
 
 def finish(job, record):
@@ -211,7 +216,7 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
 def test_equation_1_has_a_row_in_both_forms_at_the_papers_own_settings():
     """With its sum inside the logarithm, as printed, and outside: the two differ in that alone."""
     mean, printed = (settings_of(plan("paper", row)[0]) for row in ("longformer_base_contrast", "longformer_base_log_sum"))
-    searched = {"loss_weight", "temperatures"}  # each row draws its own points of the grid
+    searched = {"loss_weight", "temperatures", "projection_size"}  # each row draws its own points of the grid
     assert {name for name in mean if mean[name] != printed[name]} - searched == {"reduction"}
     assert (mean["reduction"], printed["reduction"]) == ("mean", "log_sum")
     for row, settings in (("longformer_base_contrast", mean), ("longformer_base_log_sum", printed)):

@@ -109,6 +109,19 @@ def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
         assert model.qa_losses(found, micro).tolist() == pytest.approx(by_loop, rel=1e-5)
 
 
+def test_without_its_type_the_loss_of_a_generating_model_is_evidence_and_text(tokenizer, questions):
+    whole = new(tokenizer, "tiny_led", 300).eval()
+    settings = {**whole.settings, "type_loss": False}
+    part = finder.start_from("tiny_led", copy.deepcopy(tokenizer), settings, 0).eval()
+    micro = long_batches.padded(read(whole, questions), range(len(questions)), True)
+    with torch.no_grad():
+        found = whole(micro)
+        types = torch.nn.functional.cross_entropy(found["kind"], micro["kinds"], reduction="none")
+        assert part.qa_losses(found, micro).tolist() == pytest.approx((whole.qa_losses(found, micro) - types).tolist(), rel=1e-5)
+    with pytest.raises(ValueError, match="type_loss: only a model with a decoder can do without"):
+        finder.start_from("tiny", copy.deepcopy(tokenizer), settings, 0)
+
+
 def test_without_weight_the_loss_of_the_task_is_untouched_to_the_last_bit(tokenizer, questions):
     plain, projected = new(tokenizer), new(tokenizer, projection="per_type")
     contexts, found = read(plain, questions), []

@@ -243,7 +243,7 @@ def pretrained(folder, source, objective, **given):
     tokenizer = tokenizers.tokenizer_for("tiny", source, shared, **form)
     sentences = {name: settings[name] for name in ("splitter", "min_sentence_chars")}
     index = indexing.prepare(source, tokenizer, shared, **sentences, workers=1, progress=True, **form)
-    names = ("hard_negatives", "negatives", "max_tokens", "same_paragraph_before", "positives", "max_sentences")
+    names = ("hard_negatives", "negatives", "max_tokens", "same_paragraph_before", "positives", "max_sentences", "lengths")
     options = {name: settings[name] for name in names}
     held_out = sampling.Sampler(index, objective, 0, split="validation", **options)
     shape = None
@@ -269,7 +269,7 @@ def pretrained(folder, source, objective, **given):
     ("objective", "given"),
     [
         ("ssp", {"mlm_weight": 1.0, "same_paragraph_before": True, "hard_negatives": 1, "min_sentence_chars": 60}),
-        ("all", {"negatives": 3}),
+        ("all", {"negatives": 3, "lengths": "even"}),
         ("dpc", {"max_tokens": 60, "text_column": "body", "paragraph_separator": "\n"}),
         (
             "mspp",

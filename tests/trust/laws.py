@@ -352,6 +352,8 @@ def drawn_options(draw, objective: str) -> dict:
         options["same_paragraph_before"] = bool(options["hard_negatives"]) and draw(st.booleans())
     if objective == "mspp":
         options |= {"positives": draw(st.sampled_from([1, 1, 2, 3])), "max_sentences": draw(st.sampled_from([1, 1, 2, 3]))}
+    else:
+        options["lengths"] = draw(st.sampled_from([None, None, "even"]))
     return options
 
 
