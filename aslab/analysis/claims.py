@@ -159,7 +159,15 @@ def _line(data: dict, one: Judged, tests: int) -> list:
     points = lambda value: None if value is None else round(100 * value, 3)
     ends = lambda comparison: comparison.interval if comparison else (None, None)
     return [
-        *(data["slug"], claim["id"], one.family, *rows, claim["sign"], claim["dataset"], where.budget if where else None),
+        *(
+            data["slug"],
+            claim["id"],
+            one.family,
+            *rows,
+            claim["sign"],
+            claim["dataset"],
+            where.budget if where else None,
+        ),
         *(claim["metric"], one.sample if test else None, one.outcome.questions or None),
         *(len(where.seeds) if where else None, points(test.difference) if test else None, *map(points, ends(test))),
         *(test.p_value if test else None, one.adjusted, tests, one.word, one.outcome.reason or None),
