@@ -266,7 +266,8 @@ def test_a_quoted_figure_follows_from_the_records(results, text, shown):
         ("50.0: p@1 of roberta_ssp - roberta_base on wikiqa at small", r"the records give '\+50.0'"),
         ("behind: map of roberta_ssp - roberta_base on wikiqa at small is worse", "'behind' is said to be worse, the records say better"),
         ("suggestive: map of roberta_ssp - roberta_base on wikiqa at small is better", "said of ssp_wikiqa, the verdict is 'supported'"),
-        ("not supported: map of roberta_psd - roberta_base on wikiqa at small is unclear", "of psd_wikiqa, the verdict is 'no effect"),
+        ("supported: map of roberta_psd - roberta_base on wikiqa at small is unclear", "of psd_wikiqa, the verdict is 'no effect"),
+        ("not supported: map of roberta_ssp - roberta_base on wikiqa at small is better", "expected the verdict that a claim has"),
         ("supported: p@1 of roberta_ssp - roberta_base on wikiqa at small is better", "no claim is about it"),
         ("reversed: map of roberta_psd - roberta_base on pydocs at laptop is unclear", "have no common runs on pydocs at laptop"),
         ("1.0: map of roberta_ssp on trecqa at small", "no record of roberta_ssp on trecqa at small has map"),
@@ -321,10 +322,6 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
         assert abs(test["difference"] - float(shown.replace("−", "-"))) < 0.051
     else:
         assert {"better": test["low"] > 0, "worse": test["high"] < 0, "unclear": test["low"] <= 0 <= test["high"]}[direction]
-
-
-def test_pages_quote_figures():
-    assert len(quotes_of_pages()) > 10
 
 
 def test_the_script_that_checks_a_number_gives_the_number(capsys, monkeypatch):

@@ -19,7 +19,7 @@ QUOTED = re.compile(
     re.DOTALL,
 )
 SIGNS = {"better": 1, "worse": -1, "unclear": 0}
-WORD = re.compile(rf"\b({'|'.join(word for word in claims.VERDICTS if word != claims.NOT_RUN)})\b")
+WORD = re.compile(rf"\b(not )?({'|'.join(word for word in claims.VERDICTS if word != claims.NOT_RUN)})\b")
 
 
 class Quote(NamedTuple):
@@ -60,10 +60,10 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
             raise ValueError(
                 f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
             )
-        if named := WORD.search(part["shown"]):
-            if part["over"] == "dev":
-                raise ValueError(f"{named[1]!r} is said over dev: a verdict is over both or on test: {text!r}")
-            _require_word(named[1], claims.judged(data, runs), part)
+        if verdict := WORD.search(part["shown"]):
+            if verdict[1] or part["over"] == "dev":
+                raise ValueError(f"expected the verdict that a claim has, not over dev: got {part['shown']!r}: {text}")
+            _require_word(verdict[2], claims.judged(data, runs), part)
     else:
         expected = _expected(part["shown"], value, tested).replace("-", "−")
         if part["shown"].replace("-", "−") != expected:
