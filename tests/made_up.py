@@ -91,7 +91,7 @@ def by_hand(ours, base, lent=()):
             (between, seeds), (rest, freedom) = squares_of_seeds(system)
             parts += [(between / len(system), seeds), (-rest / len(system), freedom)] if between > rest else []
     error = sum(part for part, _ in parts) ** 0.5
-    t = stats.t(error**4 / sum(part**2 / freedom for part, freedom in parts))
+    t = stats.t(max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts)))
     interval = (gain.mean() - t.ppf(0.975) * error, gain.mean() + t.ppf(0.975) * error)
     return Comparison(2 * t.sf(abs(gain.mean()) / error), gain.mean(), interval)
 

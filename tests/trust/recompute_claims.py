@@ -111,7 +111,7 @@ def compared(line: dict, *records: list[dict]) -> dict:
     total, middle = math.fsum(part for part, _ in parts), mean(apart)
     if total == 0:
         return dict.fromkeys(POINTS, 100 * middle) | {"smallest_effect": 0.0, "p": float(middle == 0), "questions": len(apart)}
-    freedom = total**2 / math.fsum(part**2 / of for part, of in parts if part)
+    freedom = max(1.0, total**2 / math.fsum(part**2 / of for part, of in parts if part))
     error, chance = math.sqrt(total), stats.t(freedom)
     border = chance.ppf(0.975)
     power = lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2

@@ -1,5 +1,6 @@
 """What the book says of claims and of tests, ours and printed, counted again as in `traced`."""
 
+import statistics
 from collections import Counter
 from pathlib import Path
 
@@ -224,12 +225,14 @@ def quoted(root: Path, expression: str, shown: str) -> str:
         known = [one for one in paper.records if (one["dataset"], one["budget"]) == (dataset, budget)]
         own = [one for one in known if one["row"] == row]
         baseline = [one["baselines"][row][metric] for one in known if (one.get("baselines") or {}).get(row)][:1]
+        if metric == "hours":
+            return f"{statistics.fmean(one['seconds'] for one in own) / 3600:.{decimals(shown)}f}"
         figures = values(own, metric) if row in paper.rows else baseline
         return f"{100 * sum(figures) / len(figures):.{decimals(shown)}f}"
     ours, theirs, _ = paper.pair(row, other, dataset, (budget,))
     test = traced_verdicts.compared(paper, (row, other), ours, theirs, metric, over)
     if rest[-2:-1] != ["is"]:
-        return f"{100 * test[0]:+.{decimals(shown)}f}"
+        return points(test) if shown.endswith("]") else f"{100 * test[0]:+.{decimals(shown)}f}"
     right = sign(test) == {"better": 1, "worse": -1, "unclear": 0}[rest[-1]]
     verdicts = [word for word in WORDS[:-1] if word in shown]
     return shown if right and (not verdicts or said_of_claim(paper, {row, other}, metric, dataset, budget) in verdicts) else ""

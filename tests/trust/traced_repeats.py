@@ -7,7 +7,8 @@ from pathlib import Path
 
 from scipy import stats
 
-from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, over_both, p_value, points, untrained, values
+from .traced import BY_QUESTION, NAMES, NONE, PAPERS, Paper, bootstrap, p_value, points, untrained, values
+from .traced_verdicts import over_both
 
 OWN = ("evidence_f1", "answer_f1")
 NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"}  # `model` may be the name of a run
@@ -97,7 +98,7 @@ def tested(paper: Paper, later: list[dict], before: list[dict], metric: str) -> 
     error, middle = sum(part for part, _ in parts) ** 0.5, statistics.fmean(apart)
     if error == 0:
         return (middle, middle, middle, float(middle == 0)), bootstrap(tuple(apart))
-    chance = stats.t(error**4 / sum(part**2 / freedom for part, freedom in parts))
+    chance = stats.t(max(1.0, error**4 / sum(part**2 / freedom for part, freedom in parts)))
     reach = chance.ppf(0.975) * error
     return (middle, middle - reach, middle + reach, 2 * chance.sf(abs(middle) / error)), bootstrap(tuple(apart))
 

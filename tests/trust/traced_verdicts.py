@@ -95,7 +95,7 @@ def over_both(ours: list[dict], other: list[dict], metric: str, lenders: list[li
     error, middle = sum(square for square, _ in squares) ** 0.5, statistics.fmean(apart)
     if error == 0:
         return Test(middle, middle, middle, float(middle == 0), 0.0)
-    freedom = error**4 / sum(square**2 / own for square, own in squares if square)
+    freedom = max(1.0, error**4 / sum(square**2 / own for square, own in squares if square))
     chance = stats.t(freedom)
     border = chance.ppf(0.975)
     smallest = optimize.brentq(lambda effect: stats.nct.cdf(border, freedom, effect) - 0.2, 0, 40 * border) * error
