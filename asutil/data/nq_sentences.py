@@ -77,6 +77,8 @@ def split_of(title: str) -> str:
 
 def _rows(path: Path) -> Iterator[tuple[str, dict]]:
     for location, line in tqdm(files.lines(path), path.name, unit=" questions", delay=5):
+        if not line.strip():
+            continue
         row = files.parsed(line, location)
         require(isinstance(row, dict), location, "an object", row)
         yield location, row

@@ -35,7 +35,7 @@ def qed(number, title, *spans, **changed):
 
 def lines(path, *rows):
     path.parent.mkdir(exist_ok=True)
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    path.write_text("\n".join(json.dumps(row) + "\n" for row in rows))  # with a blank line between two rows
     return path
 
 
@@ -162,7 +162,7 @@ def test_selqa_with_and_without_its_training_file(tmp_path):
 )
 def test_a_wrong_row_of_qed_is_named(tmp_path, changed, message):
     source = released(tmp_path, *BOTH, qed(3, TITLES["train"][1], ["1901"]) | changed)
-    with pytest.raises(ValueError, match=rf"qed-train\.jsonlines line 3.*{message}"):
+    with pytest.raises(ValueError, match=rf"qed-train\.jsonlines line 5.*{message}"):
         nq_sentences.build(source, tmp_path / "made")
     assert not (tmp_path / "made").exists()
 
@@ -171,7 +171,7 @@ def test_a_wrong_row_of_qed_is_named(tmp_path, changed, message):
 def test_a_row_of_qed_that_lacks_a_field_is_named(tmp_path, missing):
     row = qed(3, TITLES["train"][1], ["1901"])
     del row[missing]
-    with pytest.raises(ValueError, match=rf"qed-train\.jsonlines line 3: expected .*{missing}"):
+    with pytest.raises(ValueError, match=rf"qed-train\.jsonlines line 5: expected .*{missing}"):
         nq_sentences.build(released(tmp_path, *BOTH, row), tmp_path / "made")
 
 
