@@ -464,6 +464,7 @@ def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, fi
         ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
         ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
         ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
+        ({"finetune": {"also_rank": "selqa,wikiqa"}}, True),
         ({"finetune": {"patience": 6, "evaluations": 3}}, True),  # what the paper leaves open
         ({"finetune": {"keep_head": False}}, True),
         ({"finetune": {"patience": 7}}, False),
