@@ -17,7 +17,7 @@ def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
 
 
 def earlier(model: str, runs_dir: str | Path | None = None) -> Iterator[dict]:
-    """The effective settings of the runs that led to a model, the last one first; empty for a run whose run.json is missing."""
+    """The effective settings of the runs that led to a model, the last one first; empty where a run.json is missing."""
     while model and (folder := find(model, runs_dir)):
         path = folder / "run.json"
         run = with_current_names(files.json_object(path, notebook=str, given=dict)) if path.is_file() else {}

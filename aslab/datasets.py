@@ -12,7 +12,7 @@ from .parameters import settings
 
 
 def check(notebook: str, given: dict) -> None:
-    """Read a user's own questions or claims, and all that is also ranked, as the notebook will: a fault is said before a kernel starts.
+    """Read a user's own data, and all that is also ranked, as the notebook will: faults are said before a kernel starts.
 
     Raises: ValueError, OSError that name the file and the row.
     """

@@ -1,4 +1,4 @@
-"""Transfer: after its training a run's model ranks the questions of other data sets, as `also_rank` names them, and learns nothing more."""
+"""Transfer: a trained model ranks the questions of other data sets, which `also_rank` names, and learns nothing more."""
 
 import re
 import shutil
@@ -71,8 +71,8 @@ def ranked(run: runs.Run, loaded: dict[str, dict[str, Split]], score: Callable) 
 
     Args:
         score: (questions, folder of finished windows) -> scores; a stopped run continues after these.
-    Returns: what the record gets: under `transfer`, name -> fingerprint of the data, metrics of its splits, and baselines on test, which
-        need no training. Empty where there are no others.
+    Returns: what the record gets: under `transfer`, name -> fingerprint of the data, metrics of its splits, and
+        baselines on test, which need no training. Empty where there are no others.
     """
     others = {}
     windows = run.folder / "scoring_others"
@@ -95,7 +95,7 @@ def ranked(run: runs.Run, loaded: dict[str, dict[str, Split]], score: Callable) 
 
 
 def table(record: dict) -> pd.DataFrame | None:
-    """The test metrics of the run's model and of what needs no training, data set by data set; None where there are no others."""
+    """The test metrics of the run's model and of the baselines, by data set; None where there are no others."""
     if not record.get("transfer"):
         return None
     rows = lambda part: part["baselines"] | {"this run": part["metrics"]["test"]}

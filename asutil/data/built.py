@@ -1,4 +1,4 @@
-"""Data sets that are made here from a release: written whole, with a record of sources, counts and hashes that loading checks."""
+"""Data sets that are built from a release: written whole, with a record of counts and hashes that loading checks."""
 
 import argparse
 from collections import Counter
@@ -39,11 +39,12 @@ def write(
     sources: list[Path],
     left_out: dict[str, Counter],
 ) -> dict:
-    """Write the questions of each split as a folder for `load_answers`, complete or not at all. Returns the record of built.json.
+    """Write the questions of each split as a folder for `load_answers`, complete or not at all.
 
     Args:
         splits: split -> questions, each as its rows. sources: the files that were read.
         left_out: file -> how many questions were left out, by reason.
+    Returns: the record in built.json.
     Raises: FileExistsError for a folder that exists; ValueError for a split without questions.
     """
     if Path(folder).exists():

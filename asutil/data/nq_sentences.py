@@ -1,8 +1,9 @@
-"""Builds nq_sentences from QED: questions of Natural Questions with the sentences of the paragraph that holds the answer.
+"""Builds nq_sentences from QED: Natural Questions with the sentences of the paragraph that holds the answer.
 
-Reads `qed-train.jsonlines` and `qed-dev.jsonlines`, JSON objects with example_id, title_text, question_text, paragraph_text,
-sentence_starts and original_nq_answers = a list of answers, each a list of spans {start, end, string}; the end is excluded. The first
-upload of QED has its training questions in several files, `nq-train-00-qed.jsonlines` and so on, with answer_spans = [[start, end], ...].
+Reads `qed-train.jsonlines` and `qed-dev.jsonlines`, JSON objects with example_id, title_text, question_text,
+paragraph_text, sentence_starts and original_nq_answers = a list of answers, each a list of spans {start, end, string};
+the end is excluded. The first upload of QED has its training questions in several files, `nq-train-00-qed.jsonlines` and
+so on, with answer_spans = [[start, end], ...].
 """
 
 import hashlib
@@ -25,8 +26,8 @@ DEV_SHARE = 10  # of the titles of train one in so many is dev
 def build(source: str | Path, folder: str | Path) -> dict:
     """Write train, dev and test: test is QED's dev set, dev the questions of a tenth of the titles of its training set.
 
-    A sentence is right where it overlaps a short answer. Only questions with both labels are kept, each question text once, and no
-    training question whose text is in QED's dev set.
+    A sentence is right where it overlaps a short answer. Only questions with both labels are kept, each question text
+    once, and no training question whose text is in QED's dev set.
 
     Args:
         source: a folder with QED's files.
@@ -91,7 +92,8 @@ def question_rows(row: dict, location: str) -> list[dict] | None:
 
     Raises: ValueError naming the location of what has another form.
     Example:
-        >>> row = {"example_id": 1, "title_text": "Ann", "question_text": "who won", "paragraph_text": "It was close . Ann won ."}
+        >>> row = {"example_id": 1, "title_text": "Ann", "question_text": "who won"}
+        >>> row |= {"paragraph_text": "It was close . Ann won ."}
         >>> row |= {"sentence_starts": [0, 15], "original_nq_answers": [[{"start": 15, "end": 18, "string": "Ann"}]]}
         >>> [(sentence["answer"], sentence["label"]) for sentence in question_rows(row, "line 1")]
         [('It was close .', 0), ('Ann won .', 1)]

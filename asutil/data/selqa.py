@@ -1,7 +1,7 @@
 """Builds selqa from SelQA's files for analysis: questions about a section of a Wikipedia article, with its sentences.
 
-Reads `selqa-ass-train.json`, `selqa-ass-dev.json` and `selqa-ass-test.json`, each a list of objects with question, article, section,
-candidates = the sentences of the section in order, and answers = the numbers of the right ones, from 0.
+Reads `selqa-ass-train.json`, `selqa-ass-dev.json` and `selqa-ass-test.json`, each a list of objects with question,
+article, section, candidates = the sentences of the section in order, and answers = the numbers of the right ones, from 0.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ DEV_TENTHS = 2  # of the articles, where the dev set has to serve as train and d
 
 
 def build(source: str | Path, folder: str | Path) -> dict:
-    """Write train, dev and test as they were released; without the file of train, its part are the questions of most dev articles.
+    """Write train, dev and test as they were released; without the file of train, dev is divided by article.
 
     Blank sentences are left out, and questions that then lack one of the labels.
 
