@@ -17,7 +17,7 @@ from typing import NamedTuple
 from asutil.data import answers, claims, long_questions
 from asutil.io import disk, rundir
 
-from . import gpus, plan, records, runs
+from . import chains, gpus, plan, records, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that decide the form of an example
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # the same, and those that decide its texts
@@ -56,7 +56,7 @@ def finished(papers, runs_dir: str = "runs") -> list[Run]:
     """The committed runs of some papers, and all runs that this machine finished; those on GPUs are left out."""
     known = []
     for run in runs.read_all(runs_dir).query("finished").itertuples():
-        known.append(_run(run.record, runs.started_from(run.record["settings"].get("model"), runs_dir), here=True))
+        known.append(_run(run.record, chains.started_from(run.record["settings"].get("model"), runs_dir), here=True))
     for paper in papers:
         committed = records.records(paper, runs_dir=Path(runs_dir) / "none")
         known += [_run(line.record, records.backbone(line), here=False) for line in committed.itertuples()]
@@ -283,7 +283,7 @@ def _backbone(model: str | None, planned: dict) -> str | None:
     """The backbone that a planned chain begins with."""
     while model and Path(model).name in planned:
         model = runs.settings(planned[Path(model).name].notebook, planned[Path(model).name].parameters).get("model")
-    return runs.started_from(model) if model else None
+    return chains.started_from(model) if model else None
 
 
 def _summed(estimates: list[Estimate]) -> tuple[str, str, str, str]:

@@ -77,7 +77,8 @@ def _check_names(given: dict, where: str = "") -> None:
 def announce(folder: Path, record: dict) -> str:
     """The message about a finished run instead of a new one: its folder, its main metrics, how to run it again."""
     lines = [f"Already finished: {folder}"]
-    for place, values in _figures(record.get("metrics", {})):
+    others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
+    for place, values in _figures(record.get("metrics", {}) | others):
         shown = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, float)]
         lines.append(f"  {place}: {', '.join(shown)}")
     return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
@@ -120,7 +121,7 @@ def prepare(options: dict) -> None:
     """
     from asutil.io import rundir
 
-    from . import parameters, runs
+    from . import datasets, parameters, runs
 
     notebook = Path(options["notebook_path"]).stem
     text = [pair for pair in options["parameters"] if parameters.stays_text(notebook, *pair)]
@@ -142,7 +143,7 @@ def prepare(options: dict) -> None:
             click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
     try:
-        parameters.check_dataset(notebook, given)
+        datasets.check(notebook, given)
     except (ValueError, OSError) as error:
         raise click.UsageError(str(error)) from error
     if not options["output_path"]:

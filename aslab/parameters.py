@@ -3,14 +3,13 @@
 import ast
 import io
 import json
-import logging
 import math
+import os
 import re
 import tokenize
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import yaml
 
@@ -68,6 +67,16 @@ def as_meant(notebook: str, name: str, value):
         return float(value) if known.type == "float" else value
     except ValueError:
         return value
+
+
+def names_of(text: str) -> list[str]:
+    """Names joined by commas. A path may have a comma of its own: the longest that exists is taken."""
+    names, pieces = [], text.split(",")
+    while pieces:
+        paths = (",".join(pieces[:count]).strip() for count in range(len(pieces), 1, -1))
+        names.append(next(filter(os.path.exists, paths), pieces[0].strip()))
+        del pieces[: names[-1].count(",") + 1]
+    return names
 
 
 def _version(notebook: str) -> tuple[Path, int]:
@@ -236,34 +245,3 @@ def _effective(version: tuple[Path, int], given: dict) -> dict:
         if all(values[name] in fits for name, fits in entry.when.items()):
             values |= {name: value for name, value in entry.set.items() if name in unset}
     return values
-
-
-def check_dataset(notebook: str, given: dict) -> None:
-    """Read a user's own questions or claims as the notebook will: what is wrong in a table is said before a kernel starts.
-
-    Raises: ValueError, OSError that name the file and the row.
-    """
-    from asutil.data import answers, claims, long_questions
-    from asutil.io import files, rundir
-    from asutil.tasks import reranking
-
-    absent = {"dataset": None, "train_questions": "all", "architecture": None}
-    s = SimpleNamespace(**absent | settings(notebook, given))
-    if notebook == "rerank":  # the first run has read the table
-        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
-        first, _ = reranking.records(*stages, s.budget)
-        reranking.same_data(first, s.dataset)
-        return
-    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
-    if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
-        return
-    logging.disable(logging.WARNING)  # the notebook warns
-    try:
-        if notebook == "verify_claims":
-            claims.load_claims(s.dataset)
-        elif notebook == "find_evidence":
-            long_questions.load_evidence(s.dataset)
-        else:
-            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
-    finally:
-        logging.disable(logging.NOTSET)

@@ -15,7 +15,7 @@ from asutil import draws
 from asutil.io import disk, rundir, spelling
 from asutil.metrics import changes, rankings
 
-from . import papers, rankers, records, repeats
+from . import papers, rankers, records, repeats, transfer
 from .papers import untrained
 
 # Questions that are published with their best candidates.
@@ -75,6 +75,9 @@ def _published(data: dict, line, baseline) -> dict:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
                 record["per_question_dev"] = records.rounded(of_dev)
+    for name, part in record.get("transfer", {}).items():
+        values = records.rounded(transfer.per_question(line.folder, name))
+        record["transfer"] = record["transfer"] | {name: part | {"per_question": values}}
     return record
 
 

@@ -21,13 +21,14 @@ from filelock import FileLock
 
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
-from asutil.io import disk, files, hub
-from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder, with_current_names
+from asutil.io import disk, hub
+from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
 from .parameters import changed, effective, parameters, require_no_other, settings
 from .parameters import check as check
+from .parameters import names_of as names_of
 from .provenance import of_project
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
@@ -42,7 +43,7 @@ triplet_limit triplets_per_question margin distance selection distractors max_to
 pretrain.max_tokens peak_lr warmup_steps warmup_share weight_decay mlm_share mlm_weight objective_weight
 detection_weight patience evaluations precision gradient_checkpointing rerank.dataset
 task_difficulty.validation_examples micro_tokens validation_examples workers claim_limit train_limit test_limit
-min_paragraph_chars min_document_chars lengths type_loss seed
+min_paragraph_chars min_document_chars lengths type_loss also_rank seed
 """.split()
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
@@ -67,8 +68,10 @@ def _fingerprints(notebook: str) -> dict:
 def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, a user's file or folder as `own:<name>`, without its path."""
     named = {}
-    if values.get("models"):
-        named["models"] = ",".join(shown({"model": model})["model"] for model in names_of(values["models"]))
+    for name, each in (("models", "model"), ("also_rank", "dataset")):
+        if values.get(name):
+            titles = [shown({each: value})[each] for value in names_of(values[name])]
+            named[name] = ",".join(sorted(titles) if name == "also_rank" else titles)
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -78,16 +81,6 @@ def shown(values: dict) -> dict:
         elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
     return {name: value for name, value in values.items() if name != "runs_dir"} | named
-
-
-def names_of(text: str) -> list[str]:
-    """Names joined by commas. A path may have a comma of its own: the longest that exists is taken."""
-    names, pieces = [], text.split(",")
-    while pieces:
-        paths = (",".join(pieces[:count]).strip() for count in range(len(pieces), 1, -1))
-        names.append(next(filter(os.path.exists, paths), pieces[0].strip()))
-        del pieces[: names[-1].count(",") + 1]
-    return names
 
 
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
@@ -107,6 +100,23 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
         to_do = "name runs or hub ids, joined by commas"
         raise ValueError(f"models: no pre-training run of budget {budget} is finished; {to_do}")
     return folders
+
+
+def also_ranked(values: dict) -> dict[str, str]:
+    """The data sets of `also_rank`: name as a record shows it -> name, file or folder.
+
+    Raises: ValueError for an empty name, one that comes twice, and the run's own data set.
+    """
+    if not values.get("also_rank"):
+        return {}
+    own, named = shown({"dataset": values["dataset"]})["dataset"], {}
+    for name in names_of(values["also_rank"]):
+        title = shown({"dataset": name})["dataset"] if name else ""
+        expected = "also_rank: expected different data sets joined by commas, none of them the run's own"
+        if not name or title in (own, *named):
+            raise ValueError(f"{expected}, got {title or 'an empty name'!r} in {values['also_rank']!r}")
+        named[title] = name
+    return named
 
 
 def _model_fingerprint(name: str, runs_dir, must_exist: bool, parameter: str = "model") -> str:
@@ -147,6 +157,11 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     for name, fingerprint in _fingerprints(notebook).items():
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
+    if source := answers.TEST_ONLY.get(values.get("dataset")):
+        advice = f"{values['dataset']} has only test questions, those that {source} trains on"
+        raise ValueError(f"dataset: {advice}: name it in also_rank of finetune or embed")
+    if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:
+        inputs["also_rank"] = others
     for name in models(values["models"], values["budget"], runs_dir) if values.get("models") else ():
         inputs.setdefault("models", []).append(_model_fingerprint(name, runs_dir, must_exist, "models"))
     for name in (*STARTS, *STAGES):
@@ -181,15 +196,6 @@ def _slug(notebook: str, given: dict, named: dict) -> str:
 def _place(notebook: str, name: str) -> int:
     own = f"{notebook}.{name}" in WORDS
     return WORDS.index(f"{notebook}.{name}" if own else name) if own or name in WORDS else len(WORDS)
-
-
-def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:
-    """The backbone that a chain of runs began with; a model that is no run is its own. None if run.json is missing."""
-    while model and (folder := find(model, runs_dir)):
-        path = folder / "run.json"
-        run = with_current_names(files.json_object(path, notebook=str, given=dict)) if path.is_file() else {}
-        model = effective(run["notebook"], run["given"]).get("model") if run else None
-    return model
 
 
 def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:

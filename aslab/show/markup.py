@@ -23,6 +23,7 @@ NAMES = {
     "qasper": "QASPER",
     "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
     "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences",
+    "nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer",
     "majority": "most frequent label", "most_frequent_answer": "most frequent answer", "pydocs_claims": "pydocs claims",
 }
 # fmt: on

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from ..corpus import docstrings
-from ..io import files, hub
+from ..io import disk, files, hub
 from . import document_order, own_answers, table_files, tables
 from .own_answers import ALL_RIGHT
 from .questions import Candidate, Question, Split, grouped
@@ -35,15 +35,20 @@ HUB = {
             },
         },
     ),
+    "trecqa_transfer": ("lucadiliello/trecqa", {"clean": {"test": ("train", "mixed")}}),
     "asnq": ("lucadiliello/asnq", {"clean": {split: (split, "all") for split in SPLITS}}),
     "newsas2": (
         "lucadiliello/news_as2",
         {"clean": {"train": ("train", "all"), "dev": ("dev", "mixed"), "test": ("test", "mixed")}},
     ),
+    "nq_sentences": ("local/nq_sentences", {"clean": {split: (split, "mixed") for split in SPLITS}}),
+    "selqa": ("local/selqa", {"clean": {split: (split, "mixed") for split in SPLITS}}),
 }
+# On no hub: folders of the mirror, each built by the module of its name.
+BUILT = ("nq_sentences", "selqa")
 # Data sets that are too large for memory -> whether the rows of one key are a question; else the rows of one text are.
 STREAMED = {"asnq": True, "newsas2": False}
-ORDERED = {"wikiqa"}  # data sets whose rows stand in document order, as its check found
+ORDERED = {"wikiqa", *BUILT}  # data sets whose rows stand in document order, as its check found
 # (questions, candidates). sentence_objectives, table 4; contextual_as2, table 2; asbert, table 2, counted again without losing rows to
 # quotes (data_cards/wikiqa.md). The counts of streamed data sets are of all rows.
 COUNTS = {
@@ -55,16 +60,21 @@ COUNTS = {
         "clean": {"train": (1_226, 53_417), "dev": (69, 1_343), "test": (68, 1_442)},
         "asbert": {"train": (89, 5_914), "dev": (69, 1_343), "test": (68, 1_442)},
     },
+    "trecqa_transfer": {"clean": {"test": (1_158, 53_310)}},
     "asnq": {"clean": {"train": (57_242, 20_377_568), "dev": (1_336, 463_914), "test": (1_336, 466_148)}},
     "newsas2": {"clean": {"train": (71_561, 1_840_533), "dev": (2_102, 51_844), "test": (2_083, 51_472)}},
+    # Of the copies that the committed results come from; a copy that was built from other files has its counts in its built.json.
+    "nq_sentences": {"clean": {"train": (5_668, 27_930), "dev": (670, 3_158), "test": (1_231, 5_519)}},
+    "selqa": {"clean": {"train": (646, 7_660), "dev": (139, 1_717), "test": (1_003, 12_107)}},
 }
 # contextual_as2, appendix A.2, in per cent of "sentences per query"; in the release probably positives a question (data_cards/newsas2.md).
 POSITIVES = {"newsas2": {"train": 1.69, "dev": 1.66, "test": 1.68}}
 # (Data set, protocol) -> triplets of its whole train split.
 TRIPLETS = {("wikiqa", "asbert"): 8_995, ("trecqa", "asbert"): 83_923}
-UNORDERED = {
-    "trecqa": "a question's candidates come from many documents and the right ones come first: the rows around one would tell its label"
-}
+OF_TRECQA = "a question's candidates come from many documents and the right ones come first: the rows around one would tell its label"
+UNORDERED = {"trecqa": OF_TRECQA, "trecqa_transfer": OF_TRECQA}
+# Data sets without train and dev -> the data set whose training questions they are.
+TEST_ONLY = {"trecqa_transfer": "trecqa"}
 NAMES = (*HUB, "pydocs")
 PROTOCOLS = ("clean", "asbert")
 
@@ -81,18 +91,19 @@ def load_answers(
     """The splits of an answer sentence selection data set under a protocol.
 
     Args:
-        name: `wikiqa`, `trecqa`, `asnq`, `newsas2`, `pydocs`, a folder with train, dev (or validation) and test as .tsv, .csv, .jsonl
-            (all three also as .gz), .json or .parquet, or one such file, whose questions are then divided 8 : 1 : 1 by a hash of their
-            texts. Columns question, answer, label; optional question_id and document_title (rows of a question are then in document
+        name: `wikiqa`, `trecqa`, `trecqa_transfer` (TREC-QA's training questions as a test), `asnq`, `newsas2`, `nq_sentences`,
+            `selqa`, `pydocs`, a folder with train, dev (or validation) and test as .tsv, .csv, .jsonl (all three also as .gz),
+            .json or .parquet, or one such file, whose questions are then divided 8 : 1 : 1 by a hash of their texts.
+            Columns question, answer, label; optional question_id and document_title (rows of a question are then in document
             order). A .tsv has a header line and no quoting; one that was written with quoting is recognised, with a warning.
         protocol: `clean` (wikiqa: dev and test questions with both labels; a user's data: those with a positive, and a warning of
-            others) or `asbert` (questions with a positive, in every split; not for asnq, newsas2 and pydocs).
+            others) or `asbert` (questions with a positive, in every split; for wikiqa, trecqa and a user's data).
         train_questions: `all`, or `with_positive` for those alone.
         limit: at most that many questions a split, chosen by a hash of their ids.
         train_limit, test_limit: the same for train alone, and for dev and test, each; for these splits they go before `limit`.
         context: every candidate has the sentences before and after it. Where only the order of rows shows which these are (asnq,
             newsas2), that order is checked first (`document_order.check`); a data set that cannot give them is refused.
-    Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s.
+    Returns: {"train", "dev", "test"}, each a lazy `Split` of `Question`s; of `trecqa_transfer` {"test"}.
     Raises: FileNotFoundError, or ValueError that names file and row, what was expected and what came.
     """
     require_one_of("protocol", protocol, COUNTS.get(name, ("clean",) if name == "pydocs" else PROTOCOLS))
@@ -110,7 +121,7 @@ def load_answers(
             f"{name}, {unordered[0]}: no sentences before and after a candidate are known, so that only pairs of question and "
             f"candidate can be made; {UNORDERED.get(name, advice)}"
         )
-    if train_questions == "with_positive":
+    if train_questions == "with_positive" and "train" in splits:
         splits["train"] = splits["train"].under("positive")
     splits = {split: questions.limited(limits[split]) for split, questions in splits.items()}
     for split, questions in splits.items():
@@ -156,6 +167,7 @@ def _counted(counts: dict[str, int]) -> str:
 def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
     """The splits of a data set of the hub, whose counts are asserted."""
     hub_id, protocols = HUB[name]
+    counts = _expected_counts(name, protocol)
     splits = {}
     for split, (stem, rule) in protocols[protocol].items():
         where = f"{hub_id}/{stem}"
@@ -166,7 +178,7 @@ def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
         whole = grouped(split, table, stem, where, ordered=name in ORDERED)
         questions = whole.under(rule)
         counted = whole if name in STREAMED else questions
-        came, expected = tuple(counted.report["kept"].values()), COUNTS[name][protocol][split]
+        came, expected = tuple(counted.report["kept"].values()), counts[split]
         if came != expected:
             raise ValueError(
                 f"{name}, protocol {protocol}, {split}: expected {expected[0]:,} questions and {expected[1]:,} candidates, "
@@ -179,6 +191,21 @@ def _published(name: str, protocol: str, context: bool) -> dict[str, Split]:
             questions = replace(questions, ordered=True)
         splits[split] = questions
     return splits
+
+
+def _expected_counts(name: str, protocol: str) -> dict[str, tuple[int, int]]:
+    """The published counts, or those of the copy that was built on this machine, whose files are then checked by their hashes."""
+    if name not in BUILT:
+        return COUNTS[name][protocol]
+    hub_id, _ = HUB[name]
+    folder = hub.mirror(hub_id)
+    if folder is None:
+        command = f"python -m asutil.data.{name} RELEASE --to ${hub.MIRROR}/{hub_id}"
+        raise FileNotFoundError(f"{hub.unreachable(hub_id)} Build it: {command} (data_cards/{name}.md)")
+    if not (folder / disk.BUILT).is_file():
+        return COUNTS[name][protocol]
+    disk.check_made(folder)
+    return {split: tuple(count) for split, count in disk.read_json(folder / disk.BUILT)["counts"].items()}
 
 
 def _check_positives(questions: Split, published: float, where: str) -> None:

@@ -43,7 +43,7 @@ def same_text(text: str) -> str:
 
 def load(path: Path, protocol: str) -> dict[str, Split]:
     """The splits of a user's folder or file. Dev and test have no question without a right candidate: nothing can rank it."""
-    disk.check_mined(path)
+    disk.check_made(path)
     if path.is_dir():
         paths = {split: split_file(path, split) for split in SPLITS}
         splits = {split: _read(file, split) for split, file in paths.items()}

@@ -30,6 +30,7 @@ from . import hub
 SEAL = "content_sha256"
 LIST = "asutil_files.json"  # the hashes of the files of an exported model
 MINED = "mined.json"  # describes mined training data, with the hashes of their files
+BUILT = "built.json"  # the same of a data set that was made from a release
 CARD = "README.md"  # of a model: people edit it, and no library computes with it
 ABANDONED = 24 * 3600  # seconds after which another machine no longer writes a file
 AT_FDCWD, RENAME_EXCHANGE = -100, 2  # of Linux
@@ -282,10 +283,14 @@ def check_all(folder: Path, sums: dict[str, str], listed_in: str, advice: str = 
             )
 
 
-def check_mined(path: Path) -> None:
-    """Check a folder of mined data, or one file of it, by the hashes in its mined.json; other data have none. Raises: ValueError."""
+def check_made(path: Path) -> None:
+    """Check a folder of data that this project made, or one file of it, by the hashes in its mined.json or built.json; others have none.
+
+    Raises: ValueError.
+    """
     folder = path if path.is_dir() else path.parent
-    sums = read_json(folder / MINED).get("files_sha256", {}) if (folder / MINED).is_file() else {}
-    for name, sha256 in sums.items():
-        if path in (folder, folder / name):
-            check(folder / name, sha256)
+    for record in (MINED, BUILT):
+        sums = read_json(folder / record).get("files_sha256", {}) if (folder / record).is_file() else {}
+        for name, sha256 in sums.items():
+            if path in (folder, folder / name):
+                check(folder / name, sha256)

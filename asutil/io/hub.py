@@ -137,7 +137,7 @@ def advice_on_pickle(path: Path) -> str:
     return f': a pickle can run any code when it is opened. If you trust its author, convert it once, there: python -c "{convert}"'
 
 
-def unreachable(hub_id: str, error: Exception) -> str:
+def unreachable(hub_id: str, error: Exception | None = None) -> str:
     """The message for a data set or model that is neither in the mirror nor on the hub."""
     hub_id = printable(hub_id)
     state = f"{MIRROR} is now {os.environ.get(MIRROR) or 'not set'}"

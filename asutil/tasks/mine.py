@@ -118,6 +118,8 @@ def mine(
     """
     folder = Path(folder)
     _require_possible(folder, rule, limit)
+    if dataset in answers.TEST_ONLY:
+        raise ValueError(f"{dataset}: expected a data set with training questions, got one that is a test alone")
     whole = answers.load_answers(dataset, protocol)
     splits = {name: split.limited(limit) for name, split in whole.items()}
     made_from = {"name": _name(dataset), "fingerprint": answers.fingerprint_of_answers(dataset)}

@@ -264,9 +264,10 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
         if job.notebook == "pretrain":
             assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
         else:
-            steps = given["epochs"] * {"wikiqa": 8_672, "trecqa": 5_914}[job.dataset] / given["batch_size"]
+            pairs = {"wikiqa": 8_672, "trecqa": 5_914, "nq_sentences": 27_930}
+            steps = given["epochs"] * pairs[given["dataset"]] / given["batch_size"]
             assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
-            assert given["protocol"] == {"wikiqa": "clean", "trecqa": "asbert"}[job.dataset]
+            assert given["protocol"] == {"trecqa": "asbert"}.get(given["dataset"], "clean")
     assert runs.settings("pretrain", {"budget": "paper"})["mlm_weight"] == 1
     assert runs.settings("finetune", {"budget": "paper", "dataset": "trecqa"})["protocol"] == "clean"
 
@@ -466,6 +467,7 @@ def chain(row="roberta_psd", dataset="wikiqa", budget="paper", pretrain=None, fi
         ({"row": "roberta_ssp", "dataset": "trecqa"}, True),
         ({"finetune": {"peak_lr": 5e-6}}, True),  # another value of the printed grid
         ({"finetune": {"batch_size": 64, "micro_tokens": 1, "precision": "fp32"}}, True),
+        ({"finetune": {"also_rank": "selqa,wikiqa"}}, True),
         ({"finetune": {"patience": 6, "evaluations": 3}}, True),  # what the paper leaves open
         ({"finetune": {"keep_head": False}}, True),
         ({"finetune": {"patience": 7}}, False),
@@ -679,7 +681,7 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
     assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     for budget in ("laptop", "small", "gpu"):
         theirs, ours = (plans.jobs(paper, budget, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
-        assert len(ours) == 1 + len(data["budgets"][budget]["datasets"])
+        assert len(ours) == 1 + len(papers.datasets(data, control, budget))
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
         for one, other in zip(theirs[1:], ours[1:], strict=True):
             settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
@@ -744,3 +746,14 @@ def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign()
         if dataset.startswith("fever"):
             ours, theirs = (mean(rows[name]["published"][dataset]["label_accuracy"]) for name in (a, b))
             assert ours > theirs
+
+
+def test_at_budget_small_nq_sentences_is_ranked_in_place_of_asnq():
+    """Every row of a pre-training learns it from the same start as the other data sets, and TANDA adapts the run of the plain backbone."""
+    jobs = plan("small")
+    rows = {job.row for job in jobs if job.dataset == "nq_sentences"}
+    assert rows == {job.row for job in jobs if job.dataset == "wikiqa"} - {"tanda_roberta"}
+    (transfer,) = {job.needs for job in jobs if job.row == "tanda_roberta"}
+    (first,) = (job for job in jobs if (job.folder,) == transfer)
+    assert (first.dataset, first.row, first.seed, first.parameters["dataset"]) == ("nq_sentences", "roberta_base", 0, "nq_sentences")
+    assert not any("nq_sentences" in str(job.parameters) for budget in ("laptop", "gpu", "paper") for job in plan(budget))

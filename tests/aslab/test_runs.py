@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 
-from aslab import parameters, provenance, runs
+from aslab import chains, parameters, provenance, runs
 from asutil.io import disk, hub, rundir
 
 CELL = """
@@ -159,9 +159,9 @@ def test_a_chain_is_followed_to_the_backbone_that_it_began_with(project):
     for name, given in chain.items():
         (project / "runs" / name).mkdir(parents=True)
         disk.write_json(project / "runs" / name / "run.json", {"notebook": "pretrain", "given": given})
-    assert runs.started_from("pretrain-c-0123456789ad") == runs.started_from("owner/name") == "owner/name"
-    assert runs.started_from("pretrain-d-0123456789ae") == "tiny"
-    assert runs.started_from("pretrain-e-0123456789af") is None  # there is no such run to ask
+    assert chains.started_from("pretrain-c-0123456789ad") == chains.started_from("owner/name") == "owner/name"
+    assert chains.started_from("pretrain-d-0123456789ae") == "tiny"
+    assert chains.started_from("pretrain-e-0123456789af") is None  # there is no such run to ask
 
 
 def test_of_the_processes_of_one_training_the_first_alone_writes_run_json(project, monkeypatch):

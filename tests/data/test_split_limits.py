@@ -57,6 +57,19 @@ def test_the_limit_of_a_split_is_its_own_where_it_has_one(loader, limits, kept):
         assert (report["read"][unit], report["kept"][unit], left_out) == (size, count, size - count)
 
 
+def test_fewer_training_examples_are_a_part_of_more_and_the_other_splits_stay_whole(loader):
+    """What a learning curve needs; shuffled rows have the same examples."""
+    load, folder = loader
+    splits = {limit: load(folder, train_limit=limit) for limit in (5, 15, 30, 100)}
+    ids = {limit: {example.id for example in of["train"]} for limit, of in splits.items()}
+    assert ids[5] < ids[15] < ids[30] < ids[100] and list(map(len, ids.values())) == [5, 15, 30, 40]
+    for split in ("dev", "test"):
+        assert all([e.id for e in of[split]] == [e.id for e in load(folder)[split]] for of in splits.values())
+    rows = (folder / "train.jsonl").read_text().splitlines(keepends=True)
+    (folder / "train.jsonl").write_text("".join(reversed(rows)))
+    assert {example.id for example in load(folder, train_limit=15)["train"]} == ids[15]
+
+
 @pytest.mark.parametrize("name", ["limit", "train_limit", "test_limit"])
 def test_a_limit_of_nothing_is_refused(loader, name):
     load, folder = loader

@@ -357,6 +357,8 @@ def test_an_encoder_is_known_by_its_folder(tmp_path, tokenizer, monkeypatch):
         rankers.load_encoder(folder)
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
     monkeypatch.delenv("ASUTIL_MIRROR", raising=False)
+    with pytest.raises(ValueError, match="trecqa_transfer: expected a data set with training questions"):
+        mine.mine("trecqa_transfer", tmp_path / "sentences.txt", "bm25", tmp_path / "mined")
     with pytest.raises(FileNotFoundError, match="set ASUTIL_MIRROR"):
         rankers.load_encoder("nobody/nothing")
 

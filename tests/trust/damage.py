@@ -354,7 +354,7 @@ def encoded(content, suffix: str, ascii: bool = True) -> bytes:
         rows = [row if isinstance(row, dict) else {"": row} for row in content]
         names = [*dict.fromkeys(name for row in rows for name in row)]
         text = "".join("\t".join(map(_cell, line)) + "\n" for line in [names, *([row.get(name) for name in names] for row in rows)])
-    elif suffix == ".jsonl":
+    elif suffix in (".jsonl", ".jsonlines"):
         text = "".join(_spelt(row, ascii) + "\n" for row in content)
     else:
         text = _spelt(content, ascii)

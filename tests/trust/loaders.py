@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from aslab import pipeline
 from asutil import corpus
 from asutil.corpus import cleaning, sources, tokenizers
-from asutil.data import answers, claims, document_order, hotpotqa, long_questions, newsas2, qasper, questions, tables
+from asutil.data import answers, claims, document_order, hotpotqa, long_questions, newsas2, nq_sentences, qasper, questions, selqa, tables
 from asutil.io import files, hub
 from asutil.models import elsewhere
 from asutil.tasks import vectors
@@ -238,6 +238,46 @@ def constructed(path: Path) -> None:
         same(counted["candidates"], len(table), f"rows of {split}")
 
 
+QED = [
+    {
+        "example_id": n,
+        "title_text": f"Page {n}",
+        "question_text": f"who won number {n}",
+        "paragraph_text": "It was close . Ann won “it” . Ben lost .",
+        "sentence_starts": [0, 15, 30],
+        "original_nq_answers": [[{"start": 15, "end": 18, "string": "Ann"}], [{"start": 15, "end": 22, "string": "Ann won"}]],
+        "annotation": {"explanation_type": "none"},
+    }
+    for n in range(24)
+]
+SELQA = [
+    {
+        "question": f"Who won number {n}?",
+        "article": f"Page {n}",
+        "section": "Life",
+        "candidates": ["", "It was close.", "Ann won “it”.", "Ben lost."],
+        "answers": [2],
+        "is_paraphrase": False,
+    }
+    for n in range(24)
+]
+
+
+def built_of_qed(path: Path) -> None:
+    record = nq_sentences.build(path.parent, path.parent / "made")
+    rows = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+    kept = record["counts"]["train"][0] + record["counts"]["dev"][0]
+    same(kept + sum(record["left_out"][path.name].values()), len(rows), "questions kept and left out")
+    answers.load_answers(path.parent / "made", context=True)
+
+
+def built_of_selqa(path: Path) -> None:
+    record = selqa.build(path.parent, path.parent / "made")
+    kept = record["counts"]["train"][0] + record["counts"]["dev"][0]
+    same(kept + sum(record["left_out"][path.name].values()), len(json.loads(path.read_bytes())), "questions kept and left out")
+    answers.load_answers(path.parent / "made", context=True)
+
+
 # ------------------------------------------------------------------ claims and evidence
 
 CLAIMS = [
@@ -396,6 +436,10 @@ LOADERS = [
     Loader("tables.open_parquet", "train.parquet", [{**row, "key": n // 3} for n, row in enumerate(PLAIN)], streamed, "row {}"),
     Loader("hub.table", "mirror/owner/name/train.parquet", PLAIN, from_the_mirror, "row {}"),
     Loader("newsas2.build", "combined.json", {"data": NEWS}, constructed),
+    Loader(
+        "nq_sentences.build", "qed-train.jsonlines", QED, built_of_qed, "line {}", {"qed-dev.jsonlines": [QED[0] | {"question_text": "x"}]}
+    ),
+    Loader("selqa.build", "selqa-ass-dev.json", SELQA, built_of_selqa, beside={"selqa-ass-test.json": SELQA}),
     Loader("claims.load_claims", "claims/train.jsonl", CLAIMS, claimed, "line {}", {"claims/dev.jsonl": CLAIMS}),
     Loader("evidence.load_evidence", "own/train.jsonl", LONG, own_evidence, "line {}", {"own/dev.jsonl": LONG}),
     Loader("qasper.release", "qasper-train-v0.3.json", PAPERS, release),

@@ -32,6 +32,7 @@ NAMES = {
         "all_sentences": "all sentences",
     },
     **{"pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
+    **{"nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer"},
 }
 BY_QUESTION = {
     "verify_claims": ("label_accuracy",),

@@ -1,0 +1,40 @@
+"""The labelled data of a run, read before its kernel starts."""
+
+import logging
+from types import SimpleNamespace
+
+from asutil.data import answers, claims, long_questions
+from asutil.io import files, rundir
+from asutil.tasks import reranking
+
+from . import transfer
+from .parameters import settings
+
+
+def check(notebook: str, given: dict) -> None:
+    """Read a user's own data, and all that is also ranked, as the notebook will: faults are said before a kernel starts.
+
+    Raises: ValueError, OSError that name the file and the row.
+    """
+    absent = {"dataset": None, "train_questions": "all", "architecture": None, "also_rank": None}
+    s = SimpleNamespace(**absent | settings(notebook, given))
+    if notebook == "rerank":  # the first run has read the table
+        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
+        first, _ = reranking.records(*stages, s.budget)
+        reranking.same_data(first, s.dataset)
+        return
+    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
+    logging.disable(logging.WARNING)  # the notebook warns
+    try:
+        if s.also_rank:
+            transfer.load(notebook, given)
+        if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
+            return
+        if notebook == "verify_claims":
+            claims.load_claims(s.dataset)
+        elif notebook == "find_evidence":
+            long_questions.load_evidence(s.dataset)
+        else:
+            answers.load_answers(s.dataset, s.protocol, s.train_questions, context=s.architecture == "context")
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,104 @@
+"""Data sets that are built from a release: written whole, with a record of counts and hashes that loading checks."""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..io import disk, hub
+from . import answers
+
+SCHEMA = pa.schema(
+    [(name, pa.string()) for name in ("question", "answer", "question_id", "document_title")] + [("label", pa.int8())]
+)
+
+
+def rows_of(id: str, question: str, title: str, sentences: list[tuple[str, int]]) -> list[dict]:
+    """The rows of a question; sentences: (text, label) in document order, of which blank ones are left out.
+
+    Example:
+        >>> [row["answer"] for row in rows_of("1", "who?", "Ann", [("She.", 1), (" ", 0)])]
+        ['She.']
+    """
+    texts = ((text.strip(), label) for text, label in sentences)
+    shared = {"question": question.strip(), "question_id": id, "document_title": title}
+    return [shared | {"answer": text, "label": label} for text, label in texts if text]
+
+
+def has_both_labels(rows: list[dict]) -> bool:
+    return {row["label"] for row in rows} == {0, 1}
+
+
+def write(
+    folder: str | Path,
+    name: str,
+    splits: dict[str, list[list[dict]]],
+    sources: list[Path],
+    left_out: dict[str, Counter],
+) -> dict:
+    """Write the questions of each split as a folder for `load_answers`, complete or not at all.
+
+    Args:
+        splits: split -> questions, each as its rows. sources: the files that were read.
+        left_out: file -> how many questions were left out, by reason.
+    Returns: the record in built.json.
+    Raises: FileExistsError for a folder that exists; ValueError for a split without questions.
+    """
+    if Path(folder).exists():
+        raise FileExistsError(f"{folder} exists already: delete it to build again")
+    if empty := [split for split, questions in splits.items() if not questions]:
+        lost = {source: dict(reasons) for source, reasons in left_out.items()}
+        raise ValueError(f"{empty[0]}: no question is left to write; left out by file: {lost}")
+    counts = {split: [len(questions), sum(map(len, questions))] for split, questions in splits.items()}
+    with disk.whole_folder(folder) as part:
+        for split, questions in splits.items():
+            table = pa.Table.from_pylist([row for question in questions for row in question], SCHEMA)
+            pq.write_table(table, part / f"{split}.parquet")
+        record = {
+            "name": name,
+            "counts": counts,
+            "left_out": {source: dict(reasons) for source, reasons in left_out.items()},
+            "sources_sha256": {path.name: hub.sha256(path) for path in sources},
+            "files_sha256": disk.hashes(part),
+        }
+        disk.write_json(part / disk.BUILT, record)
+    return record
+
+
+def command(name: str, description: str, release: str, build: Callable[[Path, Path], dict]) -> None:
+    """The command line of a builder.
+
+    Args:
+        release: what the folder holds that is read, for the help.
+        build: (folder of the release, folder to write) -> the record that `write` returns.
+    """
+    place = f"${hub.MIRROR}/{answers.HUB[name][0]}"
+    use = f"With --to {place}, load_answers({name!r}) reads the data set; any other folder is loaded by its path."
+    parser = argparse.ArgumentParser(prog=f"python -m asutil.data.{name}", description=description, epilog=use)
+    parser.add_argument("release", type=Path, help=release)
+    parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
+    options = parser.parse_args()
+    try:
+        record = build(options.release, options.to)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    print(summary(record, options.to))
+
+
+def summary(record: dict, folder: Path) -> str:
+    """What was built, in words, and how it is loaded."""
+    name, counts = record["name"], record["counts"]
+    lines = [
+        f"{split}: {asked:,} questions, {candidates:,} candidates" for split, (asked, candidates) in counts.items()
+    ]
+    for source, reasons in record["left_out"].items():
+        lines += [f"{source}: left out {count:,} questions, {reason}" for reason, count in reasons.items()]
+    known = answers.COUNTS[name]["clean"]
+    other = [split for split in known if tuple(counts[split]) != known[split]]
+    if other:
+        lines.append(f"other counts than those of the committed results: {', '.join(other)} (data_cards/{name}.md)")
+    place = f"{hub.MIRROR}/{answers.HUB[name][0]}"
+    return "\n".join([*lines, f"load_answers({str(folder)!r}) reads it; as ${place}, load_answers({name!r}) does, too"])

@@ -1,0 +1,188 @@
+"""Data sets that a run also ranks: which run that is, what is refused before a kernel starts, and what is published."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from papermill.exceptions import PapermillException
+
+from aslab import publish, runs, transfer
+from asutil.data import answers
+from asutil.io import disk, hub
+
+from .test_launch import invoke
+
+TABLE = "question\tanswer\tlabel\n" + "".join(f"{{0}} q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Three tables of questions, by name."""
+    paths = {name: tmp_path / f"{name}.tsv" for name in ("first", "second", "third")}
+    for name, path in paths.items():
+        path.write_text(TABLE.format(name))
+    return paths
+
+
+def given(tables, others, **more):
+    return {"dataset": str(tables["first"]), "also_rank": others, **more}
+
+
+# ------------------------------------------------------------------ identity
+
+
+@pytest.mark.parametrize("notebook", ["finetune", "embed"])
+def test_other_data_sets_are_known_by_content_in_any_order_and_without_their_paths(tables, tmp_path, notebook):
+    second, third = tables["second"], tables["third"]
+    run = runs.identity(notebook, given(tables, f"{second},{third}"))
+    assert runs.identity(notebook, given(tables, f"{third} , {second}")) == run
+    assert run["settings"]["also_rank"] == "own:second.tsv,own:third.tsv" and str(tmp_path) not in json.dumps(run)
+    assert set(run["inputs"]["also_rank"]) == {"own:second.tsv", "own:third.tsv"}
+    assert runs.identity(notebook, given(tables, str(second)))["hash"] != run["hash"]
+    third.write_text(TABLE.format("changed"))
+    assert runs.identity(notebook, given(tables, f"{second},{third}"))["hash"] != run["hash"]
+
+
+@pytest.mark.parametrize("notebook", ["finetune", "embed"])
+def test_a_run_without_others_keeps_its_hash(tables, notebook):
+    own = {"dataset": str(tables["first"])}
+    assert runs.identity(notebook, own | {"also_rank": None}) == runs.identity(notebook, own)
+    assert "also_rank" not in runs.identity(notebook, own)["inputs"]
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ("{second},{second}", "different data sets joined by commas, none of them the run's own, got 'own:second.tsv'"),
+        ("{first}", "none of them the run's own, got 'own:first.tsv'"),
+        ("{second},,{third}", "got 'an empty name'"),
+        ("{second}.tsv", "second.tsv.tsv does not exist"),
+        ("selqua", "unknown data set (and no such file or folder) 'selqua'; did you mean 'selqa'?"),
+        ("nq_sentences", "python -m asutil.data.nq_sentences RELEASE --to"),
+        ("{wrong}", "maybe"),
+    ],
+)
+@pytest.mark.parametrize("notebook", ["finetune", "embed"])
+def test_what_is_wrong_with_another_data_set_is_said_before_a_kernel_starts(tables, tmp_path, monkeypatch, notebook, others, message):
+    monkeypatch.setenv(hub.MIRROR, str(tmp_path))
+    (tmp_path / "wrong.tsv").write_text(TABLE.format("wrong") + "q\ta\tmaybe\n")
+    others = others.format(**tables, wrong=tmp_path / "wrong.tsv")
+    words = [word for name, value in given(tables, others).items() for word in ("-p", name, value)]
+    refused = invoke(notebook, *words, "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
+    assert refused.exit_code == 2 and message in " ".join(refused.output.split()), refused.output
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("context", [False, True])
+def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, context):
+    (tmp_path / "own.tsv").write_text(
+        "".join(f"{line}\tT\n" for line in TABLE.format("own").splitlines()).replace("label\tT", "label\tdocument_title")
+    )
+    words = [
+        "-p",
+        "dataset",
+        tmp_path / "own.tsv",
+        "-p",
+        "also_rank",
+        tables["second"],
+        "-p",
+        "architecture",
+        "context" if context else "pair",
+    ]
+    started = invoke("finetune", *words, "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
+    if context:
+        assert started.exit_code == 2 and "also_rank: " in started.output and "document_title" in started.output
+    else:
+        assert isinstance(started.exception, PapermillException) and list((tmp_path / "runs").glob("finetune-*"))
+
+
+def test_questions_that_a_model_was_trained_on_are_no_transfer(tables, tmp_path):
+    """By the run itself, and by a run that its model came from."""
+    chain = {"finetune-a-0123456789ab": {"dataset": "trecqa"}, "finetune-b-0123456789ac": {"model": "finetune-a-0123456789ab"}}
+    for name, parameters in chain.items():
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        disk.write_json(tmp_path / "runs" / name / "run.json", {"notebook": "finetune", "given": parameters})
+    trained = [{"dataset": "trecqa"}, *({"dataset": "wikiqa", "model": name} for name in chain)]
+    for own in trained:
+        with pytest.raises(ValueError, match="trecqa_transfer are the training questions of trecqa, which this model was fine-tuned on"):
+            transfer.load("finetune", own | {"also_rank": "trecqa_transfer", "runs_dir": str(tmp_path / "runs")})
+    with pytest.raises(ValueError, match="trecqa_transfer has only test questions, those that trecqa trains on: name it in also_rank"):
+        runs.identity("finetune", {"dataset": "trecqa_transfer"})
+
+
+# ------------------------------------------------------------------ which questions
+
+
+def test_the_questions_are_those_of_a_run_of_the_same_budget_on_that_data_set(tables):
+    """The limits and the protocol of the run's own data set hold for it alone, but what is given for all of them."""
+    loaded = transfer.load("finetune", given(tables, f"pydocs,{tables['second']}", protocol="asbert", train_limit=1))
+    assert {name: {split: len(of) for split, of in splits.items()} for name, splits in loaded.items()} == {
+        "pydocs": {"dev": 240, "test": 240},
+        "own:second.tsv": {"dev": 4, "test": 4},
+    }
+    own = answers.load_answers(tables["second"])
+    assert [q.id for q in loaded["own:second.tsv"]["test"]] == [q.id for q in own["test"]]
+    loaded = transfer.load("finetune", given(tables, f"{tables['second']}", test_limit=3))
+    assert {split: len(of) for split, of in loaded["own:second.tsv"].items()} == {"dev": 3, "test": 3}
+
+
+# ------------------------------------------------------------------ ranking, and what is published
+
+
+class Stopped(Exception):
+    pass
+
+
+def scored(questions, folder):
+    """Every wrong candidate before every right one, in the order of the questions."""
+    frame = questions.frame()
+    return frame.assign(score=-frame["label"].astype(np.float32))
+
+
+def test_a_stopped_ranking_goes_on_after_its_finished_windows(tables, tmp_path):
+    loaded = transfer.load("finetune", given(tables, f"{tables['second']},{tables['third']}"))
+    (tmp_path / "runs").mkdir()
+    run = runs.start("finetune", given(tables, f"{tables['second']},{tables['third']}", runs_dir=str(tmp_path / "runs")))
+    folders = []
+
+    def score(questions, folder):
+        folders.append(folder)
+        folder.mkdir(exist_ok=True)
+        if len(folders) == 3:
+            raise Stopped
+        return scored(questions, folder)
+
+    with pytest.raises(Stopped):
+        transfer.ranked(run, loaded, score)
+    assert folders[0].is_dir() and set(folders) == {run.folder / "scoring_others"}
+    record = transfer.ranked(run, loaded, score)
+    assert list(record["transfer"]) == ["own:second.tsv", "own:third.tsv"] and not folders[0].exists()
+    assert record["transfer"]["own:third.tsv"]["metrics"]["test"]["map"] == 0.5
+    assert record["transfer"]["own:third.tsv"]["fingerprint"] == answers.fingerprint_of_answers(tables["third"])
+    assert sorted(path.name for path in run.folder.glob("*.parquet")) == [
+        f"scores_own-{name}.tsv{split}.parquet" for name in ("second", "third") for split in ("", "_dev")
+    ]
+    shown = transfer.table(record)
+    assert shown.loc[("own:second.tsv", "this run"), "MAP"] == "50.0" and shown.loc[("own:second.tsv", "random order"), "MAP"] == "75.0"
+    assert transfer.ranked(run, {}, score) == {} and transfer.table({}) is None
+
+
+def test_the_transfer_part_is_published_with_values_of_questions_and_without_text(tables, tmp_path):
+    (tmp_path / "runs").mkdir()
+    run = runs.start("finetune", given(tables, str(tables["second"]), runs_dir=str(tmp_path / "runs")))
+    part = transfer.ranked(run, transfer.load("finetune", run.given), scored)
+    run.write("scores.parquet", scored(answers.load_answers(tables["first"])["test"], None))
+    record = run.finish(metrics={"test": {"map": 0.5}}, **part)
+    line = SimpleNamespace(record=record, row="row", dataset="first", budget="laptop", seed=0, folder=run.folder, earlier=[])
+    data = {"slug": "paper", "budgets": {"laptop": {"seeds": [0]}}, "rows": {"row": {}}}
+    published = publish._published(data, line, None)
+    values = pd.DataFrame(published["transfer"]["own:second.tsv"].pop("per_question"))
+    assert published["transfer"] == record["transfer"] and "per_question" not in record["transfer"]["own:second.tsv"]
+    test = answers.load_answers(tables["second"])["test"]
+    assert values[0].tolist() == [q.id for q in test] and set(values[2]) == {0.5}
+    assert "second q" not in json.dumps(published) and str(tmp_path) not in json.dumps(published)
