@@ -3,10 +3,15 @@
 import importlib
 import os
 import random
+import signal
 from pathlib import Path
 
 # One thread, here and in every process that a test starts, set before torch is imported: the bytes of a sum depend on how many share it.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+# A shell's background job ignores Ctrl-C, and so would every process that a test starts and interrupts.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 import pytest
 from hypothesis import settings

@@ -10,6 +10,7 @@ import contextlib
 import importlib
 import os
 import secrets
+import signal
 import subprocess
 import sys
 import tempfile
@@ -91,6 +92,7 @@ def options() -> argparse.Namespace:
 
 
 def main() -> int:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it, and so would what is killed here
     given = options()
     seed = secrets.randbelow(2**31) if given.seed is None else given.seed
     if given.alone:
