@@ -158,9 +158,9 @@ def test_the_table_has_every_headline_claim_with_its_verdict(committed):
 def test_every_headline_claim_is_counted_once_on_the_scorecard(committed):
     head, *lines = cells(findings.scorecard())
     assert head == ["Paper", *claims.VERDICTS]
-    for line, (title, own) in zip(lines, headline(committed).items(), strict=True):
+    for line, own in zip(lines, headline(committed).values(), strict=True):
         words = Counter(own.verdict)
-        assert line[0].startswith(title) and line[1:] == [str(words[word] or "–") for word in claims.VERDICTS]
+        assert line[0].startswith(own.paper.iloc[0]) and line[1:] == [str(words[word] or "–") for word in claims.VERDICTS]
 
 
 def test_the_answer_counts_all_claims(committed):
@@ -169,8 +169,8 @@ def test_the_answer_counts_all_claims(committed):
     chosen = Counter(word for lines in headline(committed).values() for word in lines.verdict)
     own, ours = Counter(committed[~pydocs].verdict), Counter(committed[pydocs].verdict)
     assert findings.answer() == (
-        f"Of {chosen.total()} headline claims {counts(chosen)}. Of all {own.total()} claims on the papers’ data sets {counts(own)}. "
-        f"Of {ours.total()} claims that can be asked of pydocs {counts(ours)}."
+        f"{chosen.total()} headline claims: {counts(chosen)}. In all, {own.total()} claims on the papers’ data sets: {counts(own)}. "
+        f"And {ours.total()} claims on pydocs: {counts(ours)}."
     )
 
 

@@ -193,10 +193,10 @@ def scorecard(root: Path):
     """A line for each paper: how many of its headline claims have which verdict."""
     words = {}
     for paper, one in headlines(root):
-        words.setdefault((paper.name, paper.data["title"]), []).append(one.word)
-    for (name, title), own in words.items():
+        words.setdefault(paper.name, []).append(one.word)
+    for name, own in words.items():
         kind = "pre-trains on text" if name in PRE_TRAINING else "changes how labels are learnt"
-        yield [f"{title} {kind}", *(str(own.count(word) or NONE) for word in WORDS)]
+        yield [f"{name} {kind}", *(str(own.count(word) or NONE) for word in WORDS)]
 
 
 def answer(root: Path):
@@ -205,8 +205,8 @@ def answer(root: Path):
     every = [one for name in PAPERS for one in judged(Paper(root, name))]
     own, pydocs = ([one.word for one in every if (one.family == "laptop") == laptop] for laptop in (False, True))
     yield (
-        f"Of {len(chosen)} headline claims {counted(chosen)}. Of all {len(own)} claims on the papers’ data sets {counted(own)}. "
-        f"Of {len(pydocs)} claims that can be asked of pydocs {counted(pydocs)}."
+        f"{len(chosen)} headline claims: {counted(chosen)}. In all, {len(own)} claims on the papers’ data sets: {counted(own)}. "
+        f"And {len(pydocs)} claims on pydocs: {counted(pydocs)}."
     )
 
 

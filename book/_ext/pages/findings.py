@@ -139,7 +139,7 @@ def scorecard() -> str:
         words.setdefault(data["slug"], (data, []))[1].append(one.word)
     body = []
     for data, own in words.values():
-        link = Html(f'<a href="papers/{data["slug"]}.html">{escape(data["title"])}</a>')
+        link = Html(f'<a href="papers/{data["slug"]}.html">{escape(data["slug"])}</a>')
         kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
         head = markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row")
         body.append(markup.line([head, *(markup.number(str(own.count(word) or "–")) for word in claims.VERDICTS)]))
@@ -158,9 +158,9 @@ def answer() -> str:
     if not any(one.adjusted is not None for kind in every.values() for one in kind):
         return ""
     return (
-        f"Of {counted(headline).replace('claims:', 'headline claims')}. "
-        f"Of all {counted(every[False]).replace(':', ' on the papers’ data sets', 1)}. "
-        f"Of {counted(every[True]).replace(':', ' that can be asked of pydocs', 1)}."
+        f"{counted(headline).replace('claims', 'headline claims', 1)}. "
+        f"In all, {counted(every[False]).replace('claims', 'claims on the papers’ data sets', 1)}. "
+        f"And {counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
     )
 
 
