@@ -119,7 +119,7 @@ def test_words_of_a_papers_file_are_never_markup(results, monkeypatch):
     runs = found(results)
     monkeypatch.setattr(comparisons, "rows_and_runs", lambda *_: (data, runs))
     monkeypatch.setattr(papers, "papers", lambda: (PAPER,))
-    for html in (findings.findings_html(PAPER), findings.headline_table(), findings.scorecard()):
+    for html in (findings.findings_html(PAPER), findings.headline_table()):
         assert "&lt;img" in html and "<img" not in html and "<b>" not in html
 
 
