@@ -349,9 +349,9 @@ def changed(root: Path) -> None:
 
 
 def unquoted(root: Path, results: Path) -> Path:
-    """The first record of a pre-training whose row no text quotes."""
+    """The first record of a pre-training that no text quotes."""
     quotes = [quote for page in (root / "book").rglob("*.md") for quote in re.findall(r"\{as2-figure\}`([^`]+)`", page.read_text("utf-8"))]
-    words = set(re.findall(r"\w+", " ".join(quotes)))
+    words = set(re.findall(r"\w+", " ".join(quote for quote in quotes if "on pretraining at laptop" in quote)))
     return next(path for path in sorted(results.glob("*/pretraining-laptop-seed0.json")) if path.parent.name not in words)
 
 
