@@ -12,9 +12,9 @@ from asutil.corpus import sources
 from asutil.data import answers
 from asutil.io import hub
 from asutil.metrics.significance import Comparison
-from asutil.metrics.two_sources import over_questions_and_seeds
 
 from . import measured, papers, records
+from .analysis import comparisons
 
 DATASET, PROTOCOL, BUDGET, METRIC = "wikiqa", "clean", "small", "map"
 
@@ -60,26 +60,18 @@ def splits(paper: str, overlap: dict, results: str = "results") -> list[Split]:
     lines = lines[
         (lines.dataset == overlap["dataset"]) & (lines.budget == BUDGET) & (lines.source == records.COMMITTED)
     ]
-    known, compared = overlap["splits"]["test"]["in_corpus"], {}
+    read = overlap["splits"]["test"]["in_corpus"]
+    samples = (records.per_question, lambda line: records.per_question(line).drop(index=read))
+    compared = {}
     for claim in papers.claims(data):
-        row, other = claim["row_a"], claim["row_b"]
-        if claim["dataset"] != overlap["dataset"] or (row, other) in compared:
+        rows = (claim["row_a"], claim["row_b"])
+        if claim["dataset"] != overlap["dataset"] or rows in compared:
             continue
-        pair = [lines[lines.row == name] for name in (row, other)]
-        seeds = set.intersection(*(set(own.seed) for own in pair))
-        if len(seeds) > 1 and _read_corpus(pair[0], overlap["corpus"]):
-            ours, theirs = (_by_seed(own[own.seed.isin(seeds)]) for own in pair)
-            tables = [ours, theirs.reindex(ours.index)]
-            rest = [table.drop(index=known) for table in tables]
-            tests = [over_questions_and_seeds(*(table.T for table in both)) for both in (tables, rest)]
-            compared[row, other] = Split(row, other, *tests)
+        pair = next(comparisons.pairs(lines, *rows, claim["dataset"], (BUDGET,)), None)
+        if pair and len(pair.seeds) > 1 and _read_corpus(pair.of(claim["row_a"]), overlap["corpus"]):
+            tests = [comparisons.over_both(pair, *rows, METRIC, sample) for sample in samples]
+            compared[rows] = Split(*rows, *tests)
     return list(compared.values())
-
-
-def _by_seed(lines: pd.DataFrame) -> pd.DataFrame:
-    """Questions x seeds."""
-    each = [records.per_question(line)[records.PER_QUESTION[METRIC]] for line in lines.itertuples()]
-    return pd.concat(each, axis=1)
 
 
 def _read_corpus(lines: pd.DataFrame, corpus: str) -> bool:

@@ -12,9 +12,10 @@ import pandas as pd
 
 from asutil.io import disk, rundir
 from asutil.metrics import significance
-from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance
+from asutil.metrics.two_sources import over_questions_and_seeds
 
 from . import papers, records
+from .analysis import comparisons
 from .plan import completed, settings_key
 from .runs import STAGES, STARTS
 
@@ -136,26 +137,16 @@ def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     The combined test of one seed takes the variance between seeds from all rows of the paper in `results/` that have
     several seeds on the same questions; it is None where there is none.
     """
-    later, before = (_by_seed(lines, metric) for lines in (pair.later, pair.before))
+    column = records.columns(pair.later.record.iloc[0])[metric]
+    later, before = (comparisons.by_seed(lines, column) for lines in (pair.later, pair.before))
     significance.require_same_questions(later, before)
     before = before.reindex(later.index)
     questions = significance.paired_bootstrap(later.mean(axis=1), before.mean(axis=1))
-    borrowed = _borrowed(pair, metric, set(later.index), results) if len(pair.seeds) == 1 else None
-    if len(pair.seeds) == 1 and borrowed is None:
-        return None, questions
+    borrowed = None
+    if len(pair.seeds) == 1:
+        lines = records.records(pair.paper, results, Path("no runs"))
+        same = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
+        borrowed = comparisons.lent_variance(same, column, later.index)
+        if borrowed is None:
+            return None, questions
     return over_questions_and_seeds(later.T, before.T, borrowed), questions
-
-
-def _borrowed(pair: Pair, metric: str, questions: set, results) -> SeedVariance | None:
-    lines = records.records(pair.paper, results, Path("no runs"))
-    lines = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
-    rows = [own for _, own in lines.groupby("row") if len(own) > 1 and not records.no_spread(own)]
-    tables = [_by_seed(own, metric) for own in rows]
-    same = [table.T for table in tables if set(table.index) == questions]
-    return seed_variance(*same) if same else None
-
-
-def _by_seed(lines: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """Questions x seeds, without the questions that have no value."""
-    each = [records.per_question(line)[records.columns(line.record)[metric]] for line in lines.itertuples()]
-    return pd.concat(each, axis=1).dropna()

@@ -60,6 +60,16 @@ def compared(folder, ours=0.9, base=0.5, seeds=(0, 1, 2), budget="small", of_bas
     return found(folder)
 
 
+def ahead_and_behind(folder):
+    """Records where SSP is far ahead of the baseline on WikiQA and PSD is the baseline; on pydocs SSP is behind."""
+    for seed in (0, 1, 2):
+        for row, mean in {"roberta_base": 0.4, "roberta_ssp": 0.9, "roberta_psd": 0.4}.items():
+            commit(folder, record(row, "wikiqa", "small", seed, mean, weights_sha256={"model": f"{row} {seed}"}))
+        for row, mean in {"roberta_base": 0.9, "roberta_ssp": 0.5}.items():
+            commit(folder, record(row, "pydocs", "laptop", seed, mean))
+    return folder
+
+
 def declaring(folder, reasons):
     """experiments/ where the baseline declares why it cannot be tested."""
     shutil.copytree(FOLDER, folder / "experiments")

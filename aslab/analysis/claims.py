@@ -15,7 +15,7 @@ from asutil.metrics.significance import Comparison
 from asutil.metrics.two_sources import LEVEL
 
 from .. import papers
-from ..records import COMMITTED
+from ..records import COMMITTED, split
 from . import comparisons, testable
 from .comparisons import Outcome
 
@@ -48,8 +48,9 @@ class Judged(NamedTuple):
 
     @property
     def sample(self) -> str:
-        """The questions that decided."""
-        return "dev and test" if self.outcome.pooled else "test"
+        """The split of the questions that decided."""
+        line = next(self.outcome.where.of(self.outcome.claim["row_a"]).itertuples())
+        return "dev and test" if self.outcome.pooled else split(line)
 
 
 def verdict(sign: str, test: Comparison | None, adjusted: float | None) -> str:

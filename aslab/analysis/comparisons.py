@@ -174,27 +174,16 @@ def over_seeds(pair: Pair, row: str, other: str, metric: str) -> Comparison | No
     return significance.student_t(*(seeds[0] if fixed else seeds for seeds, fixed in zip(each, untrained)))
 
 
-def over_questions(
-    pair: Pair, row: str, other: str, metric: str, draws: int = 10_000, of=per_question
-) -> Comparison | None:
+def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000) -> Comparison | None:
     """Paired bootstrap of two rows; a question's value is its mean over the seeds that both rows have. None for other
     metrics.
 
     A question without evidence has no average precision, so it is not drawn where that is compared.
-
-    Args:
-        of: record -> values of every question; where it gives None for one record, so does this function.
     """
     column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
     if column is None:
         return None
-    means = []
-    for name in (row, other):
-        tables = [of(record) for record in pair.of(name).itertuples()]
-        if any(table is None for table in tables):
-            return None
-        mean = pd.concat([table[column] for table in tables], axis=1).mean(axis=1)
-        means.append(mean.dropna() if metric in PER_CONTEXT else mean)
+    means = [by_seed(pair.of(name), column).mean(axis=1) for name in (row, other)]
     ours, theirs = means
     significance.require_same_questions(ours, theirs)
     return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
@@ -217,25 +206,30 @@ def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
         of: record -> values of every question; where it gives None for one record, so does this function.
     """
     column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
-    tables = column and [_by_seed(pair.of(name), column, of) for name in (row, other)]
+    tables = column and [by_seed(pair.of(name), column, of) for name in (row, other)]
     if not column or any(table is None for table in tables):
         return None
-    ours, theirs = tables
-    significance.require_same_questions(ours, theirs)
-    borrowed = None
-    if any(len(table.columns) < 2 and not no_spread(pair.of(name)) for name, table in zip((row, other), tables)):
-        trained = [lines for _, lines in pair.lines.groupby("row") if len(lines) > 1 and not no_spread(lines)]
-        known = [table for lines in trained if (table := _by_seed(lines, column, of)) is not None]
-        same = [table.T for table in known if set(table.index) == set(ours.index)]
-        borrowed = seed_variance(*same) if same else None
-    each = zip((row, other), (ours, theirs.reindex(ours.index)))
-    return Values(
-        *(table.to_numpy()[:, 0] if no_spread(pair.of(name)) else table.T.to_numpy() for name, table in each), borrowed
-    )
+    ours, baseline = tables
+    significance.require_same_questions(ours, baseline)
+    untrained = [no_spread(pair.of(name)) for name in (row, other)]
+    one_seed = any(len(table.columns) < 2 and not fixed for table, fixed in zip(tables, untrained))
+    each = [
+        table.to_numpy()[:, 0] if fixed else table.T.to_numpy()
+        for table, fixed in zip((ours, baseline.reindex(ours.index)), untrained)
+    ]
+    return Values(*each, lent_variance(pair.lines, column, ours.index, of) if one_seed else None)
 
 
-def _by_seed(lines: pd.DataFrame, column: str, of) -> pd.DataFrame | None:
-    """Questions x seeds, without the questions that have no value."""
+def lent_variance(lines: pd.DataFrame, column: str, questions, of=per_question) -> SeedVariance | None:
+    """The variance between seeds of all trained rows with several seeds on the same questions; None without such rows."""
+    trained = [own for _, own in lines.groupby("row") if len(own) > 1 and not no_spread(own)]
+    tables = [table for own in trained if (table := by_seed(own, column, of)) is not None]
+    same = [table.T for table in tables if set(table.index) == set(questions)]
+    return seed_variance(*same) if same else None
+
+
+def by_seed(lines: pd.DataFrame, column: str, of=per_question) -> pd.DataFrame | None:
+    """Questions x seeds, without the questions that have no value; None where `of` gives None for a record."""
     tables = [of(record) for record in lines.itertuples()]
     if any(table is None for table in tables):
         return None
@@ -244,12 +238,13 @@ def _by_seed(lines: pd.DataFrame, column: str, of) -> pd.DataFrame | None:
 
 def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
     """`over_questions_and_seeds` of two rows; None as `values_of`, or for one seed without a variance to borrow."""
-    found = values_of(pair, row, other, metric, of)
-    return over_questions_and_seeds(*found) if found and _has_variance(found) else None
+    compared = values_of(pair, row, other, metric, of)
+    return over_questions_and_seeds(*compared) if compared and _has_variance(compared) else None
 
 
-def _has_variance(found: Values) -> bool:
-    return found.borrowed is not None or not any(table.ndim == 2 and len(table) < 2 for table in found[:2])
+def _has_variance(compared: Values) -> bool:
+    one_seed = any(table.ndim == 2 and len(table) < 2 for table in (compared.ours, compared.baseline))
+    return compared.borrowed is not None or not one_seed
 
 
 @lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
@@ -291,18 +286,18 @@ def outcome(data: dict, runs: pd.DataFrame, claim: dict, where: Pair | None = No
     where = where or next(pairs(runs, row, other, claim["dataset"]), None)
     if where is None:
         return Outcome(claim, testable.of_rows(data, (row, other), claim["dataset"]))
-    each = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
-    found = [values_of(where, row, other, metric, of) for of in each]
-    tests = [over_questions_and_seeds(*one) if one and _has_variance(one) else None for one in found]
+    samples = (per_question, partial(records.dev_questions, data), partial(records.pooled, data))
+    test, dev, pooled = (over_both(where, row, other, metric, sample) for sample in samples)
     declared = claim.get("not_testable", {}).get(where.budget, "")
     reason = declared or testable.of_pair(data, where, claim)
-    primary = found[2] if tests[2] else found[0]
-    if primary is None:
+    decides = values_of(where, row, other, metric, samples[2] if pooled else per_question)
+    if decides is None:
         return Outcome(claim, reason, where)
-    if not (tests[2] or tests[0]):
+    questions = decides.ours.shape[-1]
+    if not (pooled or test):
         reason = reason or "one seed, and no other row shows how much seeds differ"
-        return Outcome(claim, reason, where, questions=primary.ours.shape[-1])
-    return Outcome(claim, reason, where, *tests, primary.ours.shape[-1], smallest_effect(*primary))
+        return Outcome(claim, reason, where, questions=questions)
+    return Outcome(claim, reason, where, test, dev, pooled, questions, smallest_effect(*decides))
 
 
 def kept_heads(tested: Outcome) -> str:

@@ -17,8 +17,10 @@ SCHEMA = pa.schema(
 
 
 def rows_of(id: str, question: str, title: str, sentences: list[tuple[str, int]]) -> list[dict]:
-    """The rows of a question; sentences: (text, label) in document order, of which blank ones are left out.
+    """The rows of a question, one for each sentence with text.
 
+    Args:
+        sentences: text and label of each, in document order.
     Example:
         >>> [row["answer"] for row in rows_of("1", "who?", "Ann", [("She.", 1), (" ", 0)])]
         ['She.']

@@ -13,7 +13,7 @@ from aslab.analysis.claims import PYDOCS, Judged, verdict
 from aslab.analysis.comparisons import Outcome
 from asutil.metrics.significance import Comparison
 
-from ..made_up import FOLDER, PAPER, commit, found, record, values
+from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, found, record, values
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results" / "claims.csv"
@@ -22,12 +22,7 @@ COMMAND = "python -m aslab.analysis.claims results/claims.csv"
 
 @pytest.fixture
 def results(tmp_path):
-    """SSP is far ahead of the baseline on WikiQA and PSD is the baseline; on pydocs SSP is behind."""
-    for seed in (0, 1, 2):
-        for row, mean in {"roberta_base": 0.4, "roberta_ssp": 0.9, "roberta_psd": 0.4}.items():
-            commit(tmp_path, record(row, "wikiqa", "small", seed, mean, weights_sha256={"model": f"{row} {seed}"}))
-        commit(tmp_path, record("roberta_base", "pydocs", "laptop", seed, 0.9), record("roberta_ssp", "pydocs", "laptop", seed, 0.5))
-    return tmp_path
+    return ahead_and_behind(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -82,9 +77,21 @@ def test_every_word_is_a_verdict_of_the_list():
 def test_dev_and_test_together_decide_where_both_count():
     test, pooled = Comparison(0.3, 0.01, (-0.01, 0.03)), Comparison(0.01, 0.02, (0.01, 0.03))
     alone = Judged(Outcome({"sign": "+"}, "", test=test), "small", 0.3)
-    assert (alone.sample, alone.word) == ("test", "inconclusive")
+    assert alone.word == "inconclusive"
     both = Judged(Outcome({"sign": "+"}, "", test=test, pooled=pooled), "small", 0.01)
     assert (both.sample, both.word) == ("dev and test", "supported") and both.outcome.primary is pooled
+
+
+def test_the_sample_is_the_split_that_the_records_are_about(committed):
+    """HotpotQA has answers for its dev questions alone."""
+    samples = {}
+    for paper in ("evidence_contrast", "joint_inference"):
+        for one in committed[paper][1]:
+            if one.outcome.primary:
+                measured = next(one.outcome.where.of(one.outcome.claim["row_a"]).itertuples()).record["metrics"]
+                samples[one.outcome.claim["dataset"], one.sample] = set(measured)
+    assert samples["hotpotqa", "dev"] == {"dev"} and ("hotpotqa", "test") not in samples
+    assert all(set(sample.split(" and ")) <= measured for (_, sample), measured in samples.items())
 
 
 def test_one_seed_borrows_its_variance_from_rows_with_the_same_questions(tmp_path):

@@ -18,7 +18,7 @@ from scipy import stats
 from aslab import papers
 from aslab.analysis import claims, comparisons
 
-from ..made_up import FOLDER, PAPER, cells, commit, found, record
+from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, found, record
 from ..trust import recompute_claims
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,12 +27,7 @@ SSP = "RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP"
 
 @pytest.fixture
 def results(tmp_path):
-    """SSP is far ahead of the baseline on WikiQA, PSD is the baseline, and on pydocs SSP is behind."""
-    for seed in (0, 1, 2):
-        for row, mean in {"roberta_base": 0.4, "roberta_ssp": 0.9, "roberta_psd": 0.4}.items():
-            commit(tmp_path, record(row, "wikiqa", "small", seed, mean, weights_sha256={"model": f"{row} {seed}"}))
-        commit(tmp_path, record("roberta_base", "pydocs", "laptop", seed, 0.9), record("roberta_ssp", "pydocs", "laptop", seed, 0.5))
-    return tmp_path
+    return ahead_and_behind(tmp_path)
 
 
 @pytest.fixture(scope="module")

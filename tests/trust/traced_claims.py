@@ -18,6 +18,7 @@ from .traced import (
     over_seeds,
     p_value,
     points,
+    side,
     sign,
     values,
 )
@@ -126,7 +127,8 @@ def sentence(paper: Paper, one: Judged) -> str:
     head = "" if one.family == "laptop" else f"{claim['claim']} {claim['where']} "
     if not one.told.seeds:
         return f"{head}{compared(paper, claim)}: {one.word} {one.told.reason}".strip()
-    questions = f"{one.told.questions} questions of {'dev and test' if one.told.pooled else 'test'}, " * bool(one.told.questions)
+    sample = "dev and test" if one.told.pooled else side(one.told.ours[0])
+    questions = f"{one.told.questions} questions of {sample}, " * bool(one.told.questions)
     origin = f"{questions}{seeds_of(one.told)}, budget {one.told.ours[0]['budget']}, {' and '.join(models(one.told))}"
     notes = [result(one), *limits(paper, one)]
     return f"{head}{compared(paper, claim)}, {origin}: {one.word} {'; '.join(filter(None, notes))}."

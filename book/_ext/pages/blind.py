@@ -45,7 +45,8 @@ def blind_table(protocol: str = "") -> str:
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
-            cells.insert(2, markup.number(Html(f"{100 * _lost(seeds, readout):.1f}{_interval(seeds, readout)}")))
+            lost = f"{100 * _lost(seeds, readout):.1f}"
+            cells.insert(2, markup.number(Html(lost + _interval(seeds, readout))))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
     heads = ["Model", "Readout", "Seeds"]
@@ -62,13 +63,15 @@ def _lost(seeds: list[dict], readout: str | None = None) -> float:
 
 def _interval(seeds: list[dict], readout: str) -> str:
     """The 95 % interval of the MAP lost, paired over questions; "" where a record has no values of questions."""
-    figures = [seed[readout][which] for which in ("own", "exchanged") for seed in seeds]
-    if not all("per_question" in one for one in figures):
+    measured = {questions: [seed[readout][questions] for seed in seeds] for questions in ("own", "exchanged")}
+    if not all("per_question" in record for records in measured.values() for record in records):
         return ""
-    precision = np.array([[row[PRECISION] for row in one["per_question"]] for one in figures])
-    own, exchanged = precision.reshape(2, len(seeds), -1).mean(axis=1)
-    low, high = (100 * edge for edge in significance.paired_bootstrap(own, exchanged).interval)
-    return f"<small>[{low:.1f}, {high:.1f}]</small>"
+    precision = {
+        questions: np.mean([[row[PRECISION] for row in record["per_question"]] for record in records], axis=0)
+        for questions, records in measured.items()
+    }
+    low, high = significance.paired_bootstrap(precision["own"], precision["exchanged"]).interval
+    return f"<small>[{100 * low:.1f}, {100 * high:.1f}]</small>"
 
 
 def _of(one: dict) -> str:

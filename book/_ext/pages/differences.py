@@ -95,7 +95,7 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=Non
         pairs = comparisons.pairs(runs, claim["row_a"], claim["row_b"], claim["dataset"], (claims.PYDOCS,))
         local = [comparisons.outcome(data, runs, claim, pair) for pair in pairs if pair.source == HERE]
         lines = [(one.outcome, markup.said(one.word, one.outcome.reason))] if one.outcome.where or not local else []
-        lines += [(outcome, markup.said("", outcome.reason)) for outcome in local]
+        lines += [(outcome, outcome.reason) for outcome in local]  # a verdict is on committed runs
         head = [markup.cell(rows_of_claim(data, claim), rowspan=str(len(lines)))]
         head.append(markup.cell(claim["sign"], rowspan=str(len(lines))))
         for outcome, word in lines:
