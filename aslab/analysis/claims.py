@@ -49,8 +49,9 @@ class Judged(NamedTuple):
     @property
     def sample(self) -> str:
         """The split of the questions that decided."""
-        line = next(self.outcome.where.of(self.outcome.claim["row_a"]).itertuples())
-        return "dev and test" if self.outcome.pooled else split(line)
+        if self.outcome.pooled:
+            return "dev and test"
+        return split(next(self.outcome.where.of(self.outcome.claim["row_a"]).itertuples()))
 
 
 def verdict(sign: str, test: Comparison | None, adjusted: float | None) -> str:
