@@ -198,7 +198,7 @@ def scorecard(root: Path):
         words.setdefault(paper.name, []).append(one.word)
     for name, own in words.items():
         kind = "pre-trains on text" if name in PRE_TRAINING else "changes how labels are learnt"
-        yield [f"{name} {kind}", *(str(own.count(word) or NONE) for word in WORDS)]
+        yield [f"{name} {kind}", counted(own)]
 
 
 def answer(root: Path):

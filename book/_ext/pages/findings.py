@@ -142,9 +142,10 @@ def scorecard() -> str:
         link = Html(f'<a href="papers/{data["slug"]}.html">{escape(data["slug"])}</a>')
         kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
         head = markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row")
-        body.append(markup.line([head, *(markup.number(str(own.count(word) or "–")) for word in claims.VERDICTS)]))
-    heads = ["Paper", *map(markup.word, claims.VERDICTS)]
-    return markup.table("How many headline claims have which verdict, on the papers' own data sets.", heads, body)
+        counts = [f"{own.count(word)} {markup.word(word)}" for word in claims.VERDICTS if word in own]
+        body.append(markup.line([head, Html(", ".join(counts))]))
+    caption = "How many headline claims have which verdict, on the papers' own data sets."
+    return markup.table(caption, ["Paper", "Headline claims"], body)
 
 
 def answer() -> str:
