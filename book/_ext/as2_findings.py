@@ -203,7 +203,7 @@ class InCorpus(Shown):
         return (
             boxed(table)
             if table
-            else note("Questions about articles of the corpus: python -m aslab.overlap finds them.")
+            else note("Questions about articles of the corpus: python -m aslab.analysis.overlap finds them.")
         )
 
 

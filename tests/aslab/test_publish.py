@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from pages import examples, report
 
-from aslab import plan, publish, records, repeats, runs
+from aslab import plan, publish, records, runs
+from aslab.analysis import equal_runs
 from asutil import draws
 from asutil.io import disk, rundir
 
@@ -141,7 +142,7 @@ def test_another_run_with_equal_settings_is_kept_as_a_repeat(project, published)
     after = {path: path.read_bytes() for path in (project / "results").rglob("*.json")}
     publish.publish("sentence_objectives")
     assert {path: path.read_bytes() for path in (project / "results").rglob("*.json")} == after
-    (pair,) = (pair for pair in repeats.pairs("sentence_objectives") if pair.dataset == "wikiqa")
+    (pair,) = (pair for pair in equal_runs.pairs("sentence_objectives") if pair.dataset == "wikiqa")
     assert [list(lines.name) for lines in (pair.later, pair.before)] == [[name], [FINETUNE.folder.name]]
     assert list(records.records("sentence_objectives", runs_dir="nowhere").name) == [
         json.loads(path.read_text())["name"] for path in sorted(before)

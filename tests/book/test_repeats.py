@@ -11,7 +11,8 @@ from bs4 import BeautifulSoup
 from pages import in_corpus
 from pages import repeats as page
 
-from aslab import overlap, repeats
+from aslab import repeats
+from aslab.analysis import equal_runs, overlap
 from asutil.io import disk, rundir
 from asutil.metrics.significance import paired_bootstrap
 from tests.trust import pages
@@ -38,7 +39,7 @@ def repeat(folder, *records):
 def shown(folder):
     return [
         (pair.row, pair.seeds, [[line.record["created"][8:10] for line in side.itertuples()] for side in (pair.later, pair.before)])
-        for pair in repeats.pairs(PAPER, folder)
+        for pair in equal_runs.pairs(PAPER, folder)
     ]
 
 
@@ -75,19 +76,19 @@ def test_a_file_among_the_repeats_has_the_name_of_its_record(tmp_path):
     path = repeats.path_of(made(0, 0.5, 1), tmp_path)
     path.rename(path.with_name("wikiqa-small-seed1-20260101T000000.json"))
     with pytest.raises(ValueError, match=r"roberta_ssp/wikiqa-small-seed1-20260101T000000.json has the record of wikiqa-small-seed0-2026"):
-        repeats.pairs(PAPER, tmp_path)
+        equal_runs.pairs(PAPER, tmp_path)
 
 
 def test_one_seed_needs_rows_whose_seeds_vary(tmp_path):
     """The bootstrap of one seed knows nothing of seeds; the combined test takes what seeds add from other rows, or is not made."""
     commit(tmp_path, made(0, 0.8, 9))
     repeat(tmp_path, made(0, 0.5, 1))
-    (pair,) = repeats.pairs(PAPER, tmp_path)
-    both, alone = repeats.compare(pair, "p@1", tmp_path)
+    (pair,) = equal_runs.pairs(PAPER, tmp_path)
+    both, alone = equal_runs.compare(pair, "p@1", tmp_path)
     values = [[line[1] for line in one["per_question"]] for one in (made(0, 0.8, 9), made(0, 0.5, 1))]
     assert both is None and alone == paired_bootstrap(*values) and alone.sign == 1
     commit(tmp_path, *(made(seed, mean, 9, "roberta_sp") for seed, mean in enumerate((0.2, 0.5, 0.8))))
-    both, again = repeats.compare(pair, "p@1", tmp_path)
+    both, again = equal_runs.compare(pair, "p@1", tmp_path)
     assert again == alone and both.difference == pytest.approx(0.3) and both.sign == 0  # seeds differ by more
 
 

@@ -1,6 +1,7 @@
-"""What the questions about articles that pre-training has read add to the gains, from the record of `python -m aslab.overlap`."""
+"""What the questions about articles that pre-training has read add to the gains, from the record of `python -m aslab.analysis.overlap`."""
 
-from aslab import measured, overlap, papers
+from aslab import measured, papers
+from aslab.analysis import overlap
 from aslab.show import markup
 
 
@@ -29,6 +30,6 @@ def in_corpus_table(paper: str) -> str:
     heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
     title = (
         "Differences in MAP on test questions, points; the interval is over questions and seeds. "
-        "Measured by python -m aslab.overlap local/wikipedia_large."
+        "Measured by python -m aslab.analysis.overlap local/wikipedia_large."
     )
     return f"<p>{said}</p>{markup.table(title, heads, body)}"

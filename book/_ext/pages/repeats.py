@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from aslab import papers, records, repeats
+from aslab import papers, records
+from aslab.analysis import equal_runs
 from aslab.show import markup
 from aslab.show.markup import NAMES
 
@@ -20,8 +21,8 @@ def repeats_table(paper: str = "", results: str | Path = "results") -> str:
     """
     body, signs = [], []
     for slug in [paper] if paper else papers.papers():
-        for pair in repeats.pairs(slug, results):
-            compared = [repeats.compare(pair, metric, results) for metric in pair.metrics]
+        for pair in equal_runs.pairs(slug, results):
+            compared = [equal_runs.compare(pair, metric, results) for metric in pair.metrics]
             signs += [(both is not None and both.sign != 0, alone.sign != 0) for both, alone in compared]
             body.append(_line(pair, *compared[0]))
     if not body:
@@ -39,7 +40,7 @@ def _counted(count: int, signs: list[tuple[bool, bool]]) -> str:
     )
 
 
-def _line(pair: repeats.Pair, both, alone) -> str:
+def _line(pair: equal_runs.Pair, both, alone) -> str:
     title, metric = papers.read(pair.paper)["rows"][pair.row]["name"], pair.metrics[0]
     means = [records.values(lines, metric) for lines in (pair.later, pair.before)]
     questions = len(records.per_question(next(pair.later.itertuples())))

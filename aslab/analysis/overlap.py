@@ -1,6 +1,6 @@
 """Finds the questions of WikiQA about articles that the pre-training corpus contains, and splits gains by them.
 
-python -m aslab.overlap local/wikipedia_large --out results/overlap.json
+python -m aslab.analysis.overlap local/wikipedia_large --out results/overlap.json
 """
 
 import argparse
@@ -13,8 +13,8 @@ from asutil.data import answers
 from asutil.io import hub
 from asutil.metrics.significance import Comparison
 
-from . import measured, papers, records
-from .analysis import comparisons
+from .. import measured, papers, records
+from . import comparisons
 
 DATASET, PROTOCOL, BUDGET, METRIC = "wikiqa", "clean", "small", "map"
 
@@ -79,7 +79,7 @@ def _read_corpus(lines: pd.DataFrame, corpus: str) -> bool:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.overlap", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(prog="python -m aslab.analysis.overlap", description=__doc__.splitlines()[0])
     parser.add_argument("corpus", help="the corpus of the pre-training runs, with titles: local/wikipedia_large")
     measured.main(parser, lambda options: record(options.corpus))
 
