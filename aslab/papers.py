@@ -3,6 +3,7 @@
 An unknown key, row, data set or metric is refused with the file and the place.
 """
 
+from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -35,6 +36,9 @@ SPLITS = {
     "wikiqa_dev": ("wikiqa", "dev"),
     "trecqa_dev": ("trecqa", "dev"),
 }
+TRANSFER = (
+    "_from_"  # in a column: the questions before it, ranked by a model that was fine-tuned on the data set after it
+)
 # A part of the file: the keys that it must have, and those that it may have.
 KEYS = {
     "the file": (
@@ -43,8 +47,11 @@ KEYS = {
     ),
     "rows": ("name published", "stages backbone baseline system_of doubtful search not_testable"),
     "tables": ("where caption datasets metrics rows", "runs"),
-    "budgets": ("backbones datasets seeds rows", "more_seeds more_datasets corpus claims search gpu_hours asked_of"),
-    "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance"),
+    "budgets": (
+        "backbones datasets seeds rows",
+        "more_seeds more_datasets pretrain_each also_rank corpus claims search gpu_hours asked_of",
+    ),
+    "claims": ("id where claim row_a row_b dataset metric sign", "not_testable b_at_chance stated"),
     "figure_claims": ("id where claim plus minus dataset metric sign", ""),
     "settings": ("notebook are", "when"),
     "demo": ("budget rows seeds", ""),
@@ -225,6 +232,9 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
     for more in ("more_seeds", "more_datasets"):
         all_of(budget.get(more, ()), budget["rows"], f"{place}: {more}")
     own = (*budget["datasets"], *budget.get("claims", ()))
+    more = [name for names in budget.get("more_datasets", {}).values() for name in names]
+    all_of(budget.get("pretrain_each", ()), [*own, *more], f"{place}: pretrain_each", "data set of the budget")
+    all_of(budget.get("also_rank", ()), [*own, *more], f"{place}: also_rank", "data set of the budget")
     for printed, instead in budget.get("asked_of", {}).items():
         one_of(printed, datasets, f"{place}: asked_of", "data set")
         one_of(instead, own, f"{place}: asked_of", "data set of the budget")
@@ -256,6 +266,8 @@ def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
     all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
     one_of(claim.get("b_at_chance", False), [True, False], f"{place}: b_at_chance")
+    if "stated" in claim and not isinstance(claim["stated"], date):
+        raise ValueError(f"{place}: stated: expected a date as 2026-11-27, got {claim['stated']!r}")
     _check_reasons(claim, place)
 
 
@@ -301,10 +313,13 @@ def claims_asked(data: dict, budget: str) -> list[dict]:
 def first_budget(data: dict, claim: dict) -> str | None:
     """The smallest budget above laptop that runs both rows of a claim on its data set; None if there is none."""
     dataset, _ = SPLITS.get(claim["dataset"], (claim["dataset"], ""))
+    ranked, _, dataset = dataset.rpartition(TRANSFER)
     for budget in BUDGETS[1:]:
-        planned = data.get("budgets", {}).get(budget, {"rows": ()})["rows"]
+        entry = data.get("budgets", {}).get(budget, {"rows": ()})
         rows = (claim["row_a"], claim["row_b"])
-        if all(row in planned and dataset in datasets(data, row, budget) for row in rows):
+        if ranked and ranked not in entry.get("also_rank", {}).get(dataset, ()):
+            continue
+        if all(row in entry["rows"] and dataset in datasets(data, row, budget) for row in rows):
             return budget
     return None
 

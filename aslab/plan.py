@@ -78,16 +78,19 @@ def stage_parameters(
     if model:
         given["model"] = model
     if stage["notebook"] == "pretrain":
-        return {**given, "corpus": entry["corpus"], "seed": 0}
-    return {"budget": budget, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
+        return {**given, "corpus": entry["corpus"], "seed": seed}
+    chosen = {"budget": budget, "model": given["model"], "dataset": dataset, "seed": seed, **tried} | given
+    others = entry.get("also_rank", {}).get(chosen["dataset"])
+    return chosen | ({"also_rank": ",".join(others)} if others else {})
 
 
 def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one budget, each once, after the runs that it needs.
 
     The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made
-    once, with seed 0. An untrained encoder is run once, with the budget's first seed. Where the budget searches
-    settings, the tries come first. The seeds follow when all tries have a record, with the settings that are best on
+    once, with seed 0, or on data sets under `pretrain_each` with every seed, too. An untrained encoder is run once, with
+    the budget's first seed. Where the budget searches settings, the tries come first. The seeds follow when all tries
+    have a record, with the settings that are best on
     dev.
 
     Args:
@@ -175,25 +178,39 @@ class _Planner:
                 yield job
                 if job.dataset == dataset and not job.search:
                     ranked_first[job.seed] = job.folder
-        needs = ()
-        is_measured = any(stage["notebook"] == "task_difficulty" for stage in before)
-        for stage in before:
-            starts = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
-            job = self._job(row, stage, dataset, 0, needs, TRANSFER if starts else None)
-            yield job
-            if stage["notebook"] != "task_difficulty":  # no run starts from one that measures
-                needs = (job.folder,)
+        starts = {seed: list(self._before(row, before, dataset, seed)) for seed in self._start_seeds(row, dataset)}
+        for jobs_before in starts.values():
+            yield from jobs_before
+        needs_of = {seed: _model_of(jobs_before) for seed, jobs_before in starts.items()}
+        needs = next(iter(needs_of.values()))
         search = self.data["budgets"][self.budget].get("search", {}) | self.data["rows"][row].get("search", {})
         tries = self._tries(row, last, dataset, needs, search)
         yield from tries
         best = _best(tries, search) if tries else {}
         if best is None:
             return  # the seeds follow when all tries have a record
-        for seed in seeds_of(self.data, row, self.budget, self.seeds):
-            job = self._job(row, last, dataset, seed, needs, TRANSFER if rerank else None, **best)
+        scored = NOTEBOOKS[last["notebook"]] is None  # on questions or claims; its own task is measured once
+        for seed in seeds_of(self.data, row, self.budget, self.seeds) if scored else [0]:
+            job = self._job(row, last, dataset, seed, needs_of.get(seed, needs), TRANSFER if rerank else None, **best)
             yield job
             if seed in ranked_first:
                 yield self._job(row, rerank, dataset, seed, (job.folder, ranked_first[seed]))
+
+    def _start_seeds(self, row: str, dataset: str) -> list[int]:
+        """The seeds of the runs that a row's last ones start from: 0, or every seed where each pre-trains on its own."""
+        each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
+        return seeds_of(self.data, row, self.budget, self.seeds) if each else [0]
+
+    def _before(self, row: str, before: list[dict], dataset: str, seed: int):
+        """The jobs of a row before its last, with one seed."""
+        needs = ()
+        is_measured = any(stage["notebook"] == "task_difficulty" for stage in before)
+        for stage in before:
+            starts = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
+            job = self._job(row, stage, dataset, seed, needs, TRANSFER if starts else None)
+            yield job
+            if stage["notebook"] != "task_difficulty":  # no run starts from one that measures
+                needs = (job.folder,)
 
     def _is_published(self, row: str, dataset: str, last: dict) -> bool:
         """False where a table of the paper has the data set and the row has a dash there."""
@@ -220,6 +237,11 @@ class _Planner:
         column = column or NOTEBOOKS[notebook] or dataset
         seed = parameters["seed"]
         return Job(self.paper, row, self.budget, column, seed, notebook, parameters, folder, needs, search)
+
+
+def _model_of(before: list[Job]) -> tuple[Path, ...]:
+    """The folder of the run that a row's last stage starts from; empty where it starts from the backbone."""
+    return tuple(job.folder for job in before if job.notebook != "task_difficulty")[-1:]
 
 
 def _grid(search: dict, name: str, dataset: str) -> list[dict]:

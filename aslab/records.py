@@ -9,13 +9,14 @@ from asutil.io import disk, rundir
 from asutil.metrics import rankings
 
 from . import papers, runs
-from .papers import EVIDENCE_METRICS, SPLITS
+from .papers import EVIDENCE_METRICS, SPLITS, TRANSFER
 from .plan import Job, completed, follows_rules, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
 PER_CLAIM = {"label_accuracy": "label_accuracy"}
 PER_CONTEXT = {name: name for name in EVIDENCE_METRICS}
+OF_ITS_OWN = ("metrics", "baselines", "per_question", "per_question_dev", "chosen", "pca", "transfer")  # data set
 COLUMNS = ["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]  # of `records`
 
 
@@ -34,7 +35,8 @@ def records(
         | "this machine"), name, folder (None for a committed one), record (the dict), earlier (records of the runs
         that its model came from, and for re-ranking those of the row that ranked first). A run has several rows where
         splits of its data set are columns of the paper's tables (FEVER, and the dev questions of ASBERT): one for
-        each split with labels.
+        each split with labels. A committed record has one more for each data set that its model also ranked, as
+        `selqa_from_nq_sentences`.
     Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
     data = papers.read(paper, folder)
@@ -56,6 +58,9 @@ def _committed_records(data: dict, folder: Path):
             raise ValueError(f"{file} holds the record of {own}, or of a row that the paper lacks")
         name, earlier = record.get("name", path.stem), record.get("earlier", [])
         yield row, dataset, budget, seed, COMMITTED, name, None, record, earlier
+        own = {name: value for name, value in record.items() if name not in OF_ITS_OWN}
+        for ranked, part in record.get("transfer", {}).items():
+            yield row, f"{ranked}{TRANSFER}{dataset}", budget, seed, COMMITTED, name, None, own | part, earlier
 
 
 def _local_records(data: dict, made: pd.DataFrame, folder):

@@ -4,6 +4,7 @@ python -m aslab.analysis.claims results/claims.csv     writes all of them as a t
 """
 
 import argparse
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +27,7 @@ VERDICTS = (SUPPORTED, SUGGESTIVE, INCONCLUSIVE, NO_EFFECT, REVERSED, testable.V
 PYDOCS = "laptop"  # the budget whose claims are about pydocs
 COLUMNS = (
     "paper claim family row_a row_b sign dataset budget metric sample questions seeds difference low high p p_holm tests "
-    "verdict reason smallest_effect printed effect_ratio ratio_low ratio_high records"
+    "verdict stated reason smallest_effect printed effect_ratio ratio_low ratio_high records"
 ).split()
 
 
@@ -76,7 +77,8 @@ def verdict(sign: str, test: Comparison | None, adjusted: float | None) -> str:
 def judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     """Every claim of a paper by its primary metric, and after them those that budget laptop asks of pydocs.
 
-    A family is all claims that a budget plans, whatever came out: a claim that is not run or not testable has p = 1.
+    Holm's adjustment is over all claims that a budget plans, whatever came out: a claim that is not run or not testable has
+    p = 1. Hypotheses that were stated later, on one day, are adjusted among themselves.
 
     Args:
         runs: the paper's records; those of this machine are left out.
@@ -104,8 +106,8 @@ def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
             if claim["metric"] == primary[claim["id"]]
         ]
     every = []
-    for family in dict.fromkeys(family for family, _ in asked):
-        outcomes = [outcome for of, outcome in asked if of == family]
+    for family, stated in dict.fromkeys((family, outcome.claim.get("stated")) for family, outcome in asked):
+        outcomes = [one for of, one in asked if (of, one.claim.get("stated")) == (family, stated)]
         tested = [outcome.primary is not None and not outcome.reason for outcome in outcomes]
         p_values = [one.primary.p_value if is_tested else 1.0 for one, is_tested in zip(outcomes, tested)]
         adjusted = significance.holm(p_values)
@@ -144,8 +146,8 @@ def table() -> pd.DataFrame:
     for paper in papers.papers():
         data, runs = comparisons.rows_and_runs(paper)
         every = judged(data, runs)
-        sizes = pd.Series([one.family for one in every]).value_counts()
-        lines += [_line(data, one, int(sizes[one.family])) for one in every]
+        sizes = Counter((one.family, one.outcome.claim.get("stated")) for one in every)
+        lines += [_line(data, one, sizes[one.family, one.outcome.claim.get("stated")]) for one in every]
     return pd.DataFrame(lines, columns=COLUMNS)
 
 
@@ -153,7 +155,7 @@ def _line(data: dict, one: Judged, tests: int) -> list:
     claim, where, test = one.outcome.claim, one.outcome.where, one.outcome.primary
     rows = (claim["row_a"], claim["row_b"])
     files = [
-        f"results/{data['slug']}/{line.row}/{line.dataset}-{line.budget}-seed{line.seed}.json"
+        f"results/{data['slug']}/{line.row}/{line.dataset.rpartition(papers.TRANSFER)[2]}-{line.budget}-seed{line.seed}.json"
         for row in rows
         for line in (where.of(row).itertuples() if where else ())
     ]
@@ -172,7 +174,8 @@ def _line(data: dict, one: Judged, tests: int) -> list:
         ),
         *(claim["metric"], one.sample if test else None, one.outcome.questions or None),
         *(len(where.seeds) if where else None, points(test.difference) if test else None, *map(points, ends(test))),
-        *(test.p_value if test else None, one.adjusted, tests, one.word, one.outcome.reason or None),
+        *(test.p_value if test else None, one.adjusted, tests, one.word),
+        *(claim.get("stated"), one.outcome.reason or None),
         *(points(one.outcome.smallest) if test else None, points(printed.difference) if printed else None),
         *(round(end, 3) if end is not None else None for end in ((ratio.difference if ratio else None), *ends(ratio))),
         " ".join(files),

@@ -24,6 +24,8 @@ NAMES = {
     "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
     "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences",
     "nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer",
+    "wikiqa_from_nq_sentences": "WikiQA, trained on NQ sentences", "trecqa_from_nq_sentences": "TREC-QA, trained on NQ sentences",
+    "selqa_from_nq_sentences": "SelQA, trained on NQ sentences",
     "majority": "most frequent label", "most_frequent_answer": "most frequent answer", "pydocs_claims": "pydocs claims",
 }
 # fmt: on

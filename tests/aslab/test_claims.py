@@ -11,6 +11,7 @@ from aslab import papers
 from aslab.analysis import claims, comparisons
 from aslab.analysis.claims import PYDOCS, Judged, verdict
 from aslab.analysis.comparisons import Outcome
+from aslab.records import COMMITTED
 from asutil.metrics.significance import Comparison
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, found, record, values
@@ -142,8 +143,9 @@ def test_what_is_not_tested_counts_as_p_1(results):
 @pytest.mark.parametrize("paper", papers.papers())
 def test_holm_over_all_claims_that_a_budget_plans(committed, paper):
     _, every = committed[paper]
-    for family in {one.family for one in every}:
-        of = [one for one in every if one.family == family]
+    wave = lambda one: (one.family, one.outcome.claim.get("stated"))
+    for chosen in {wave(one) for one in every}:
+        of = [one for one in every if wave(one) == chosen]
         tested = [one.outcome.primary is not None and not one.outcome.reason for one in of]
         adjusted = holm([one.outcome.primary.p_value if known else 1.0 for one, known in zip(of, tested)])
         assert [one.adjusted for one in of] == pytest.approx([p if known else None for p, known in zip(adjusted, tested)])
@@ -250,6 +252,16 @@ def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, 
     assert header.split()[0] == "verdict"
 
 
+@pytest.mark.parametrize("paper", papers.papers())
+def test_a_hypothesis_is_older_than_the_runs_that_test_it(committed, paper):
+    """No record of row A, with which the hypothesis stands or falls, was made before the day on which it was stated."""
+    _, every = committed[paper]
+    _, runs = comparisons.rows_and_runs(paper)
+    for claim in (one.outcome.claim for one in every if "stated" in one.outcome.claim):
+        made = runs[(runs.row == claim["row_a"]) & (runs.dataset == claim["dataset"]) & (runs.source == COMMITTED)]
+        assert all(record["created"] >= str(claim["stated"]) for record in made.record), claim["id"]
+
+
 def test_the_table_has_a_line_for_each_claim_and_family():
     lines = pd.read_csv(TABLE)
     assert not lines.duplicated(["paper", "claim", "family"]).any()
@@ -262,6 +274,7 @@ def test_the_table_has_a_line_for_each_claim_and_family():
                 asked.add((claim["row_a"], claim["row_b"], claim["sign"], papers.primary_metrics(data)[claim["id"]]))
         pydocs = own[own.family == PYDOCS]
         assert {*zip(pydocs.row_a, pydocs.row_b, pydocs.sign, pydocs.metric)} == asked and len(pydocs) == len(asked)
-        assert (own.groupby("family").size() == own.groupby("family").tests.first()).all()
+        waves = own.groupby(["family", "stated"], dropna=False)
+        assert (waves.size() == waves.tests.first()).all()
     for files in lines.records.dropna().str.split():
         assert all((ROOT / file).is_file() for file in files)

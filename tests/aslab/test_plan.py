@@ -61,6 +61,7 @@ def test_all_rows_of_the_first_paper():
         "table_1": 12,
         "table_2": 7,
         "table_3": 8,
+        "more_questions": 9,
         "order": 10,
         "table_5": 7,
         "controls": 6,
@@ -236,7 +237,7 @@ def test_mlm_only_runs_start_the_head_anew():
 def test_a_row_may_have_more_seeds_than_its_budget():
     seeds = {row: {job.seed for job in plan("small", rows=[row]) if job.notebook == "finetune"} for row in ("roberta_ssp", "roberta_sp")}
     assert seeds == {"roberta_ssp": {0, 1, 2, 3, 4}, "roberta_sp": {0, 1, 2}}
-    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}
+    assert {job.seed for job in plan("small", rows=["roberta_ssp"], seeds=[3])} == {0, 3}
     with pytest.raises(ValueError, match="unknown seed 7"):
         plan("small", seeds=[7])
 
@@ -264,7 +265,7 @@ def test_budget_small_learns_its_objectives_without_masked_language_modelling():
         if job.notebook == "pretrain":
             assert given["mlm_weight"] == 0 and given["objective"] != "mlm"
         else:
-            pairs = {"wikiqa": 8_672, "trecqa": 5_914, "nq_sentences": 27_930}
+            pairs = {"wikiqa": 8_672, "trecqa": 5_914, "nq_sentences": 27_930, "selqa": 7_660}
             steps = given["epochs"] * pairs[given["dataset"]] / given["batch_size"]
             assert given["epochs"] == 3 and abs(given["warmup_steps"] - steps / 10) < 1 and given["patience"] is None
             assert given["protocol"] == {"trecqa": "asbert"}.get(given["dataset"], "clean")
@@ -330,7 +331,8 @@ def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control)
             jobs = plans.jobs(paper, budget, rows=[name], seeds=[0], folder_for=stub, folder=FOLDER)
             made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
         (_, theirs), (_, ours) = made[0][0], made[1][0]
-        assert ours == {**theirs, "labels": "shuffled"} and made[0][1:] == made[1][1:] != []
+        assert ours == {**theirs, "labels": "shuffled"} and made[1][1:] != []
+        assert all(job in made[0] for job in made[1][1:]), "the row may have more data sets"
     assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
 
@@ -663,6 +665,14 @@ def test_committed_results(tmp_path):
     found = read()
     assert isinstance(found, pd.DataFrame)
     assert found[["row", "dataset", "budget", "seed", "source"]].to_numpy().tolist() == [["roberta_psd", "wikiqa", "small", 2, "committed"]]
+    also = {"metrics": {"test": {"map": 0.5}}, "fingerprint": "f", "per_question": [["a", 1, 0.5, 0.5]]}
+    of_nq = record | {"dataset": "nq_sentences", "metrics": {"test": {"map": 0.9}, "dev": {}}, "transfer": {"selqa": also}}
+    settings = {"settings": {"dataset": "nq_sentences"}}
+    disk.write_json(place / "nq_sentences-small-seed2.json", of_nq | settings | {"per_question": [["b", 1, 0.9, 0.9]], "per_question_dev": []})
+    own, transfer = (next(read().query(f"dataset == '{name}'").itertuples()) for name in ("nq_sentences", "selqa_from_nq_sentences"))
+    assert [records.figures(line)["map"] for line in (own, transfer)] == [0.9, 0.5]
+    assert [list(records.per_question(line).index) for line in (own, transfer)] == [["b"], ["a"]]
+    assert records.dev_questions(papers.read("sentence_objectives"), transfer) is None and "transfer" not in transfer.record
     disk.write_json(place / "trecqa-small-seed2.json", record)
     with pytest.raises(ValueError, match=r"roberta_psd/trecqa-small-seed2.json holds the record of roberta_psd/wikiqa-small-seed2.json"):
         read()
@@ -683,7 +693,8 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
         theirs, ours = (plans.jobs(paper, budget, [name], [0], folder_for=stub, folder=FOLDER) for name in (row, control))
         assert len(ours) == 1 + len(papers.datasets(data, control, budget))
         assert ours[0].folder == theirs[0].folder and ours[0].notebook == "pretrain"
-        for one, other in zip(theirs[1:], ours[1:], strict=True):
+        same = [job for job in theirs[1:] if job.dataset in papers.datasets(data, control, budget)]
+        for one, other in zip(same, ours[1:], strict=True):
             settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
             assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]
 
@@ -757,3 +768,17 @@ def test_at_budget_small_nq_sentences_is_ranked_in_place_of_asnq():
     (first,) = (job for job in jobs if (job.folder,) == transfer)
     assert (first.dataset, first.row, first.seed, first.parameters["dataset"]) == ("nq_sentences", "roberta_base", 0, "nq_sentences")
     assert not any("nq_sentences" in str(job.parameters) for budget in ("laptop", "gpu", "paper") for job in plan(budget))
+    for job in jobs:
+        others = "wikiqa,trecqa,selqa" if job.parameters.get("dataset") == "nq_sentences" else None
+        assert job.parameters.get("also_rank") == others
+
+
+def test_a_seed_pre_trains_on_its_own_where_the_budget_says_so():
+    """A seed of nq_sentences is a whole chain, so that its spread is that of pre-training, too; on WikiQA all seeds share one."""
+    jobs = plan("small", rows=["roberta_sp"], seeds=[0, 2])
+    by_folder = {job.folder: job for job in jobs}
+    for job in (job for job in jobs if job.notebook == "finetune"):
+        (before,) = (by_folder[need] for need in job.needs)
+        assert before.notebook == "pretrain" and before.seed == (job.seed if job.dataset == "nq_sentences" else 0)
+        assert job.parameters["model"] == before.folder.as_posix()
+    assert [job.seed for job in jobs if job.notebook == "pretrain"] == [0, 2]

@@ -65,7 +65,7 @@ def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
     (pydocs,) = [text for text in said if "budget laptop" in text]
     assert pydocs.startswith("RoBERTa + SSP − RoBERTa-Base, pydocs, MAP, 40 questions of test") and f": reversed {loss}, " in pydocs
     assert "the printed difference" not in pydocs
-    assert "33 claims: 2 supported, 1 no effect beyond 1 point, 4 not testable here, 26 not run." in html
+    assert "45 claims: 2 supported, 1 no effect beyond 1 point, 4 not testable here, 38 not run." in html
     assert "12 claims: 1 reversed, 11 not run." in html and len(said) == 8
 
 
@@ -165,7 +165,7 @@ def test_the_answer_counts_all_claims(committed):
     chosen = Counter(word for lines in headline(committed).values() for word in lines.verdict)
     own, ours = Counter(committed[~pydocs].verdict), Counter(committed[pydocs].verdict)
     assert findings.answer() == (
-        f"{chosen.total()} headline claims: {counts(chosen)}. In all, {own.total()} claims on the papers’ data sets: {counts(own)}. "
+        f"{chosen.total()} headline claims: {counts(chosen)}. In all, {own.total()} claims on public data sets: {counts(own)}. "
         f"And {ours.total()} claims on pydocs: {counts(ours)}."
     )
 

@@ -27,8 +27,10 @@ FAR = 1e-6
 # ------------------------------------------------------------------ values of questions
 
 
-def read(files: list[Path]) -> list[dict]:
-    return [json.loads(file.read_text("utf-8")) for file in files]
+def read(files: list[Path], dataset: str) -> list[dict]:
+    """The records about a data set: of `selqa_from_nq_sentences` the part about SelQA of those of nq_sentences."""
+    records, ranked = [json.loads(file.read_text("utf-8")) for file in files], dataset.rpartition("_from_")[0]
+    return [record | record["transfer"][ranked] if ranked else record for record in records]
 
 
 def untrained(record: dict) -> bool:
@@ -82,7 +84,7 @@ def seed_variance(systems: list[dict]) -> tuple[float, float]:
 def tested(line: dict) -> dict:
     """What `compared` gives of a line of the file."""
     files = [ROOT / file for file in line["records"].split()]
-    test = compared(line, *(read([file for file in files if file.parent.name == line[row]]) for row in ("row_a", "row_b")))
+    test = compared(line, *(read([file for file in files if file.parent.name == line[row]], line["dataset"]) for row in ("row_a", "row_b")))
     if test.pop("questions") != int(line["questions"]):
         raise ValueError(f"{line['claim']}: {line['questions']} questions expected, the records have other ones")
     return test
@@ -128,7 +130,8 @@ def compared(line: dict, *records: list[dict]) -> dict:
 def lenders(line: dict, questions) -> list[dict]:
     """The values of all trained rows with more than one seed on the same questions: a row with one seed has their variance."""
     rows = sorted((ROOT / "results" / line["paper"]).glob("*"))
-    each = [read(sorted(row.glob(f"{line['dataset']}-{line['budget']}-seed*.json"))) for row in rows]
+    own = line["dataset"].rpartition("_from_")[2]
+    each = [read(sorted(row.glob(f"{own}-{line['budget']}-seed*.json")), line["dataset"]) for row in rows]
     values = [by_question(of, line["metric"], line["sample"]) for of in each if len(of) > 1 and not all(map(untrained, of))]
     return [own for own in values if own.keys() == questions]
 
@@ -153,11 +156,14 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def recomputed(lines: list[dict]) -> list[tuple[dict, dict]]:
-    """(line of the file, what its records give) of each claim that has a test; a family is all lines of one budget of a paper."""
+    """(line of the file, what its records give) of each claim that has a test.
+
+    A family is all lines of one budget of a paper that were stated on one day.
+    """
     tests = {place: tested(line) for place, line in enumerate(lines) if line["p"]}
     families = {}
     for place, line in enumerate(lines):
-        families.setdefault((line["paper"], line["family"]), []).append(place)
+        families.setdefault((line["paper"], line["family"], line["stated"]), []).append(place)
     for places in families.values():
         counts = [place in tests and lines[place]["verdict"] not in NO_TEST for place in places]
         adjusted = holm([tests[place]["p"] if known else 1.0 for place, known in zip(places, counts)])

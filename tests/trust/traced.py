@@ -57,7 +57,8 @@ class Paper:
     def __init__(self, root: Path, name: str):
         self.name, self.data = name, yaml.safe_load((root / "experiments" / f"{name}.yml").read_text("utf-8"))
         files = sorted((root / "results" / name).glob("*/*.json"))
-        self.records = [json.loads(path.read_text("utf-8")) for path in files]
+        own = [json.loads(path.read_text("utf-8")) for path in files]
+        self.records = [*own, *(part for one in own for part in transferred(one))]
         self.rows, self.scale = self.data["rows"], 100 if self.data["unit"] == "fraction" else 1
 
     def title(self, row: str) -> str:
@@ -97,6 +98,13 @@ class Paper:
         cell = self.rows[row]["published"].get(dataset, {}).get(metric)
         values = cell if isinstance(cell, list) else [cell]
         return [value * self.scale for value in values] if all(isinstance(value, int | float) for value in values) else None
+
+
+def transferred(record: dict):
+    """What a record says of the data sets that its model ranked without more training, as records of their own."""
+    kept = ("row", "budget", "seed", "settings", "earlier", "notebook", "name", "versions", "created")
+    for name, part in record.get("transfer", {}).items():
+        yield {key: record[key] for key in kept if key in record} | part | {"dataset": f"{name}_from_{record['dataset']}"}
 
 
 def untrained(records: list[dict]) -> bool:

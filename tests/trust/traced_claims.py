@@ -32,6 +32,10 @@ def compared(paper: Paper, claim: dict) -> str:
     return f"{' − '.join(rows)}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
 
 
+def place(claim: dict) -> str:
+    return claim["where"] + (f"; stated {claim['stated']}, before the runs" if claim.get("stated") else "")
+
+
 def printed(paper: Paper, claim: dict) -> float | None:
     """The printed difference in points."""
     theirs = [paper.published(claim[row], claim["dataset"], claim["metric"]) for row in ("row_a", "row_b")]
@@ -69,7 +73,7 @@ def claims(root: Path, name: str):
 
 def claim_line(paper: Paper, one: Told, verdicts: dict[str, Judged]) -> list[str]:
     claim, gain = one.claim, printed(paper, one.claim)
-    head = [f"{claim['claim']} {claim['where']}"] if claim["first"] else []
+    head = [f"{claim['claim']} {place(claim)}"] if claim["first"] else []
     text = [*head, compared(paper, claim), f"{NONE if gain is None else f'{gain:+.1f}'} claimed {claim['sign']}"]
     origin = "" if one.reason else f"needs {traced_verdicts.needed(paper, claim)}"
     if one.seeds:
@@ -114,7 +118,7 @@ def counted(words: list[str]) -> str:
 def findings(root: Path, name: str):
     """For each kind of questions how many claims have which verdict, then a sentence for each that has one."""
     paper = Paper(root, name)
-    for laptop, kind in ((False, "The paper's data sets, with small models."), (True, "pydocs, with a model of four layers.")):
+    for laptop, kind in ((False, "Public data sets, with small models."), (True, "pydocs, with a model of four layers.")):
         every = [one for one in judged(paper) if (one.family == "laptop") == laptop]
         known = [one for one in every if one.word != "not run"]
         if known:
@@ -124,7 +128,7 @@ def findings(root: Path, name: str):
 
 def sentence(paper: Paper, one: Judged) -> str:
     claim = one.told.claim
-    head = "" if one.family == "laptop" else f"{claim['claim']} {claim['where']} "
+    head = "" if one.family == "laptop" else f"{claim['claim']} {place(claim)} "
     if not one.told.seeds:
         return f"{head}{compared(paper, claim)}: {one.word} {one.told.reason}".strip()
     sample = "dev and test" if one.told.pooled else side(one.told.ours[0])
@@ -207,7 +211,7 @@ def answer(root: Path):
     every = [one for name in PAPERS for one in judged(Paper(root, name))]
     own, pydocs = ([one.word for one in every if (one.family == "laptop") == laptop] for laptop in (False, True))
     yield (
-        f"{len(chosen)} headline claims: {counted(chosen)}. In all, {len(own)} claims on the papers’ data sets: {counted(own)}. "
+        f"{len(chosen)} headline claims: {counted(chosen)}. In all, {len(own)} claims on public data sets: {counted(own)}. "
         f"And {len(pydocs)} claims on pydocs: {counted(pydocs)}."
     )
 

@@ -174,8 +174,8 @@ def judged(paper: Paper) -> list[Judged]:
             first.setdefault(key, claim | {"dataset": dataset})
     asked += [("laptop", told(paper, claim, ("laptop",))) for claim in first.values()]
     every = []
-    for family in dict.fromkeys(family for family, _ in asked):
-        of = [one for name, one in asked if name == family]
+    for family, stated in dict.fromkeys((family, one.claim.get("stated")) for family, one in asked):
+        of = [one for name, one in asked if (name, one.claim.get("stated")) == (family, stated)]
         p_values = [one.primary.p_value if one.primary and not one.reason else 1.0 for one in of]
         for one, p_value in zip(of, p_values):
             ranked = sorted(p_values)
@@ -193,9 +193,11 @@ def primary(paper: Paper, name: str) -> str:
 
 def needed(paper: Paper, claim: dict) -> str:
     """The first budget of the paper's file that has both rows and the data set of a claim."""
-    name = claim["dataset"].removesuffix("_dev").removesuffix("_test")
+    ranked, _, name = claim["dataset"].removesuffix("_dev").removesuffix("_test").rpartition("_from_")
     for budget in EVERY[1:]:
         entry = paper.data["budgets"].get(budget, {"rows": []})
+        if ranked and ranked not in entry.get("also_rank", {}).get(name, []):
+            continue
         known = [*entry.get("datasets", []), *entry.get("claims", [])]
         rows = [row for row in (claim["row_a"], claim["row_b"]) if name in [*known, *entry.get("more_datasets", {}).get(row, [])]]
         if len(rows) == 2 and set(rows) <= set(entry["rows"]):

@@ -14,7 +14,7 @@ from aslab.analysis.claims import PYDOCS, Judged
 from aslab.show import markup
 from aslab.show.markup import Html
 
-KINDS = {False: "The paper's data sets, with small models", True: "pydocs, with a model of four layers"}
+KINDS = {False: "Public data sets, with small models", True: "pydocs, with a model of four layers"}
 
 
 def findings_html(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
@@ -40,7 +40,11 @@ def counted(every: list[Judged]) -> str:
 def _sentence(data: dict, one: Judged) -> Html:
     """A claim, what was compared, and the result; on pydocs the claim's own words, which name other data, are left out."""
     claim, where = one.outcome.claim, one.outcome.where
-    words = "" if one.family == PYDOCS else f"<q>{escape(claim['claim'])}</q> <small>{escape(claim['where'])}</small> "
+    words = (
+        ""
+        if one.family == PYDOCS
+        else f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.place_of(claim))}</small> "
+    )
     if where is None:
         return Html(
             f"{words}{escape(comparisons.rows_of_claim(data, claim))}: {markup.said(one.word, one.outcome.reason)}"
@@ -144,7 +148,7 @@ def scorecard() -> str:
         head = markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row")
         counts = [f"{own.count(word)} {markup.word(word)}" for word in claims.VERDICTS if word in own]
         body.append(markup.line([head, Html(", ".join(counts))]))
-    caption = "How many headline claims have which verdict, on the papers' own data sets."
+    caption = "How many headline claims have which verdict, on public data sets."
     return markup.table(caption, ["Paper", "Headline claims"], body)
 
 
@@ -160,7 +164,7 @@ def answer() -> str:
         return ""
     return (
         f"{counted(headline).replace('claims', 'headline claims', 1)}. "
-        f"In all, {counted(every[False]).replace('claims', 'claims on the papers’ data sets', 1)}. "
+        f"In all, {counted(every[False]).replace('claims', 'claims on public data sets', 1)}. "
         f"And {counted(every[True]).replace('claims', 'claims on pydocs', 1)}."
     )
 
