@@ -668,7 +668,9 @@ def test_committed_results(tmp_path):
     also = {"metrics": {"test": {"map": 0.5}}, "fingerprint": "f", "per_question": [["a", 1, 0.5, 0.5]]}
     of_nq = record | {"dataset": "nq_sentences", "metrics": {"test": {"map": 0.9}, "dev": {}}, "transfer": {"selqa": also}}
     settings = {"settings": {"dataset": "nq_sentences"}}
-    disk.write_json(place / "nq_sentences-small-seed2.json", of_nq | settings | {"per_question": [["b", 1, 0.9, 0.9]], "per_question_dev": []})
+    disk.write_json(
+        place / "nq_sentences-small-seed2.json", of_nq | settings | {"per_question": [["b", 1, 0.9, 0.9]], "per_question_dev": []}
+    )
     own, transfer = (next(read().query(f"dataset == '{name}'").itertuples()) for name in ("nq_sentences", "selqa_from_nq_sentences"))
     assert [records.figures(line)["map"] for line in (own, transfer)] == [0.9, 0.5]
     assert [list(records.per_question(line).index) for line in (own, transfer)] == [["b"], ["a"]]
