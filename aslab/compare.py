@@ -1,6 +1,7 @@
 """Compares rankings of the same questions: metrics with intervals, two tests for every pair, and the questions whose rank changed.
 
-python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--relevant-from 1] [--missing refuse] [--metric map] [--form text]
+python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--relevant-from 1] [--missing refuse] [--metric map] [--dataset D]
+    [--form text]
 
 A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels. Each ranker of a run of rank counts.
 """
@@ -19,6 +20,8 @@ from asutil.draws import choose
 from asutil.io import rundir
 from asutil.metrics import changes, rankings, significance, trec
 
+from . import transfer
+
 METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
 MISSING = ("refuse", "drop", "zero")
 FORMS = ("text", "markdown", "html")
@@ -29,8 +32,13 @@ SHOWN = 5  # questions of each kind that moved, by name
 # ------------------------------------------------------------------ what is compared
 
 
-def read(names: list[str], qrels: Path | None = None, relevant_from: int = 1) -> dict[str, pd.DataFrame]:
+def read(
+    names: list[str], qrels: Path | None = None, relevant_from: int = 1, dataset: str | None = None
+) -> dict[str, pd.DataFrame]:
     """Name of a run -> the metrics of each of its questions, with question_id as index.
+
+    Args:
+        dataset: the questions that are compared: each run's own, or those that it also ranked; by default its own.
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
@@ -53,7 +61,7 @@ def read(names: list[str], qrels: Path | None = None, relevant_from: int = 1) ->
             for ranker, own in table.groupby("ranker", sort=False):
                 values[f"{short}:{ranker}"] = own.set_index("question_id")
             continue
-        scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, numbers=("label", "score"))
+        scores[short] = trec.read_run(path) if run is None else _scores(run, dataset)
     if values and qrels is not None:
         raise ValueError(
             "a run of rank keeps no scores in its folder, so --qrels cannot measure it: leave one of the two out"
@@ -66,6 +74,18 @@ def read(names: list[str], qrels: Path | None = None, relevant_from: int = 1) ->
         return {name: ranking.per_question.set_index("question_id") for name, ranking in rankings_of.items()} | values
     labels = trec.read_qrels(qrels, relevant_from)
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
+
+
+def _scores(run: Path, dataset: str | None) -> pd.DataFrame:
+    """The scores of a run on its own test questions, or on those of a data set that it also ranked. Raises: ValueError."""
+    record = rundir.read_record(run) if dataset else {"settings": {}}
+    own, others = record["settings"].get("dataset"), record.get("transfer", {})
+    if dataset in others:
+        return rundir.read_table(run, transfer.file_of(dataset, "test"), numbers=("label", "score"))
+    if dataset not in (None, own):
+        ranked = ", ".join([str(own), *others])
+        raise ValueError(f"--dataset {dataset}: {run.name} ranked {ranked}; also_rank of finetune and embed ranks more")
+    return rundir.read_table(run, numbers=("label", "score"))
 
 
 def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
@@ -188,14 +208,22 @@ def settings(names: list[str]) -> pd.DataFrame:
     return pd.DataFrame({name: [str(own.get(key)) for key in differ] for name, own in each.items()}, index=differ)
 
 
-def report(names: list[str], qrels: Path | None, missing: str, metric: str, form: str, relevant_from: int = 1) -> str:
+def report(
+    names: list[str],
+    qrels: Path | None,
+    missing: str,
+    metric: str,
+    form: str,
+    relevant_from: int = 1,
+    dataset: str | None = None,
+) -> str:
     asked = []
     if qrels is not None:
         labels = trec.read_qrels(qrels, relevant_from)
         asked = labels.loc[labels.label > 0, "question_id"].unique()
         if not len(asked):
             raise ValueError(f"{qrels}: expected a relevance of {relevant_from} or more, got none")
-    values, message = aligned(read(names, qrels, relevant_from), missing, asked)
+    values, message = aligned(read(names, qrels, relevant_from, dataset), missing, asked)
     if len(values) < 2:
         raise ValueError("two runs or more are needed to compare, or a run of rank with two rankers")
     short = shortened(list(values))
@@ -249,12 +277,26 @@ def main() -> None:
         metavar="N",
         help="the lowest relevance of the qrels that is right (default: 1)",
     )
+    parser.add_argument(
+        "--dataset",
+        help="compare how the runs rank this data set, as its own or by also_rank (default: each run's own)",
+    )
     parser.add_argument("--form", choices=FORMS, default="text", help="how tables are printed (default: text)")
     options = parser.parse_args()
     if len(options.runs) < 2 and rundir.find(options.runs[0]) is None:
         parser.error("two runs or more are needed to compare")
     try:
-        print(report(options.runs, options.qrels, options.missing, options.metric, options.form, options.relevant_from))
+        print(
+            report(
+                options.runs,
+                options.qrels,
+                options.missing,
+                options.metric,
+                options.form,
+                options.relevant_from,
+                options.dataset,
+            )
+        )
     except (ValueError, OSError) as error:
         parser.error(str(error))
 

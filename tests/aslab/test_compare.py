@@ -209,6 +209,27 @@ def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, caps
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
 
 
+def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_path, monkeypatch, capsys):
+    """The files differ in one candidate, so that the wrong one would show."""
+    names, right = [], {"scores.parquet": [0, 1], "scores_mine.parquet": [1, 0]}
+    for name, dataset, others in (("finetune-a-000000000000", "mine", {}), ("finetune-b-000000000000", "other", {"mine": {}})):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, scores in right.items():
+            table = pd.DataFrame({"question_id": "q", "candidate_id": ["c", "d"], "label": [1, 0], "score": scores})
+            table.to_parquet(folder / file)
+        made = {"notebook": "finetune", "name": name, "settings": {"dataset": dataset}, "transfer": others}
+        disk.write_json(folder / "record.json", made | {"tables_sha256": disk.hashes(folder)})
+        names.append(str(folder))
+    monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
+    values = compare.read(names, dataset="mine")
+    assert [table.average_precision["q"] for table in values.values()] == [0.5, 1.0]
+    assert "over 1 questions" in called(monkeypatch, capsys, *names, "--dataset", "mine")
+    with pytest.raises(SystemExit):
+        called(monkeypatch, capsys, *names, "--dataset", "selqa")
+    assert "--dataset selqa: finetune-a-000000000000 ranked mine; also_rank" in capsys.readouterr().err
+
+
 def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsys):
     """Against the means of what is written, by hand; long names have a letter and a line that explains it."""
     values = {"bm25": [1.0, 0.5, 0.25], "own:model": [1.0, 1.0, 0.5]}
