@@ -62,7 +62,7 @@ def test_claims_have_the_printed_sign():
     unprinted = "roberta_all_separate_heads"  # section 7 has words about it, no figures
     assert not any(DATA["rows"][unprinted]["published"].values())
     for claim in papers.claims(DATA):
-        if claim["row_a"] == unprinted:
+        if claim["row_a"] == unprinted or "stated" in claim:  # or about data that the paper does not have
             continue
         a, b = (DATA["rows"][claim[row]]["published"][claim["dataset"]][claim["metric"]][0] for row in ("row_a", "row_b"))
         printed_otherwise = claim["id"] == "dslc_sdc_wikiqa"  # the advice of section 7 against table 1
