@@ -3,7 +3,7 @@
 An unknown key, row, data set or metric is refused with the file and the place.
 """
 
-from datetime import date
+import re
 from functools import cache
 from pathlib import Path
 
@@ -36,9 +36,9 @@ SPLITS = {
     "wikiqa_dev": ("wikiqa", "dev"),
     "trecqa_dev": ("trecqa", "dev"),
 }
-TRANSFER = (
-    "_from_"  # in a column: the questions before it, ranked by a model that was fine-tuned on the data set after it
-)
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
+# In the name of a column: the questions before it, ranked by a model that was fine-tuned on the data set after it.
+TRANSFER = "_from_"
 # A part of the file: the keys that it must have, and those that it may have.
 KEYS = {
     "the file": (
@@ -266,8 +266,8 @@ def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
     all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
     one_of(claim.get("b_at_chance", False), [True, False], f"{place}: b_at_chance")
-    if "stated" in claim and not isinstance(claim["stated"], date):
-        raise ValueError(f"{place}: stated: expected a date as 2026-11-27, got {claim['stated']!r}")
+    if not DAY.fullmatch(str(claim.get("stated", "2026-11-27"))) or not isinstance(claim.get("stated", ""), str):
+        raise ValueError(f"{place}: stated: expected a day in quotes, as '2026-11-27', got {claim['stated']!r}")
     _check_reasons(claim, place)
 
 

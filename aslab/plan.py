@@ -101,7 +101,7 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
     Example:
         >>> stub = lambda notebook, given: Path(f"runs/{notebook}-{given['seed']}")
         >>> plan = jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1], folder_for=stub)
-        >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan][1:]
+        >>> [(job.notebook, job.seed, str(job.parameters["model"])) for job in plan if job.dataset == "wikiqa"]
         [('finetune', 0, 'runs/pretrain-0'), ('finetune', 1, 'runs/pretrain-0')]
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'

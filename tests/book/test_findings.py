@@ -65,7 +65,7 @@ def test_every_claim_with_runs_is_a_sentence_and_all_are_counted(results):
     (pydocs,) = [text for text in said if "budget laptop" in text]
     assert pydocs.startswith("RoBERTa + SSP − RoBERTa-Base, pydocs, MAP, 40 questions of test") and f": reversed {loss}, " in pydocs
     assert "the printed difference" not in pydocs
-    assert "45 claims: 2 supported, 1 no effect beyond 1 point, 4 not testable here, 38 not run." in html
+    assert "47 claims: 2 supported, 1 no effect beyond 1 point, 4 not testable here, 40 not run." in html
     assert "12 claims: 1 reversed, 11 not run." in html and len(said) == 8
 
 
@@ -300,7 +300,7 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
     shown, metric, paper, row, other, dataset, budget, over, direction = EXPRESSION.fullmatch(text).groups()
     paper = paper or page
     if other is None:
-        ours = recompute_claims.read(files(paper, row, dataset, budget))
+        ours = recompute_claims.read(files(paper, row, dataset, budget), dataset)
         parts = [next(filter(None, map(one["metrics"].get, ("test", "dev", "validation")))) for one in ours]
         if metric == "hours":
             assert abs(np.mean([one["seconds"] for one in ours]) / 3600 - float(shown)) < (0.0051 if len(shown) > 3 else 0.051)
@@ -311,7 +311,7 @@ def test_what_pages_say_follows_from_the_committed_files(page, text):
             means = [json.loads(first.read_text("utf-8"))["baselines"][row][metric]]
         assert abs(100 * np.mean(means) - float(shown)) < 0.051
         return
-    each = {name: recompute_claims.read(files(paper, name, dataset, budget)) for name in (row, other)}
+    each = {name: recompute_claims.read(files(paper, name, dataset, budget), dataset) for name in (row, other)}
     trained = {name: {one["seed"] for one in own} for name, own in each.items() if not recompute_claims.untrained(own[0])}
     seeds = set.intersection(*(trained or {name: {0} for name in each}).values())
     each = {name: [one for one in own if name not in trained or one["seed"] in seeds] for name, own in each.items()}

@@ -17,6 +17,7 @@ from scipy import stats
 from . import traced_reasons
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
+RANKED = {"wikiqa": "WikiQA", "trecqa": "TREC-QA", "selqa": "SelQA"}
 NAMES = {
     **{"p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "label_accuracy": "Label accuracy"},
     **{"auc": "AUC", "rank_1": "First in its group"},
@@ -31,6 +32,7 @@ NAMES = {
         "zero_shot": "zero-shot cosine",
         "all_sentences": "all sentences",
     },
+    **{f"{name}_from_nq_sentences": f"{title}, trained on NQ sentences" for name, title in RANKED.items()},
     **{"pydocs_evidence": "pydocs evidence", "pydocs_claims": "pydocs claims"},
     **{"nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer"},
 }
