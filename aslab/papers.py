@@ -235,6 +235,14 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
     more = [name for names in budget.get("more_datasets", {}).values() for name in names]
     all_of(budget.get("pretrain_each", ()), [*own, *more], f"{place}: pretrain_each", "data set of the budget")
     all_of(budget.get("also_rank", ()), [*own, *more], f"{place}: also_rank", "data set of the budget")
+    for dataset, others in budget.get("also_rank", {}).items():
+        columns = [column.removesuffix(f"{TRANSFER}{dataset}") for column in datasets if TRANSFER in column]
+        all_of(
+            others,
+            columns,
+            f"{place}: also_rank of {dataset}",
+            f"data set that a table has as <name>{TRANSFER}{dataset}",
+        )
     for printed, instead in budget.get("asked_of", {}).items():
         one_of(printed, datasets, f"{place}: asked_of", "data set")
         one_of(instead, own, f"{place}: asked_of", "data set of the budget")
@@ -266,7 +274,7 @@ def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
     all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
     one_of(claim.get("b_at_chance", False), [True, False], f"{place}: b_at_chance")
-    if not DAY.fullmatch(str(claim.get("stated", "2026-11-27"))) or not isinstance(claim.get("stated", ""), str):
+    if "stated" in claim and not (isinstance(claim["stated"], str) and DAY.fullmatch(claim["stated"])):
         raise ValueError(f"{place}: stated: expected a day in quotes, as '2026-11-27', got {claim['stated']!r}")
     _check_reasons(claim, place)
 

@@ -90,8 +90,7 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
     The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made
     once, with seed 0, or on data sets under `pretrain_each` with every seed, too. An untrained encoder is run once, with
     the budget's first seed. Where the budget searches settings, the tries come first. The seeds follow when all tries
-    have a record, with the settings that are best on
-    dev.
+    have a record, with the settings that are best on dev.
 
     Args:
         rows, seeds: some of the budget's; all by default.
@@ -178,11 +177,14 @@ class _Planner:
                 yield job
                 if job.dataset == dataset and not job.search:
                     ranked_first[job.seed] = job.folder
-        starts = {seed: list(self._before(row, before, dataset, seed)) for seed in self._start_seeds(row, dataset)}
-        for jobs_before in starts.values():
-            yield from jobs_before
-        needs_of = {seed: _model_of(jobs_before) for seed, jobs_before in starts.items()}
-        needs = next(iter(needs_of.values()))
+        seeds = seeds_of(self.data, row, self.budget, self.seeds)
+        each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
+        if each and not seeds:
+            return  # the row has none of the chosen seeds
+        starts = {seed: self._before(row, before, dataset, seed) for seed in (seeds if each else [0])}
+        for made, _ in starts.values():
+            yield from made
+        needs = next(iter(starts.values()))[1]
         search = self.data["budgets"][self.budget].get("search", {}) | self.data["rows"][row].get("search", {})
         tries = self._tries(row, last, dataset, needs, search)
         yield from tries
@@ -190,27 +192,23 @@ class _Planner:
         if best is None:
             return  # the seeds follow when all tries have a record
         scored = NOTEBOOKS[last["notebook"]] is None  # on questions or claims; its own task is measured once
-        for seed in seeds_of(self.data, row, self.budget, self.seeds) if scored else [0]:
-            job = self._job(row, last, dataset, seed, needs_of.get(seed, needs), TRANSFER if rerank else None, **best)
+        for seed in seeds if scored else [0]:
+            model = starts[seed][1] if each else needs
+            job = self._job(row, last, dataset, seed, model, TRANSFER if rerank else None, **best)
             yield job
             if seed in ranked_first:
                 yield self._job(row, rerank, dataset, seed, (job.folder, ranked_first[seed]))
 
-    def _start_seeds(self, row: str, dataset: str) -> list[int]:
-        """The seeds of the runs that a row's last ones start from: 0, or every seed where each pre-trains on its own."""
-        each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
-        return seeds_of(self.data, row, self.budget, self.seeds) if each else [0]
-
-    def _before(self, row: str, before: list[dict], dataset: str, seed: int):
-        """The jobs of a row before its last, with one seed."""
-        needs = ()
+    def _before(self, row: str, before: list[dict], dataset: str, seed: int) -> tuple[list[Job], tuple[Path, ...]]:
+        """The jobs of a row before its last, with one seed, and the folder of the model that they end in, if there is one."""
+        made, needs = [], ()
         is_measured = any(stage["notebook"] == "task_difficulty" for stage in before)
         for stage in before:
             starts = NOTEBOOKS[stage["notebook"]] is None or (is_measured and stage["notebook"] == "pretrain")
-            job = self._job(row, stage, dataset, seed, needs, TRANSFER if starts else None)
-            yield job
+            made.append(self._job(row, stage, dataset, seed, needs, TRANSFER if starts else None))
             if stage["notebook"] != "task_difficulty":  # no run starts from one that measures
-                needs = (job.folder,)
+                needs = (made[-1].folder,)
+        return made, needs
 
     def _is_published(self, row: str, dataset: str, last: dict) -> bool:
         """False where a table of the paper has the data set and the row has a dash there."""
@@ -237,11 +235,6 @@ class _Planner:
         column = column or NOTEBOOKS[notebook] or dataset
         seed = parameters["seed"]
         return Job(self.paper, row, self.budget, column, seed, notebook, parameters, folder, needs, search)
-
-
-def _model_of(before: list[Job]) -> tuple[Path, ...]:
-    """The folder of the run that a row's last stage starts from; empty where it starts from the backbone."""
-    return tuple(job.folder for job in before if job.notebook != "task_difficulty")[-1:]
 
 
 def _grid(search: dict, name: str, dataset: str) -> list[dict]:

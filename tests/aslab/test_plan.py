@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+from datetime import date
 from pathlib import Path
 
 import pandas as pd
@@ -140,6 +141,22 @@ def edit(*path, value=None):
         (edit("budgets", "labtop", value={}), "budgets: unknown value 'labtop'; did you mean 'laptop'"),
         (edit("budgets", "laptop", value={"backbones": {}}), "budget laptop lacks datasets, seeds, rows"),
         (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
+        *[
+            (
+                edit("claims", 0, "stated", value=day),
+                f"claim c: stated: expected a day in quotes, as '2026-11-27', got {re.escape(repr(day))}",
+            )
+            for day in ("27 November", date(2026, 11, 27), 2026)
+        ],
+        (
+            edit("budgets", "laptop", "pretrain_each", value=["wikqa"]),
+            "budget laptop: pretrain_each: unknown data set of the budget 'wikqa'",
+        ),
+        (edit("budgets", "laptop", "also_rank", value={"wikqa": []}), "budget laptop: also_rank: unknown data set of the budget 'wikqa'"),
+        (
+            edit("budgets", "laptop", "also_rank", value={"own": ["selqa"]}),
+            "budget laptop: also_rank of own: unknown data set that a table has",
+        ),
         (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
         (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
         (edit("headline", value=["c", "d"]), "headline: unknown claim 'd'"),
@@ -237,7 +254,7 @@ def test_mlm_only_runs_start_the_head_anew():
 def test_a_row_may_have_more_seeds_than_its_budget():
     seeds = {row: {job.seed for job in plan("small", rows=[row]) if job.notebook == "finetune"} for row in ("roberta_ssp", "roberta_sp")}
     assert seeds == {"roberta_ssp": {0, 1, 2, 3, 4}, "roberta_sp": {0, 1, 2}}
-    assert {job.seed for job in plan("small", rows=["roberta_ssp"], seeds=[3])} == {0, 3}
+    assert {job.seed for job in plan("small", rows=["roberta_ssp", "roberta_sp"], seeds=[3])} == {0, 3}
     with pytest.raises(ValueError, match="unknown seed 7"):
         plan("small", seeds=[7])
 
@@ -334,7 +351,8 @@ def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control)
             made.append([(job.notebook, {key: value for key, value in job.parameters.items() if key != "model"}) for job in jobs])
         (_, theirs), (_, ours) = made[0][0], made[1][0]
         assert ours == {**theirs, "labels": "shuffled"} and made[1][1:] != []
-        assert all(job in made[0] for job in made[1][1:]), "the row may have more data sets"
+        own = {None, *papers.datasets(data, control, budget)}  # the row may have more
+        assert [job for job in made[0][1:] if job[1].get("dataset") in own] == made[1][1:]
     assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
     assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
 
