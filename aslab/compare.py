@@ -56,12 +56,13 @@ def read(
         short = run.name if run else path.name
         if short in scores or any(known.startswith(f"{short}:") for known in values):
             raise ValueError(f"two runs are called {short}: give each another name")
+        file = _scores_file(run, dataset) if run else ""
         if run and (run / "record.json").is_file() and rundir.read_record(run).get("notebook") == "rank":
             table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), METRICS.values())
             for ranker, own in table.groupby("ranker", sort=False):
                 values[f"{short}:{ranker}"] = own.set_index("question_id")
             continue
-        scores[short] = trec.read_run(path) if run is None else _scores(run, dataset)
+        scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, file, numbers=("label", "score"))
     if values and qrels is not None:
         raise ValueError(
             "a run of rank keeps no scores in its folder, so --qrels cannot measure it: leave one of the two out"
@@ -76,16 +77,16 @@ def read(
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
-def _scores(run: Path, dataset: str | None) -> pd.DataFrame:
-    """The scores of a run on its own test questions, or on those of a data set that it also ranked. Raises: ValueError."""
-    record = rundir.read_record(run) if dataset else {"settings": {}}
+def _scores_file(run: Path, dataset: str | None) -> str:
+    """The file with a run's scores on its own test questions, or on those of a data set that it also ranked. Raises: ValueError."""
+    if dataset is None:
+        return "scores.parquet"
+    record = rundir.read_record(run)
     own, others = record["settings"].get("dataset"), record.get("transfer", {})
-    if dataset in others:
-        return rundir.read_table(run, transfer.file_of(dataset, "test"), numbers=("label", "score"))
-    if dataset not in (None, own):
+    if dataset not in (own, *others):
         ranked = ", ".join([str(own), *others])
         raise ValueError(f"--dataset {dataset}: {run.name} ranked {ranked}; also_rank of finetune and embed ranks more")
-    return rundir.read_table(run, numbers=("label", "score"))
+    return transfer.file_of(dataset, "test") if dataset in others else "scores.parquet"
 
 
 def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:

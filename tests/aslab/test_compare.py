@@ -168,7 +168,7 @@ def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypat
         tables[name] = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": labels, "score": [0.3, 0.2, 0.1]})
         (tmp_path / "runs" / name).mkdir(parents=True)
     monkeypatch.setattr(compare.rundir, "find", lambda name: tmp_path / "runs" / name)
-    monkeypatch.setattr(compare.rundir, "read_table", lambda run, numbers: tables[run.name])
+    monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: tables[run.name])
     with pytest.raises(ValueError, match=r"different labels: candidate 'a' of question 'q' has 1 and 0 \(2 such\)"):
         compare.read(list(tables))
     tables[name] = tables["finetune-mine-0123456789ab"].iloc[::-1]
@@ -203,7 +203,7 @@ def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, caps
         settings = {"dataset": "mine", "seed": seed, "peak_lr": 0.1 * (seed + 1)}
         disk.write_json(folder / "record.json", {"notebook": "finetune", "name": folder.name, "settings": settings})
         names.append(str(folder))
-    monkeypatch.setattr(compare.rundir, "read_table", lambda run, numbers: pd.read_parquet(run / "scores.parquet"))
+    monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: pd.read_parquet(run / name))
     monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
     shown = called(monkeypatch, capsys, *names)
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
@@ -228,6 +228,14 @@ def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_
     with pytest.raises(SystemExit):
         called(monkeypatch, capsys, *names, "--dataset", "selqa")
     assert "--dataset selqa: finetune-a-000000000000 ranked mine; also_rank" in capsys.readouterr().err
+
+
+def test_a_run_of_rank_is_not_compared_on_a_data_set_that_it_did_not_rank(tmp_path):
+    record = {"notebook": "rank", "name": "rank-a-000000000000", "settings": {"dataset": "mine"}}
+    (tmp_path / record["name"]).mkdir()
+    disk.write_json(tmp_path / record["name"] / "record.json", record)
+    with pytest.raises(ValueError, match="--dataset selqa: rank-a-000000000000 ranked mine"):
+        compare.read([str(tmp_path / record["name"])], dataset="selqa")
 
 
 def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsys):
