@@ -153,15 +153,21 @@ class Commands(Shown):
 
 
 def chains(data: dict, budget: str, committed):
-    """The command of all rows and seeds, then for each row with records those of every run that its first seed needs,
-    in their order and in the precision of the record.
+    """The command of all rows and seeds, then for each row with records those of every run that its first seed needs on
+    the data sets of these records, in their order and in the precision of the record.
     """
     yield f"# all rows and seeds, on two cores\nsnakemake -c2 {data['slug']}_{budget}"
     for row in [name for name in data["budgets"][budget]["rows"] if (committed.row == name).any()]:
-        given = committed[committed.row == row].iloc[0].record
+        own = committed[committed.row == row]
+        given = own.iloc[0].record
         more = {"precision": given["settings"]["precision"]} if "precision" in given.get("given", ()) else {}
         jobs = plan.jobs(data["slug"], budget, [row], papers.seeds(data, row, budget)[:1], more=more)
-        yield "\n".join([f"# {data['rows'][row]['name']}", *(broken(job.command) for job in jobs)])
+        wanted = set()
+        for job in reversed(jobs):
+            if job.dataset in set(own.dataset) or job.folder in wanted:
+                wanted |= {job.folder, *job.needs}
+        commands = (broken(job.command) for job in jobs if job.folder in wanted)
+        yield "\n".join([f"# {data['rows'][row]['name']}", *commands])
 
 
 DIRECTIVES = {"budgets": Budgets, "citation": Citation, "commands": Commands, "download": Download}
