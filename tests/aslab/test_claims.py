@@ -122,8 +122,8 @@ def holm(p_values: list[float]) -> list[float]:
 
 
 def test_what_is_not_tested_counts_as_p_1(results):
-    """At small the file plans ten claims, of which three have runs; those of gpu and paper are families of their own,
-    and so are hypotheses that were stated later."""
+    """Budget small plans ten claims, three of which have runs. Claims of gpu and paper, and hypotheses that were stated
+    later, are separate families."""
     data = papers.read(PAPER, FOLDER)
     every = claims.judged(data, found(results))
     small = [one for one in every if one.family == "small" and "stated" not in one.outcome.claim]

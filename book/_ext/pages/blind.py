@@ -37,7 +37,7 @@ def blind_table(protocol: str = "") -> str:
     for run in runs:
         key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
         groups.setdefault(key, []).append(run["readouts"])
-    for (name, of), seeds in sorted(groups.items(), key=lambda group: (len(group[1][0]) > 1, -_lost(group[1]))):
+    for (name, of), seeds in sorted(groups.items(), key=lambda group: (len(group[1][0]) > 1, -_map_lost(group[1]))):
         head = [markup.cell(f"{name}, {of}", "th", scope="row", rowspan=str(len(seeds[0])))]
         for readout in seeds[0]:
             cells = [
@@ -45,8 +45,8 @@ def blind_table(protocol: str = "") -> str:
                 for metric in ("map", "p@1")
                 for which in ("own", "exchanged")
             ]
-            lost = f"{100 * _lost(seeds, readout):.1f}"
-            cells.insert(2, markup.number(Html(lost + _interval(seeds, readout))))
+            points_lost = f"{100 * _map_lost(seeds, readout):.1f}"
+            cells.insert(2, markup.number(Html(points_lost + _interval(seeds, readout))))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
     heads = ["Model", "Readout", "Seeds"]
@@ -55,7 +55,7 @@ def blind_table(protocol: str = "") -> str:
     return markup.table(TITLE, heads, body)
 
 
-def _lost(seeds: list[dict], readout: str | None = None) -> float:
+def _map_lost(seeds: list[dict], readout: str | None = None) -> float:
     """The mean MAP over seeds that a kind of run loses, by one of its readouts, the first where none is named."""
     readout = readout or next(iter(seeds[0]))
     return sum(seed[readout]["own"]["map"] - seed[readout]["exchanged"]["map"] for seed in seeds) / len(seeds)
@@ -63,12 +63,12 @@ def _lost(seeds: list[dict], readout: str | None = None) -> float:
 
 def _interval(seeds: list[dict], readout: str) -> str:
     """The 95 % interval of the MAP lost, paired over questions; "" where a record has no values of questions."""
-    measured = {questions: [seed[readout][questions] for seed in seeds] for questions in ("own", "exchanged")}
-    if not all("per_question" in record for records in measured.values() for record in records):
+    records_of = {asked: [seed[readout][asked] for seed in seeds] for asked in ("own", "exchanged")}
+    if not all("per_question" in record for records in records_of.values() for record in records):
         return ""
     precision = {
-        questions: np.mean([[row[PRECISION] for row in record["per_question"]] for record in records], axis=0)
-        for questions, records in measured.items()
+        asked: np.mean([[row[PRECISION] for row in record["per_question"]] for record in records], axis=0)
+        for asked, records in records_of.items()
     }
     low, high = significance.paired_bootstrap(precision["own"], precision["exchanged"]).interval
     return f"<small>[{100 * low:.1f}, {100 * high:.1f}]</small>"
