@@ -294,7 +294,7 @@ def text_of(tag: Tag) -> str:
     """The words of an element; a label's mark with its title, which says what it means."""
     titles = {mark.string: mark["title"] for mark in tag.select("abbr:not(.as2-mark)")}
     texts = [f"{text} {titles[text]}" if text in titles and text.parent.name == "abbr" else text for text in tag.find_all(string=True)]
-    return " ".join(" ".join(texts).split())
+    return " ".join(" ".join(texts).split()).replace(" ,", ",")  # a comma that follows a label
 
 
 # ------------------------------------------------------------------ plots
