@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from bs4 import BeautifulSoup
 from matplotlib.collections import PathCollection
 from pages import findings, intervals, quotes, report
 from scipy import stats
@@ -19,7 +20,8 @@ from aslab import papers
 from aslab.analysis import claims, comparisons
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, found, record
-from ..trust import recompute_claims
+from ..trust import pages as built_pages
+from ..trust import recompute_claims, traced_claims
 
 ROOT = Path(__file__).resolve().parents[2]
 SSP = "RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP"
@@ -157,6 +159,12 @@ def test_every_headline_claim_is_counted_once_on_the_scorecard(committed):
         words = Counter(own.verdict)
         assert paper.startswith(own.paper.iloc[0])
         assert counts == ", ".join(f"{words[word]} {word}" for word in claims.VERDICTS if words[word])
+
+
+def test_the_scorecard_is_read_and_counted_again():
+    """As `make trust` does with the built page."""
+    lines = BeautifulSoup(findings.scorecard(), "html.parser").select("tbody tr")
+    assert [built_pages.cells_of(line) for line in lines] == list(traced_claims.scorecard(ROOT))
 
 
 def test_the_answer_counts_all_claims(committed):
