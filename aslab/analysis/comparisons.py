@@ -316,9 +316,9 @@ def kept_heads(tested: Outcome) -> str:
 # ------------------------------------------------------------------ all rows of a paper
 
 
-def place_of(claim: dict) -> str:
-    """Where the paper makes a claim; of a hypothesis about other data also the day on which it was written down."""
-    return claim["where"] + (f"; stated {claim['stated']}, before the runs" if "stated" in claim else "")
+def with_day(text: str, claim: dict) -> str:
+    """Words about a claim, for a hypothesis about other data with the day on which it was stated."""
+    return text + (f"; stated {claim['stated']}, before the runs" if "stated" in claim else "")
 
 
 def rows_of_claim(data: dict, claim: dict) -> str:

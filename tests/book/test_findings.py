@@ -161,10 +161,12 @@ def test_every_headline_claim_is_counted_once_on_the_scorecard(committed):
         assert counts == ", ".join(f"{words[word]} {word}" for word in claims.VERDICTS if words[word])
 
 
-def test_the_scorecard_is_read_and_counted_again():
+def test_the_scorecard_and_the_headline_claims_are_read_and_counted_again():
     """As `make trust` does with the built page."""
     lines = BeautifulSoup(findings.scorecard(), "html.parser").select("tbody tr")
     assert [built_pages.cells_of(line) for line in lines] == list(traced_claims.scorecard(ROOT))
+    lines = BeautifulSoup(findings.headline_table(), "html.parser").select("tbody tr")
+    assert [built_pages.cells_of(line) for line in lines] == list(traced_claims.headline(ROOT))
 
 
 def test_the_answer_counts_all_claims(committed):

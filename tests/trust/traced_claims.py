@@ -32,8 +32,8 @@ def compared(paper: Paper, claim: dict) -> str:
     return f"{' − '.join(rows)}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
 
 
-def place(claim: dict) -> str:
-    return claim["where"] + (f"; stated {claim['stated']}, before the runs" if claim.get("stated") else "")
+def dated(words: str, claim: dict) -> str:
+    return f"{words}; stated {claim['stated']}, before the runs" if claim.get("stated") else words
 
 
 def printed(paper: Paper, claim: dict) -> float | None:
@@ -73,7 +73,7 @@ def claims(root: Path, name: str):
 
 def claim_line(paper: Paper, one: Told, verdicts: dict[str, Judged]) -> list[str]:
     claim, gain = one.claim, printed(paper, one.claim)
-    head = [f"{claim['claim']} {place(claim)}"] if claim["first"] else []
+    head = [f"{claim['claim']} {dated(claim['where'], claim)}"] if claim["first"] else []
     text = [*head, compared(paper, claim), f"{NONE if gain is None else f'{gain:+.1f}'} claimed {claim['sign']}"]
     origin = "" if one.reason else f"needs {traced_verdicts.needed(paper, claim)}"
     if one.seeds:
@@ -128,7 +128,7 @@ def findings(root: Path, name: str):
 
 def sentence(paper: Paper, one: Judged) -> str:
     claim = one.told.claim
-    head = "" if one.family == "laptop" else f"{claim['claim']} {place(claim)} "
+    head = "" if one.family == "laptop" else f"{claim['claim']} {dated(claim['where'], claim)} "
     if not one.told.seeds:
         return f"{head}{compared(paper, claim)}: {one.word} {one.told.reason}".strip()
     sample = "dev and test" if one.told.pooled else side(one.told.ours[0])
@@ -192,7 +192,7 @@ def headline(root: Path):
         claim, test, gain = one.told.claim, one.told.primary, printed(paper, one.told.claim)
         ours = f"{points(test)} {one.told.questions} questions, {seeds_of(one.told)}" if test else NONE
         cells = [NONE if gain is None else f"{gain:+.1f}", ours, f"{one.word} {one.told.reason}".strip()]
-        yield [f"{claim['claim']} {compared(paper, claim)}", *cells]
+        yield [f"{claim['claim']} {dated(compared(paper, claim), claim)}", *cells]
 
 
 def scorecard(root: Path):

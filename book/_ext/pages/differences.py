@@ -80,7 +80,7 @@ def _stacked(test) -> Html:
 
 
 def _claim_cell(claim: dict, lines: int) -> Html:
-    text = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.place_of(claim))}</small>")
+    text = Html(f"{escape(claim['claim'])} <small>{escape(comparisons.with_day(claim['where'], claim))}</small>")
     return markup.cell(text, rowspan=str(lines))
 
 

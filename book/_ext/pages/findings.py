@@ -43,7 +43,7 @@ def _sentence(data: dict, one: Judged) -> Html:
     words = (
         ""
         if one.family == PYDOCS
-        else f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.place_of(claim))}</small> "
+        else f"<q>{escape(claim['claim'])}</q> <small>{escape(comparisons.with_day(claim['where'], claim))}</small> "
     )
     if where is None:
         return Html(
@@ -116,11 +116,13 @@ def headline_table() -> str:
         claim = one.outcome.claim
         printed = comparisons.printed_difference(data, claim)
         said = markup.number(f"{100 * printed.difference:+.1f}" if printed else "–")
-        words = Html(f"{escape(claim['claim'])}<small>{escape(comparisons.rows_of_claim(data, claim))}</small>")
+        rows = comparisons.with_day(comparisons.rows_of_claim(data, claim), claim)
+        words = Html(f"{escape(claim['claim'])}<small>{escape(rows)}</small>")
         body.append(markup.line([words, said, difference_cell(one), markup.said(one.word, one.outcome.reason)]))
     caption = (
         "What the abstracts and conclusions promise. Differences in points with 95 % intervals over questions and training seeds: dev and "
-        "test together where dev chose nothing. The verdict is after Holm's adjustment over all claims of the paper."
+        "test together where dev chose nothing. The verdict is after Holm's adjustment over the claim's family. "
+        "A claim with a day asks the same of data that the paper does not have."
     )
     return markup.table(caption, ["Claim", "Printed", "Ours [95 %]", "Verdict"], body)
 
