@@ -49,8 +49,8 @@ def replaced_token(
         >>> replaced_token(torch.tensor([[0.0, -9.0, 9.0]]), torch.tensor([[1, 0, 0]]), torch.tensor([[1, 1, 0]])).item() * 2
         0.693...
     """
-    if not logits.shape == replaced.shape == mask.shape:
-        raise ValueError(f"logits, replaced and mask of one shape expected, got {_shapes(logits, replaced, mask)}")
+    same = logits.shape == replaced.shape == mask.shape
+    _require(same, "logits, replaced and mask of one shape", logits, replaced, mask)
     logits = _wide(logits)
     real = mask.bool()
     losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
@@ -71,8 +71,7 @@ def pair(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None) -
         >>> pair(torch.tensor([[0.0, 0.0], [5.0, -5.0]]), torch.tensor([1, -100])).item()
         0.693...
     """
-    if logits.shape[:-1] != labels.shape:
-        raise ValueError(f"logits (..., C) and labels (...) expected, got {_shapes(logits, labels)}")
+    _require(logits.shape[:-1] == labels.shape, "logits (..., C) and labels (...)", logits, labels)
     labels = labels.reshape(-1)
     logits = _wide(logits).reshape(-1, logits.shape[-1])
     summed = cross_entropy(logits, labels, ignore_index=IGNORED, reduction="sum")
@@ -95,8 +94,7 @@ def siamese(logits: torch.Tensor, labels: torch.Tensor, total: int | None = None
         >>> siamese(torch.tensor([0.0, 0.0]), torch.tensor([1, 0])).item()
         0.693...
     """
-    if logits.shape != labels.shape or logits.ndim != 1:
-        raise ValueError(f"logits (B,) and labels (B,) expected, got {_shapes(logits, labels)}")
+    _require(logits.shape == labels.shape and logits.ndim == 1, "logits (B,) and labels (B,)", logits, labels)
     logits = _wide(logits)
     summed = binary_cross_entropy_with_logits(logits, labels.to(logits.dtype), reduction="sum")
     return summed / max(len(labels) if total is None else total, 1)
@@ -141,19 +139,17 @@ def triplet(
     negative: torch.Tensor,
     margin: float = 5.0,
     squared: bool = True,
-    reduction: str = "sum",
     selection: str = "all",
 ) -> torch.Tensor:
     """The triplet network's loss: a right candidate should be nearer to the question than a wrong one, by a margin.
 
     L = sum_i max(d(a_i, p_i) - d(a_i, n_i) + m, 0),  d(x, y) = |x - y|^2
     Paper: asbert, section 3.2.
-    Shapes: anchor, positive, negative (B, H) -> scalar, with reduction="none" (B,).
+    Shapes: anchor, positive, negative (B, H) -> scalar.
     Args:
         squared: False takes d(x, y) = |x - y|.
-        reduction: "sum", as printed, "mean" over the selected triplets, or "none".
         selection: the triplets that have a loss: "all", or those that are "semi_hard" or "hard" at present (`triplet_kinds`).
-    Raises: ValueError where the shapes do not fit, or for an unknown reduction or selection.
+    Raises: ValueError where the shapes do not fit, or for an unknown selection.
     Deviation: D-25, the paper's text names the norm, its formula the square.
 
     Example:
@@ -161,23 +157,15 @@ def triplet(
         >>> triplet(origin, torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [1.0]])).item()  # 1 - 4 + 5 and 9 - 1 + 5
         15.0
     """
-    if not anchor.shape == positive.shape == negative.shape or anchor.ndim != 2:
-        shapes = _shapes(anchor, positive, negative)
-        raise ValueError(f"anchor, positive and negative of one shape (B, H) expected, got {shapes}")
-    if reduction not in ("sum", "mean", "none") or selection not in SELECTIONS:
-        expected = f"reduction: sum, mean or none; selection: {', '.join(SELECTIONS)}"
-        raise ValueError(f"{expected} expected, got {reduction!r} and {selection!r}")
+    same = anchor.shape == positive.shape == negative.shape and anchor.ndim == 2
+    _require(same, "anchor, positive and negative of one shape (B, H)", anchor, positive, negative)
+    _check_choice("selection", selection, *SELECTIONS)
     near = distance(anchor, positive, squared)
     far = distance(anchor, negative, squared)
     losses = (near - far + margin).clamp(min=0)
-    count = len(losses)
     if selection != "all":
-        selected = triplet_kinds(near, far, margin)[selection]
-        losses = losses.where(selected, 0)
-        count = int(selected.sum())
-    if reduction == "none":
-        return losses
-    return losses.sum() / max(count, 1) if reduction == "mean" else losses.sum()
+        losses = losses.where(triplet_kinds(near, far, margin)[selection], 0)
+    return losses.sum()
 
 
 def or_softmax(logits: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
@@ -273,8 +261,9 @@ def question_evidence(
     return (torch.cat([right[:, None], wrong.expand(len(right), -1)], 1).logsumexp(1) - right).mean()
 
 
-def _shapes(*tensors: torch.Tensor) -> str:
-    return ", ".join(str(tuple(tensor.shape)) for tensor in tensors)
+def _require(fits: bool, expected: str, *tensors: torch.Tensor) -> None:
+    if not fits:
+        raise ValueError(f"{expected} expected, got {', '.join(str(tuple(tensor.shape)) for tensor in tensors)}")
 
 
 def _check_choice(name: str, value: str, *choices: str) -> None:
@@ -285,9 +274,8 @@ def _check_choice(name: str, value: str, *choices: str) -> None:
 def _check_question(questions, sentences, evidence, kind, temperatures) -> None:
     types, size = questions.shape if questions.ndim == 2 else (None, None)
     count = len(evidence) if evidence.ndim == 1 else None
-    if sentences.shape != (types, count, size):
-        shapes = _shapes(questions, sentences, evidence)
-        raise ValueError(f"questions (Q, d), sentences (Q, N, d) and evidence (N,) expected, got {shapes}")
+    expected = "questions (Q, d), sentences (Q, N, d) and evidence (N,)"
+    _require(sentences.shape == (types, count, size), expected, questions, sentences, evidence)
     if temperatures.shape != (types,) or not (temperatures > 0).all():
         raise ValueError(
             f"a temperature above 0 for each of the {types} question types expected, got {temperatures.tolist()}"

@@ -34,7 +34,7 @@ from training_step import index, model_operations, roberta
 
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
-from asutil.models import last_layer, loading, memory, products
+from asutil.models import loading, memory
 from asutil.training import cpu, trainer
 
 PEAK_LR, WARMUP, DECAY, SEED = 1e-4, 10, 0.01, 0
@@ -87,7 +87,7 @@ def plain(model, batches, precision: str) -> list[float]:
 @contextlib.contextmanager
 def torchs_dropout(model, *_):
     """In place of `cpu.fast`: everything but the keyed masks."""
-    with memory.kept(), products.on(torch.device("cpu")), packing.plain_attention(model):
+    with memory.kept(), packing.plain_attention(model):
         yield
 
 
@@ -138,8 +138,6 @@ def sides(precision: str) -> dict:
         "torch's dropout": partial(patched, cpu, "fast", torchs_dropout, run),
         "memory given back": partial(patched, memory, "kept", contextlib.nullcontext, run),
         "unfused AdamW": partial(patched, trainer, "adamw", unfused(trainer.adamw), run),
-        "whole last layer": partial(patched, last_layer, "read_tokens_alone", contextlib.nullcontext, run),
-        "products of MKL": partial(patched, products, "faster", lambda: False, run),
         "compiled": partial(run, compile=True),
     }
 

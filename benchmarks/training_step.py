@@ -31,9 +31,8 @@ from transformers import DataCollatorForLanguageModeling, RobertaConfig, Roberta
 
 from asutil import corpus, inputs, sampling, training
 from asutil.corpus import sources, tokenizers
-from asutil.models import last_layer, loading
+from asutil.models import loading
 from asutil.training import cpu
-from asutil.training.trainer import micro_loss
 
 SIZES = {"tiny": (2, 128, 8192), "small": (4, 256, 8192), "base": (12, 768, 50265)}  # layers, hidden size, vocabulary
 MAX_TOKENS = 128
@@ -82,7 +81,7 @@ def bare(model, batches):
     model.train()
     model.compiled = torch.compile(model.backbone.forward, dynamic=True) if GPU else None
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, weight_decay=0.01, fused=True)
-    with last_layer.read_tokens_alone(model), contextlib.nullcontext() if GPU else cpu.fast(model, cpu.KeyedDropout()):
+    with contextlib.nullcontext() if GPU else cpu.fast(model, cpu.KeyedDropout()):
         for batch in DataLoader(batches, 1, collate_fn=lambda items: items[0], num_workers=2 * GPU, pin_memory=GPU):
             for micro in batch["micro"]:
                 micro = {
@@ -91,7 +90,7 @@ def bare(model, batches):
                 }
                 with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
                     logits = model(micro)
-                micro_loss(logits, micro, batch)[0].backward()
+                model.losses(logits, micro, batch).sum().backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             optimizer.zero_grad()
@@ -165,7 +164,7 @@ def largest_micro_batch(model, sampler, size=1 << 14, most=1 << 23) -> dict:
             }
             with torch.autocast(DEVICE, torch.bfloat16, enabled=GPU):
                 logits = model(micro)
-            micro_loss(logits, micro, batches[0])[0].backward()
+            model.losses(logits, micro, batches[0]).sum().backward()
         except torch.OutOfMemoryError:
             break
         finally:
@@ -177,16 +176,12 @@ def largest_micro_batch(model, sampler, size=1 << 14, most=1 << 23) -> dict:
 
 
 def model_operations(config, batch) -> float:
-    """Floating-point operations of forward and backward on the real tokens of one optimiser batch, recomputation and padding left out.
-
-    Behind its attention, the last layer counts for the tokens alone that the heads read: first and masked ones.
-    """
+    """Floating-point operations of forward and backward on the real tokens of one optimiser batch, recomputation and padding left out."""
     layers, hidden = config.num_hidden_layers, config.hidden_size
     ends = [micro["cu_seq_lens"].diff()[: len(micro["first"])].double() for micro in batch["micro"]]
     squares = sum(float(lengths.square().sum()) for lengths in ends)
     projections, behind = 3 * hidden**2, hidden**2 + 2 * hidden * config.intermediate_size
-    body = batch["tokens"] * (layers * projections + (layers - 1) * behind)
-    body += (batch["examples"] + batch["masked"]) * behind
+    body = batch["tokens"] * layers * (projections + behind)
     head = hidden**2 + hidden * config.vocab_size
     return 6 * body + 12 * layers * hidden * squares + 6 * batch["masked"] * head
 

@@ -61,17 +61,6 @@ def on_hub(tmp_path, monkeypatch):
         yield tmp_path / "hub", asked
 
 
-@pytest.fixture
-def three_threads():
-    """Three threads to compute with in place of one, whatever the machine has."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(3)
-    yield
-    torch.set_num_threads(before)
-
-
 class Stopping:
     """Batches of a run that is stopped before a step."""
 

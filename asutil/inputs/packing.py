@@ -106,13 +106,12 @@ def first_position(backbone) -> int:
     return 0 if positions is None or positions.padding_idx is None else positions.padding_idx + 1
 
 
-def outputs(backbone, micro: dict, token_types: bool, forward=None, reads=None):
+def outputs(backbone, micro: dict, token_types: bool, forward=None):
     """The outputs of a backbone for a packed micro-batch: last_hidden_state (1, N, H).
 
     Args:
         token_types: whether the backbone takes them.
         forward: the compiled form of `backbone.forward`, if any.
-        reads: (R,) the flat positions whose outputs are read; a last layer that takes them gives zeros elsewhere. None: all.
     Raises: ValueError for an architecture whose outputs are not known to be the same packed as padded.
     """
     config = backbone.config
@@ -123,8 +122,6 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None, reads=None):
     inputs = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
     if token_types and "token_type_ids" in micro:
         inputs["token_type_ids"] = micro["token_type_ids"]
-    if reads is not None:
-        inputs["reads"] = reads
     former = private.attention(config)
     private.set_attention(config, NAME)
     try:

@@ -29,27 +29,6 @@ def compile_errors() -> type[Exception]:
     return torch._dynamo.exc.TorchDynamoException
 
 
-def onednn_products() -> bool:
-    """Whether this torch has the next two operators. Instead of both: `torch.nn.functional.linear`, slower on some processors."""
-    import torch
-
-    return torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-
-
-def onednn_linear(rows, weight, bias=None):
-    """x W^T + b by oneDNN. Shapes: (N, I), (O, I), (O,) -> (N, O)"""
-    import torch
-
-    return torch.ops.mkldnn._linear_pointwise(rows, weight, bias, "none", [], "")
-
-
-def in_onednn_order(weight, rows: int):
-    """A weight in the order in which `onednn_linear` reads it fastest, for inputs of so many rows."""
-    import torch
-
-    return torch.ops.mkldnn._reorder_linear_weight(weight.detach(), rows)
-
-
 def value_of_word(text: str):
     """The value that papermill makes of `-p name text`. Instead: its rules, True, False, None, int, float and text in this order."""
     from papermill.cli import _resolve_type

@@ -43,8 +43,7 @@ class ElectraEncoder(PairEncoder):
         if "masked_positions" not in batch:
             return super().forward(batch)
         positions = batch["masked_positions"]
-        masked = positions if "cu_seq_lens" in batch else None
-        outputs = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types, reads=masked)
+        outputs = pair_models.outputs_of(self.generator.base_model, batch, self.generator_takes_types)
         hidden = outputs.last_hidden_state.flatten(0, 1)[positions]
         mlm = self.generator.generator_lm_head(self.generator.generator_predictions(hidden))
         input_ids, replaced = substitute(batch["input_ids"], positions, sampled(mlm), batch["masked_targets"])
@@ -52,6 +51,9 @@ class ElectraEncoder(PairEncoder):
         outputs = pair_models.outputs_of(self.backbone, read, self.takes_types, self.compiled)
         detection = self.detection(inputs_embeds=outputs).logits
         return self.pair_of(outputs, batch), mlm, (detection, replaced, real_tokens(batch))
+
+    def loss_weights(self, options) -> dict[str, float]:
+        return super().loss_weights(options) | {"detection": options.detection_weight}
 
     def add_files(self, folder: Path) -> None:
         """Write the generator, in a folder of its own that AutoModelForMaskedLM loads."""

@@ -117,23 +117,16 @@ class Embedder(nn.Module):
         questions, others = self.vectors(batch["questions"]), self.vectors(batch["candidates"])
         return questions, *others.split(len(questions))
 
-    @property
-    def loss_weights(self) -> dict[str, float]:
-        """The parts of the loss; there is no masked language modelling."""
+    def loss_weights(self, options=None) -> dict[str, float]:
+        """The weight of the loss's only part; there is no masked language modelling."""
         return {"objective": 1.0}
 
-    def micro_loss(self, vectors, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
-        """A micro-batch's share of the loss of its optimiser batch, and its only part."""
+    def losses(self, vectors: tuple[torch.Tensor, ...], micro: dict, batch: dict) -> torch.Tensor:
+        """A micro-batch's share of the loss of its optimiser batch. Shapes: -> (1,)"""
         if self.siamese is not None:
-            loss = losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])
-        else:
-            loss = losses.triplet(
-                *vectors,
-                margin=self.settings["margin"],
-                squared=self.settings["distance"] == "squared",
-                selection=self.settings["selection"],
-            )
-        return loss, loss.detach()[None]
+            return losses.siamese(self.siamese(*vectors), micro["labels"], batch["examples"])[None]
+        margin, distance, selection = (self.settings[name] for name in ("margin", "distance", "selection"))
+        return losses.triplet(*vectors, margin=margin, squared=distance == "squared", selection=selection)[None]
 
     def encode(self, texts: list[str], progress: bool = False) -> np.ndarray:
         """The vectors of some texts, row by row, batched by length. Shapes: N texts -> (N, H) float32"""
@@ -143,9 +136,10 @@ class Embedder(nn.Module):
             for start in range(0, len(texts), WINDOW):
                 window = texts[start : start + WINDOW]
                 on_device = torch.empty(len(window), self.dimensions, device=device)
-                for micro, found in scoring.computed(self.vectors, self._padded(window, device), device):
-                    on_device[micro["labels"].to(device, non_blocking=True)] = found
-                    bar.update(len(found))
+                for micro in self._padded(window, device):
+                    micro = scoring.moved(micro, device)
+                    on_device[micro["labels"]] = self.vectors(micro)
+                    bar.update(len(micro["labels"]))
                 vectors[start : start + WINDOW] = on_device.cpu().numpy()
         return vectors
 

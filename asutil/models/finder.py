@@ -212,25 +212,22 @@ class EvidenceFinder(nn.Module):
             return question[None], sentences[None]
         return self.projection(question, sentences)
 
-    @property
-    def loss_weights(self) -> dict[str, float]:
-        """The parts of the loss: 1 - lambda and lambda."""
+    def loss_weights(self, options=None) -> dict[str, float]:
+        """The weights of the loss's parts: 1 - lambda and lambda."""
         weight = self.settings["contrast"]["loss_weight"]
         return {"qa": 1 - weight, "contrast": weight}
 
-    def micro_loss(self, outputs: dict, micro: dict, batch: dict, *_) -> tuple[torch.Tensor, torch.Tensor]:
-        """A micro-batch's share of the loss of its optimiser batch, and its parts: [L_QA, L_c].
+    def losses(self, outputs: dict, micro: dict, batch: dict) -> torch.Tensor:
+        """A micro-batch's share of the parts of the loss of its optimiser batch: [L_QA, L_c]. Shapes: -> (2,)
 
         L = (1 - lambda) L_QA + lambda L_c, each the mean over the examples of the batch, L_c over those that have evidence
         Paper: evidence_contrast, section 3.1.
         Deviation: D-146.
         """
-        weight = self.settings["contrast"]["loss_weight"]
         task = self.qa_losses(outputs, micro).sum() / batch["examples"]
-        if weight == 0:
-            return task, torch.stack([task, torch.zeros_like(task)]).detach()
-        contrast = self.contrast_losses(outputs, micro).sum() / max(batch["contrasted"], 1)
-        return (1 - weight) * task + weight * contrast, torch.stack([task, contrast]).detach()
+        if self.settings["contrast"]["loss_weight"] == 0:
+            return torch.stack([task, torch.zeros_like(task)])
+        return torch.stack([task, self.contrast_losses(outputs, micro).sum() / max(batch["contrasted"], 1)])
 
     # -------------------------------------------------------------- on disk
 

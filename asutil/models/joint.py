@@ -115,14 +115,6 @@ class JointEncoder(PairEncoder):
             )
         return super().forward(self.placed(batch))
 
-    def reads(self, batch: dict) -> torch.Tensor | None:
-        """The tokens of a packed micro-batch that the heads read, as flat positions (R,); None, all, for means of slots."""
-        return None if self.shape["pooling"] == "mean" else super().reads(batch)
-
-    def scored_tokens(self, batch: dict) -> torch.Tensor:
-        """The first tokens of the slots that are not empty, as flat positions (R,)."""
-        return batch["firsts"][batch["firsts"] >= 0]
-
     def placed(self, batch: dict) -> dict:
         """A micro-batch with this model's positions, and with its tokens at the beginning of slots."""
         if self.shape["positions"] == "skipping":

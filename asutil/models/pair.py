@@ -14,6 +14,7 @@ import torch
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from .. import losses
 from ..inputs import packing
 from ..io import checkpoints
 from . import saving
@@ -127,25 +128,11 @@ class PairEncoder(nn.Module):
             self.HEADS = (*self.HEADS, f"pair_{number}")
 
     def forward(self, batch: dict) -> tuple[torch.Tensor, torch.Tensor | None]:
-        outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled, reads=self.reads(batch))
+        outputs = outputs_of(self.backbone, batch, self.takes_types, self.compiled)
         pair = self.pair_of(outputs, batch)
         if self.mlm is None or "masked_positions" not in batch:
             return pair, None
         return pair, mlm_logits(self.mlm, outputs, batch["masked_positions"])
-
-    def reads(self, batch: dict) -> torch.Tensor | None:
-        """The tokens of a packed micro-batch that the heads read, as flat positions (R,), each once; None for all.
-
-        First tokens are special, and special tokens are never masked (`inputs.masking`), so no position comes twice.
-        """
-        if "cu_seq_lens" not in batch:
-            return None
-        masked = [] if self.mlm is None or "masked_positions" not in batch else [batch["masked_positions"]]
-        return torch.cat([self.scored_tokens(batch), *masked])
-
-    def scored_tokens(self, batch: dict) -> torch.Tensor:
-        """The tokens of a packed micro-batch that the pair head reads, as flat positions (R,)."""
-        return batch["first"]
 
     def pair_of(self, outputs, batch: dict) -> torch.Tensor:
         """The pair head on the backbone's outputs; of several heads, that of each example's objective."""
@@ -160,6 +147,20 @@ class PairEncoder(nn.Module):
             )
         members = batch["members"]
         return torch.stack(logits)[members, torch.arange(len(members), device=members.device)]
+
+    def loss_weights(self, options) -> dict[str, float]:
+        """The weight of each part of the loss, from `training.options.Options`."""
+        return {"mlm": options.mlm_weight, "objective": options.objective_weight}
+
+    def losses(self, outputs: tuple, micro: dict, batch: dict) -> torch.Tensor:
+        """A micro-batch's share of the parts of the loss of its optimiser batch: [L_mlm, L_pair], and L_td of ELECTRA."""
+        pair, mlm, *detection = outputs
+        objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
+        masked = torch.zeros_like(objective)
+        if mlm is not None:
+            masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"])
+        detected = [losses.replaced_token(*arguments, batch["tokens"]) for arguments in detection]
+        return torch.stack([masked, objective, *detected])
 
     def head_parameters(self, *names: str) -> dict[str, nn.Parameter]:
         """Parameters of the heads by name, without those that are tied to the backbone's embeddings."""
@@ -245,12 +246,11 @@ def widen_types(
     return fresh
 
 
-def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, reads=None, **options):
+def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=None, **options):
     """The outputs of a backbone for a micro-batch: last_hidden_state (B, T, H), packed (1, N, H).
 
     Args:
         compiled: the compiled form of `backbone.forward` for packed micro-batches, if any.
-        reads: (R,) the flat positions whose outputs are read, of a packed micro-batch (`last_layer.read_tokens_alone`); None: all.
         options: arguments of the backbone for padded micro-batches, such as output_hidden_states.
     """
     if "token_type_ids" not in batch and getattr(backbone.config, "parts", 2) == 3:
@@ -258,7 +258,7 @@ def outputs_of(backbone: nn.Module, batch: dict, token_types: bool, compiled=Non
             "this model reads question, candidate and context: inputs with token types 0, 1 and 2 expected, got none"
         )
     if "cu_seq_lens" in batch:
-        return packing.outputs(backbone, batch, token_types, compiled, reads)
+        return packing.outputs(backbone, batch, token_types, compiled)
     names = ["input_ids", "attention_mask"] + ["token_type_ids"] * token_types
     inputs = {name: batch[name] for name in names if name in batch}
     if "position_ids" in batch:

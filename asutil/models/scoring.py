@@ -2,15 +2,12 @@
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 
 import torch
 from torch import nn
 
-from . import memory, products
-
-A_CORE = 4  # micro-batches a core from which on cores work on their own: with fewer, one could wait long for another
+from . import memory
 
 
 def device() -> torch.device:
@@ -55,38 +52,14 @@ def evaluating(model: nn.Module, autocast: bool = True) -> Iterator[torch.device
     narrow = torch.autocast(device.type, torch.bfloat16, enabled=autocast and has_bf16(device))
     model.eval()
     try:
-        with torch.no_grad(), narrow, memory.kept(), products.on(device, constant=True):
+        with torch.no_grad(), narrow, memory.kept():
             yield device
     finally:
         model.train(training)
 
 
-def computed(work: Callable, micro_batches: list[dict], device: torch.device) -> Iterator[tuple[dict, torch.Tensor]]:
-    """Each micro-batch with `work(micro_batch on the device)`, in their order, inside `evaluating`.
-
-    On a CPU, where there are enough of them, each core computes micro-batches of its own: cores that share one wait for each other after
-    every operation. Results are the same up to rounding.
-    Args:
-        work: called in several threads at once; it must not change the model.
-    """
-
-    def alone(micro_batch):
-        return work({name: tensor.to(device, non_blocking=True) for name, tensor in micro_batch.items()})
-
-    cores = torch.get_num_threads()
-    if device.type != "cpu" or cores == 1 or len(micro_batches) < A_CORE * cores:
-        for micro_batch in micro_batches:
-            yield micro_batch, alone(micro_batch)
-        return
-    product = products.on(device, constant=True)
-
-    def in_a_thread(micro_batch):
-        with torch.no_grad(), product:  # each thread has these modes of its own
-            return alone(micro_batch)
-
-    torch.set_num_threads(1)  # here, too: threads that have shared an operation keep a core busy for a while
-    try:
-        with ThreadPoolExecutor(cores, "scoring", initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            yield from zip(micro_batches, pool.map(in_a_thread, micro_batches))
-    finally:
-        torch.set_num_threads(cores)
+def moved(batch, device: torch.device):
+    """A batch with its tensors on a device, at any depth of dictionaries; what is no tensor stays as it is."""
+    if isinstance(batch, dict):
+        return {name: moved(part, device) for name, part in batch.items()}
+    return batch.to(device, non_blocking=True) if torch.is_tensor(batch) else batch

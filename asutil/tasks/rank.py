@@ -206,17 +206,14 @@ class Ranker(BaseRanker):
             micro_tokens = TOKENS_ON_GPU if device.type == "cuda" else TOKENS_ON_CPU
             # Ordered by length, so the rows come in another order: their numbers take the place of the labels.
             inputs = pairs.join(members, max_tokens), members, pairs.template.pad, micro_tokens
-            for batch, found in scoring.computed(self._differences, batches.micro_batches(*inputs), device):
+            for batch in batches.micro_batches(*inputs):
                 rows = batch["labels"].flatten()
                 full = (rows >= 0).nonzero()[:, 0]  # full slots, looked up on the CPU: a GPU would be waited for
                 bar.update(len(full))
-                rows, full = (numbers.to(device, non_blocking=True) for numbers in (rows[full], full))
-                scores[rows] = found.flatten()[full]
+                logits, _ = self.model(scoring.moved(batch, device))
+                differences = (logits[..., 1] - logits[..., 0]).flatten()
+                scores[scoring.moved(rows[full], device)] = differences[scoring.moved(full, device)]
         return scores.cpu().numpy()  # the only time that a GPU is waited for
-
-    def _differences(self, batch: dict) -> torch.Tensor:
-        logits, _ = self.model(batch)
-        return logits[..., 1] - logits[..., 0]
 
     @property
     def _device(self) -> torch.device:

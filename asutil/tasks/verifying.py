@@ -63,9 +63,10 @@ def _window(model, claims, max_tokens: int, scores: torch.Tensor, bar) -> None:
     micro_tokens = TOKENS_ON_GPU if scores.device.type == "cuda" else TOKENS_ON_CPU
     # Ordered by length, so the claims come in another order: their numbers take the place of the labels.
     micro_batches = inputs.laid_out(inputs.join(numbers, max_tokens), numbers, numbers, micro_tokens)
-    for micro, found in scoring.computed(lambda micro: model(micro)[0].float(), micro_batches, scores.device):
-        scores[micro["labels"].to(scores.device, non_blocking=True)] = found.log_softmax(-1)
-        bar.update(len(found))
+    for micro in micro_batches:
+        micro = scoring.moved(micro, scores.device)
+        scores[micro["labels"]] = model(micro)[0].float().log_softmax(-1)
+        bar.update(len(micro["labels"]))
 
 
 # ------------------------------------------------------------------ claims and labels

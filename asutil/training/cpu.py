@@ -1,4 +1,4 @@
-"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, `models.memory` and `models.products`."""
+"""What makes training on a CPU fast: dropout from keyed random bits, plain attention, and memory that is kept (`models.memory`)."""
 
 import contextlib
 import logging
@@ -9,7 +9,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
 from ..inputs import packing
-from ..models import memory, products
+from ..models import memory
 
 log = logging.getLogger(__name__)
 
@@ -21,7 +21,7 @@ def fast(model, dropout: "KeyedDropout", bf16: bool = False):
         log.warning(
             "precision bf16: this processor has no instructions for it (AVX-512 or AMX): steps take many times as long as in fp32"
         )
-    with memory.kept(), products.on(torch.device("cpu")), dropout, packing.plain_attention(model):
+    with memory.kept(), dropout, packing.plain_attention(model):
         yield
 
 

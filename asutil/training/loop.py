@@ -18,7 +18,6 @@ from torch import nn
 
 from ..inputs import packing
 from ..io import private
-from ..models import last_layer
 from . import checkpoints, cpu, processes
 from .options import Options
 from .trainer import StepTrainer
@@ -36,8 +35,8 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
-        model: a `pair.PairEncoder`, or one with its own `micro_loss` and `loss_weights`, the weight of each of its
-            parts.
+        model: a `pair.PairEncoder`, or another model with `losses`, the parts of a micro-batch's loss,
+            and `loss_weights`, the weight of each.
         batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int,
             "masked": int, "tokens": int}, and "labels": int where an example has several. Batches of no stated layout
             are packed, where the backbone can take that. `batches.micro_tokens` is lowered if there are fewer
@@ -71,7 +70,6 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         stack.callback(setattr, model, "compiled", None)
         if trainer.settings["bf16"]:
             stack.enter_context(_in_bf16(model, trainer.device))
-        stack.enter_context(last_layer.read_tokens_alone(model))
         if trainer.device.type == "cpu" and not getattr(model, "compiled", None):
             stack.enter_context(cpu.fast(model, trainer.dropout, trainer.settings["bf16"]))
         if not trainer.ended():

@@ -65,11 +65,9 @@ class Options:
 
     def loss_weights(self, model) -> dict[str, float]:
         """The weight of each part of a model's loss."""
-        usual = {"mlm": self.mlm_weight, "objective": self.objective_weight}
-        if hasattr(model, "detection"):
-            usual["detection"] = self.detection_weight
-        elif self.detection_weight != Options.detection_weight:
+        weights = model.loss_weights(self)
+        if "detection" not in weights and self.detection_weight != Options.detection_weight:
             raise ValueError(
                 f"detection_weight: only ELECTRA detects tokens, {self.detection_weight:g} came for another model"
             )
-        return getattr(model, "loss_weights", usual)
+        return weights

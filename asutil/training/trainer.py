@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from torch.utils.tensorboard import SummaryWriter
 from tqdm.auto import tqdm
 
-from .. import draws, losses
+from .. import draws
 from ..io import disk
 from ..models import scoring
 from . import checkpoints, cpu, expectation, processes
@@ -31,26 +31,9 @@ ENDLESS = (
 log = logging.getLogger(__name__)
 
 
-def micro_loss(
-    logits,
-    micro: dict,
-    batch: dict,
-    mlm_weight: float = 1.0,
-    objective_weight: float = 1.0,
-    detection_weight: float = 50.0,
-):
-    """One micro-batch's share of the loss of its optimiser batch, and the parts of that share.
-
-    Returns: L, [L_mlm, L_pair]; for ELECTRA L, [L_mlm, L_pair, L_td].
-    """
-    pair, mlm, *detection = logits
-    objective = losses.pair(pair, micro["labels"], batch.get("labels", batch["examples"]))
-    masked = torch.zeros_like(objective)
-    if mlm is not None:
-        masked = losses.mlm(mlm, micro["masked_targets"], batch["masked"])
-    parts = [masked, objective, *(losses.replaced_token(*arguments, batch["tokens"]) for arguments in detection)]
-    loss = sum(weight * part for weight, part in zip((mlm_weight, objective_weight, detection_weight), parts))
-    return loss, torch.stack(parts).detach()
+def weighted(parts: torch.Tensor, weights: dict[str, float]) -> torch.Tensor:
+    """L = sum_i w_i L_i"""
+    return sum(weight * part for weight, part in zip(weights.values(), parts, strict=True))
 
 
 def step_seed(seed: int, step: int, micro: int = 0) -> int:
@@ -180,17 +163,11 @@ class StepTrainer:
             seed = step_seed(self.options.seed, self.step, number)
             torch.manual_seed(seed)
             self.dropout.begin(seed)
-            micro = {name: self._moved(value) for name, value in batch["micro"][number].items()}
-            loss_of = getattr(self.model, "micro_loss", micro_loss)
-            loss, micro_parts = loss_of(self.model(micro), micro, batch, *self.weights.values())
-            loss.backward()
-            parts = parts + micro_parts
+            micro = scoring.moved(batch["micro"][number], self.device)
+            micro_parts = self.model.losses(self.model(micro), micro, batch)
+            weighted(micro_parts, self.weights).backward()
+            parts = parts + micro_parts.detach()
         return parts
-
-    def _moved(self, value):
-        if isinstance(value, dict):
-            return {name: self._moved(part) for name, part in value.items()}
-        return value.to(self.device, non_blocking=True) if torch.is_tensor(value) else value
 
     def _add_gradients(self) -> None:
         """Sum gradients over all processes; a parameter without a gradient in any of them stays without one.

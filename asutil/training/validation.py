@@ -7,8 +7,7 @@ from tqdm.auto import tqdm
 from ..inputs import batches as input_batches
 from ..io.checkpoints import seeded
 from ..metrics import rankings
-from ..models.scoring import evaluating
-from .trainer import micro_loss
+from ..models.scoring import evaluating, moved
 
 WINDOW = 512  # examples that are ordered by length together
 ALONE = {"masked": 1, "examples": 1, "tokens": 1}  # counts with which a micro-batch's losses are sums
@@ -52,10 +51,9 @@ def _outputs(model, batches, size: int, seed: int) -> tuple[np.ndarray, np.ndarr
         for numbers in tqdm(windows, desc="validation", unit=" batches"):
             batch = batches.made_of([(0, numbers)])
             for micro in batch["micro"]:
-                micro = {name: tensor.to(device) for name, tensor in micro.items()}
+                micro = moved(micro, device)
                 outputs = model(micro)
-                _, micro_parts = micro_loss(outputs, micro, ALONE)
-                parts.append(micro_parts.tolist())
+                parts.append(model.losses(outputs, micro, ALONE).tolist())
                 rows.append(numbers[micro["rows"].cpu().numpy()])
                 labels.append(micro["labels"].cpu())
                 logits.append(outputs[0].float().cpu())

@@ -13,7 +13,7 @@ from transformers import BertConfig, DistilBertConfig, ElectraConfig, ModernBert
 from asutil import inputs, sampling, training
 from asutil.inputs import packing
 from asutil.models import joint as joint_models
-from asutil.models import last_layer, loading, products
+from asutil.models import loading
 from asutil.training import trainer
 
 from ..conftest import Stopping
@@ -93,9 +93,9 @@ def loss_and_gradients(model, ragged, labels, masked, layout, tokens):
     model.zero_grad()
     batch, total = {"examples": len(labels), "labels": (labels != -100).sum(), "masked": len(masked[0])}, 0
     for micro in inputs.laid_out(layout, ragged, labels, 1, tokens, masked):
-        loss, parts = trainer.micro_loss(model(micro), micro, batch)
-        loss.backward()
-        total = total + parts
+        parts = model.losses(model(micro), micro, batch)
+        parts.sum().backward()
+        total = total + parts.detach()
     return total, {name: parameter.grad.clone() for name, parameter in model.named_parameters() if parameter.grad is not None}
 
 
@@ -356,7 +356,6 @@ def test_compile_is_an_option(corpus, tokenizer, tmp_path, monkeypatch):
         return call
 
     monkeypatch.setattr(torch, "compile", compile_)
-    monkeypatch.setattr(products, "faster", lambda: False)  # where it is compiled, products are PyTorch's
     plain = train(corpus, tokenizer, tmp_path / "a", made(corpus, "packed"), still=True, compile=False)
     assert not compiled
     assert train(corpus, tokenizer, tmp_path / "b", made(corpus, "packed"), still=True, compile=True)[0] == plain[0]
@@ -372,7 +371,6 @@ def test_what_cannot_be_compiled_is_trained_as_it_is(corpus, tokenizer, tmp_path
         raise RuntimeError("no C compiler")
 
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend=no_compiler))
-    monkeypatch.setattr(products, "faster", lambda: False)
     plain = train(corpus, tokenizer, tmp_path / "plain", made(corpus, "packed"), still=True, compile=False)
     told = lambda: [record.message for record in caplog.records if record.name == training.loop.__name__]
     assert not tried and not told()
@@ -408,13 +406,12 @@ def test_the_backbone_compiles_to_one_graph_for_all_sizes(name, kernel, monkeypa
     monkeypatch.setattr(packing, "_has_flash", lambda query: kernel == "flash")
     model = new_model(CONFIGS[name], still=False).train().to(device)
     forward = torch.compile(model.backbone.forward, fullgraph=True, dynamic=True, backend="eager")
-    with last_layer.read_tokens_alone(model):
-        for count in (20, 7, 33):
-            for micro in packing.packed(*examples(count)[:2], 1, 500, examples(count)[2]):
-                micro = {key: value.to(device) if torch.is_tensor(value) else value for key, value in micro.items()}
-                hidden = packing.outputs(model.backbone, micro, model.takes_types, forward, model.reads(micro)).last_hidden_state
-                assert hidden.shape == (*micro["input_ids"].shape, 32)
-                hidden.sum().backward()
+    for count in (20, 7, 33):
+        for micro in packing.packed(*examples(count)[:2], 1, 500, examples(count)[2]):
+            micro = {key: value.to(device) if torch.is_tensor(value) else value for key, value in micro.items()}
+            hidden = packing.outputs(model.backbone, micro, model.takes_types, forward).last_hidden_state
+            assert hidden.shape == (*micro["input_ids"].shape, 32)
+            hidden.sum().backward()
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] == 1
 
 

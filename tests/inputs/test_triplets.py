@@ -256,7 +256,7 @@ def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer
     for micro_tokens in (1, 100_000):
         batch = triplets.Batches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]
         model.zero_grad()
-        parts = [model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"]]
+        parts = [model.losses(model(micro), micro, batch).sum() for micro in batch["micro"]]
         sum(parts).backward()
         gradients.append((sum(parts).item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]), len(parts)))
     (one, apart, several), (other, whole, single) = gradients
@@ -269,7 +269,7 @@ def test_a_loss_of_the_network_is_the_loss_of_its_vectors(tokenizer):
     model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of("triplet", max_tokens=24)).eval()
     pairs = triplets.Triplets(tokenizer, made)
     batch = triplets.Batches(pairs, 1, len(pairs), 24, 10_000)[0]
-    loss = sum(float(model.micro_loss(model(micro), micro, batch)[0]) for micro in batch["micro"])
+    loss = sum(float(model.losses(model(micro), micro, batch)) for micro in batch["micro"])
     rows, by_hand = [(q, c) for q in made for c in q.candidates], 0.0
     for right, wrong in pairs.candidates(np.arange(len(pairs))):
         a, p, n = (torch.from_numpy(model.encode([text])) for text in (rows[right][0].text, rows[right][1].text, rows[wrong][1].text))

@@ -81,12 +81,3 @@ def test_a_function_that_cannot_be_compiled_raises_the_error():
 def test_words_of_the_command_line_are_what_papermill_makes_of_them(text, value):
     came = private.value_of_word(text)
     assert came == value and type(came) is type(value)
-
-
-@pytest.mark.skipif(not private.onednn_products(), reason="torch has no oneDNN here")
-def test_onednn_products_are_those_of_torch():
-    draw = torch.Generator().manual_seed(0)
-    rows, weight, bias = (torch.randn(shape, generator=draw) for shape in ((5, 16), (24, 16), (24,)))
-    expected = torch.nn.functional.linear(rows, weight, bias)
-    for given in (weight, private.in_onednn_order(weight, 5)):
-        torch.testing.assert_close(private.onednn_linear(rows, given, bias), expected)

@@ -23,6 +23,7 @@ from asutil.corpus.tokenizers import tokenizer_for
 from asutil.models import electra, loading
 from asutil.models.pair import PairEncoder
 from asutil.training import trainer
+from asutil.training.options import Options
 
 from ..conftest import Stopping
 from ..inputs.test_packing import examples
@@ -74,12 +75,14 @@ def read_by(backbone, run):
 
 def losses_of(model, batch, **weights):
     """The whole batch's loss, its parts and its gradients."""
+    options = Options(**USUAL, **weights)
     model.zero_grad()
     total, parts = 0, 0
     for micro in batch["micro"]:
-        loss, found = trainer.micro_loss(model(micro), micro, batch, **weights)
+        found = model.losses(model(micro), micro, batch)
+        loss = trainer.weighted(found, model.loss_weights(options))
         loss.backward()
-        total, parts = total + loss.item(), parts + found
+        total, parts = total + loss.item(), parts + found.detach()
     gradients = {name: p.grad for name, p in model.named_parameters()}
     return total, parts, {name: gradient.clone() for name, gradient in gradients.items() if gradient is not None}
 
@@ -124,11 +127,13 @@ def test_the_loss_is_the_sum_weighted_by_hand():
         functional.cross_entropy(pair, micro["labels"]),
         functional.binary_cross_entropy_with_logits(detection[kept], replaced[kept].float()),
     ]
-    loss, parts = trainer.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch)
+    parts = model.losses((pair, mlm, (detection, replaced, real)), micro, batch)
     torch.testing.assert_close(parts, torch.stack(by_hand))
+    loss = trainer.weighted(parts, model.loss_weights(Options(**USUAL)))
     torch.testing.assert_close(loss, by_hand[0] + by_hand[1] + 50 * by_hand[2])
-    other = trainer.micro_loss((pair, mlm, (detection, replaced, real)), micro, batch, 0.5, 3.0, 7.0)[0]
-    torch.testing.assert_close(other, 0.5 * by_hand[0] + 3 * by_hand[1] + 7 * by_hand[2])
+    other = Options(**USUAL, mlm_weight=0.5, objective_weight=3.0, detection_weight=7.0)
+    loss = trainer.weighted(parts, model.loss_weights(other))
+    torch.testing.assert_close(loss, 0.5 * by_hand[0] + 3 * by_hand[1] + 7 * by_hand[2])
 
 
 # ------------------------------------------------------------------ what the discriminator reads
@@ -379,5 +384,5 @@ def test_without_a_masked_token_there_is_still_a_loss():
     none = micro | {name: micro[name][:0] for name in ("masked_positions", "masked_targets")}
     pair, mlm, (detection, replaced, real) = model(none)
     assert mlm.shape == (0, 60) and not replaced.any()
-    _, parts = trainer.micro_loss((pair, mlm, (detection, replaced, real)), none, batch | {"masked": 0})
+    parts = model.losses((pair, mlm, (detection, replaced, real)), none, batch | {"masked": 0})
     assert parts[0] == 0 and parts[2] == losses.replaced_token(detection, replaced, real)

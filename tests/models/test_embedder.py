@@ -137,14 +137,6 @@ def test_many_windows_give_the_same(model, monkeypatch):
     assert model.encode([]).shape == (0, 32)
 
 
-def test_cores_with_texts_of_their_own_give_the_same(model, monkeypatch, request):
-    monkeypatch.setattr(embedder, "TOKENS_ON_CPU", 40)
-    texts = texts_of(60)
-    alone = model.encode(texts)
-    request.getfixturevalue("three_threads")
-    np.testing.assert_allclose(model.encode(texts), alone, atol=2e-6)
-
-
 def test_encoding_leaves_training_as_it_was(model):
     model.train()
     first, second = model.encode(["river mountain"]), model.encode(["river mountain"])

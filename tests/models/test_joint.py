@@ -16,7 +16,6 @@ from asutil.models import pair as pair_models
 from asutil.models.joint import JointEncoder
 from asutil.models.pair import PairEncoder
 from asutil.tasks import rankers
-from asutil.training import trainer
 
 from ..conftest import Stopping
 from ..inputs.test_packing import IDS, SIZE, by_example, joint_examples, joint_model, new_model
@@ -421,7 +420,7 @@ def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):
         for number, (one, targets) in enumerate(((words, micro["masked_targets"]), (logits.flatten(0, 1), micro["labels"].flatten()))):
             sums[number] += torch.nn.functional.cross_entropy(one, targets, reduction="sum").item()
             counts[number] += len(targets)
-        found += trainer.micro_loss((logits, words), micro, batch, mlm_weight=0.5, objective_weight=3.0)[0].item()
+        found += (model.losses((logits, words), micro, batch) @ torch.tensor([0.5, 3.0])).item()
     assert counts.tolist() == [batch["masked"], 18]
     assert found == pytest.approx(sums / counts @ [0.5, 3.0], rel=1e-5)
     result = training.train(model, mspp_batches(corpus), tmp_path, mlm_weight=0.5, objective_weight=3.0, **USUAL)

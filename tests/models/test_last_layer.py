@@ -1,17 +1,13 @@
-"""The last layer for the tokens that are read: the logits and gradients of the whole layer, and fewer tokens through it."""
+"""The last layer for the tokens that are read: the logits of the whole layer, and fewer tokens through it."""
 
 import copy
 
-import numpy as np
 import pytest
 import torch
 
-from asutil import inputs
 from asutil.models import joint, last_layer, loading, scoring
 from asutil.models.pair import PairEncoder
 
-from ..inputs import test_packing as packed
-from . import test_electra
 from .test_pair import CONFIGS
 
 LIKE_BERT = ("bert", "electra", "roberta")
@@ -124,116 +120,3 @@ def test_a_head_on_the_means_of_slots_reads_every_token():
     assert isinstance(model, PairEncoder)
     with last_layer.first_tokens_alone(model):
         assert all("forward" not in vars(module) for module in model.modules())
-
-
-# ------------------------------------------------------------------ training
-
-
-def loss_gradients_and_rows(model, batch, layout="packed", tokens=300):
-    """What a step learns from, and how many tokens the last feed-forward layer of the model saw in all micro-batches."""
-    rows = []
-    last = [module for name, module in model.backbone.named_modules() if name.endswith("intermediate.dense")][-1]
-    hook = last.register_forward_hook(lambda module, given, output: rows.append(given[0].shape[:-1].numel()))
-    loss, gradients = packed.loss_and_gradients(model, *batch, layout, tokens)
-    hook.remove()
-    return loss, gradients, sum(rows)
-
-
-def without_firsts(masked, firsts):
-    """Masked tokens as in training, where first tokens, special as they are, never are among them."""
-    places, targets = masked
-    kept = ~np.isin(places, list(firsts))
-    return places[kept], targets[kept]
-
-
-def assert_same(found, expected):
-    torch.testing.assert_close(found[0], expected[0], rtol=1e-9, atol=1e-9)
-    assert found[1].keys() == expected[1].keys()
-    for name, gradient in expected[1].items():
-        torch.testing.assert_close(found[1][name], gradient, rtol=1e-9, atol=1e-9, msg=name)
-
-
-@pytest.mark.parametrize("name", ["roberta", "roberta with types", "bert", "electra"])
-def test_training_reads_first_and_masked_tokens_with_the_same_gradients(name):
-    model, (ragged, labels, masked) = packed.new_model(packed.CONFIGS[name]).double().train(), packed.examples()
-    batch = ragged, labels, without_firsts(masked, ragged.offsets)
-    expected = loss_gradients_and_rows(model, batch)
-    with last_layer.read_tokens_alone(model):
-        found = loss_gradients_and_rows(model, batch)
-        padded = loss_gradients_and_rows(model, batch, "ordered")
-    assert found[2] == len(labels) + len(batch[2][0]) < len(ragged.ids) / 4 < expected[2]
-    assert_same(found, expected)
-    assert padded[2] >= len(ragged.ids)
-    assert_same(padded, expected)
-    assert loss_gradients_and_rows(model, batch)[2] == expected[2]  # the layer is whole again
-
-
-@pytest.mark.parametrize(("pooling", "head"), [("first", "ie_k"), ("first", "ae_1"), ("mean", "ie_k")])
-def test_a_joint_model_reads_the_first_tokens_of_its_slots_or_all_tokens(pooling, head):
-    model = packed.joint_model("roberta", head, pooling=pooling).train()
-    ragged, labels, masked, slots = packed.joint_examples()
-    firsts = first_places(slots)
-    batch = ragged, labels if head == "ie_k" else labels.clip(0, 1)[:, 0], without_firsts(masked, firsts)
-    expected = loss_gradients_and_rows(model, batch)
-    with last_layer.read_tokens_alone(model):
-        found = loss_gradients_and_rows(model, batch)
-    assert found[2] == (expected[2] if pooling == "mean" else len(firsts) + len(batch[2][0])) <= expected[2]
-    assert_same(found, expected)
-
-
-def first_places(slots):
-    """The flat positions of the first tokens of all slots."""
-    places, at = set(), 0
-    for slot in (slot for row in slots for slot in row if slot):
-        places.add(at)
-        at += len(slot)
-    return places
-
-
-def test_an_electras_generator_reads_masked_tokens_and_its_discriminator_all_of_them():
-    model = test_electra.new_model().double().train()
-    (batch, _) = test_electra.batch_of("packed")
-    losses = []
-    for context in (torch.enable_grad, lambda: last_layer.read_tokens_alone(model)):
-        seen = []
-        generator = model.generator.base_model.encoder.layer[-1].intermediate
-        hooks = [
-            part.register_forward_hook(lambda module, given, output, seen=seen: seen.append(given[0].shape[1]))
-            for part in (generator, model.backbone.encoder.layer[-1].intermediate)
-        ]
-        torch.manual_seed(5)
-        with context():
-            losses.append(test_electra.losses_of(model, batch))
-        for hook in hooks:
-            hook.remove()
-    assert seen == [batch["masked"], batch["micro"][0]["input_ids"].numel()]
-    assert_same(losses[1][1:], losses[0][1:])
-
-
-def test_dropout_of_the_last_layer_is_that_of_the_read_tokens(monkeypatch):
-    """With dropout on, everything before the last layer's outputs is the same: the masks come in the same order."""
-    model = packed.new_model(packed.CONFIGS["roberta"], still=False).train()
-    (micro,) = inputs.laid_out("packed", *packed.examples()[:2], 1, 10**6)
-    drawn = []
-    for context in (torch.enable_grad, lambda: last_layer.read_tokens_alone(model)):
-        before = []
-        hook = model.backbone.encoder.layer[-1].attention.output.dense.register_forward_hook(
-            lambda module, given, output, before=before: before.append(given[0].flatten(0, 1))
-        )
-        torch.manual_seed(3)
-        with context():
-            model(micro)
-        hook.remove()
-        drawn.append(before[0])
-    torch.testing.assert_close(drawn[1], drawn[0][micro["first"]])
-
-
-def test_an_evaluation_between_two_steps_leaves_the_layer_of_training():
-    model = packed.new_model(packed.CONFIGS["roberta"])
-    layer = model.backbone.encoder.layer[-1]
-    with last_layer.read_tokens_alone(model):
-        training = layer.forward
-        with last_layer.first_tokens_alone(model):
-            assert layer.forward is not training
-        assert layer.forward is training
-    assert not {"forward", "in_training"} & set(vars(layer))

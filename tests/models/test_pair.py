@@ -103,7 +103,7 @@ def test_a_packed_micro_batch_is_read_by_the_compiled_form(whole, monkeypatch):
     compiled = lambda **_: None
     pair.outputs_of(backbone, packed, True, compiled)
     pair.outputs_of(backbone, packed, True)
-    assert [given[1:] for given in read] == [(packed, True, compiled, None), (packed, True, None, None)]
+    assert [given[1:] for given in read] == [(packed, True, compiled), (packed, True, None)]
 
 
 def test_a_bare_backbone_has_no_head_to_take():

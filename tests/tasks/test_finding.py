@@ -22,6 +22,7 @@ from asutil.metrics import rankings
 from asutil.models import finder
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
+from asutil.training import trainer
 from tests.trust import gradients
 
 from ..inputs.test_long import KINDS, made_up
@@ -129,7 +130,7 @@ def test_without_weight_the_loss_of_the_task_is_untouched_to_the_last_bit(tokeni
         with torch.random.fork_rng():
             torch.manual_seed(1)
             batch = in_one(model, contexts)
-            loss = sum(model.micro_loss(model.train()(micro), micro, batch)[0] for micro in batch["micro"])
+            loss = sum(trainer.weighted(model.losses(model.train()(micro), micro, batch), model.loss_weights()) for micro in batch["micro"])
             loss.backward()
         found.append((loss.item(), [p.grad for p in model.backbone.parameters()]))
     assert found[0][0] == found[1][0]
@@ -145,7 +146,8 @@ def test_the_whole_loss_mixes_both(tokenizer, questions, projection, similarity)
     batch = in_one(model, contexts)
     (micro,) = batch["micro"]
     found = model(micro)
-    loss, parts = model.micro_loss(found, micro, batch)
+    parts = model.losses(found, micro, batch)
+    loss = trainer.weighted(parts, model.loss_weights())
     terms = []
     for row in range(len(micro["kinds"])):
         real, kind = micro["sentences"][row] >= 0, int(micro["kinds"][row])
@@ -179,7 +181,7 @@ def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     for micro_tokens in (1, 10**6):
         batch = long_batches.Batches(contexts, 1, 12, micro_tokens, 0)[0]
         model.zero_grad()
-        parts = [model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"]]
+        parts = [trainer.weighted(model.losses(model(micro), micro, batch), model.loss_weights()) for micro in batch["micro"]]
         sum(parts).backward()
         found.append((sum(parts).item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]), len(parts)))
     assert (found[0][2], found[1][2]) == (12, 1) and found[0][0] == pytest.approx(found[1][0], rel=1e-5)
@@ -372,7 +374,7 @@ def test_gradient_checkpointing_changes_no_loss_and_no_gradient(tokenizer, quest
             return tensor
 
         with checkpoints.seeded(1), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-            loss = sum(model.micro_loss(model(micro), micro, batch)[0] for micro in batch["micro"])
+            loss = sum(trainer.weighted(model.losses(model(micro), micro, batch), model.loss_weights()) for micro in batch["micro"])
         with checkpoints.seeded(2):
             loss.backward()
         found.append((loss.item(), [p.grad for p in model.parameters()], kept))

@@ -92,14 +92,6 @@ def test_scores_equal_the_plain_model_one_pair_at_a_time(ranker, plain, tokenize
     assert found.score.dtype == np.float32 and found.label.dtype == np.int8
 
 
-def test_cores_with_pairs_of_their_own_give_the_same(ranker, monkeypatch, request):
-    monkeypatch.setattr(rank, "TOKENS_ON_CPU", 60)
-    asked = list(questions(20))
-    alone = ranker.score(asked, progress=False)
-    request.getfixturevalue("three_threads")
-    pd.testing.assert_frame_equal(ranker.score(asked, progress=False), alone, rtol=0, atol=1e-6)
-
-
 def test_texts_without_a_single_token(ranker, plain, tokenizer):
     asked = [Question("q", "", (Candidate("c", "", 0, None, None),))]
     expected = one_by_one(plain, tokenizer, asked).score.tolist()

@@ -23,7 +23,7 @@ from asutil.io import rundir
 from asutil.metrics import verdicts
 from asutil.models import heads, joint, loading
 from asutil.tasks import rankers, verifying
-from asutil.training import loop, trainer
+from asutil.training import loop
 
 from ..conftest import WORDS, Stopping
 
@@ -210,16 +210,6 @@ def test_verdicts_equal_a_loop_over_claims(tokenizer, asked, head, monkeypatch):
     np.testing.assert_allclose(again[list(verdicts.CLASSES)], columns, rtol=0, atol=2e-6)
 
 
-@pytest.mark.parametrize("head", HEADS)
-def test_cores_with_claims_of_their_own_give_the_same(tokenizer, head, monkeypatch, request):
-    monkeypatch.setattr(verifying, "TOKENS_ON_CPU", 1)  # a claim each
-    model, asked = sharpened(new_model(tokenizer, head)), made_up(20, 1, (2, 5))
-    alone = verifying.predict(model, asked, length(head), progress=False)
-    request.getfixturevalue("three_threads")
-    again = verifying.predict(model, asked, length(head), progress=False)
-    np.testing.assert_allclose(again[list(verdicts.CLASSES)], alone[list(verdicts.CLASSES)], rtol=0, atol=2e-6)
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("head", HEADS)
 def test_missing_evidence_changes_nothing(tokenizer, head):
@@ -247,7 +237,7 @@ def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenize
         batch, total = batches[0], 0
         assert (len(batch["micro"]) == 1) == (name == "whole") and batch["examples"] == 12
         for micro in batch["micro"]:
-            loss, _ = trainer.micro_loss(model(micro), micro, batch)
+            loss = model.losses(model(micro), micro, batch).sum()
             loss.backward()
             total += loss.item()
         found[name] = total, {key: p.grad for key, p in model.named_parameters() if p.grad is not None}

@@ -85,14 +85,14 @@ def whole(tmp_path_factory):
 # ------------------------------------------------------------------ losses and gradients
 
 
-def gradients(micro, **weights):
+def gradients(micro):
     model = new_model(hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     batch = Batches(micro=micro)[0]
     total, parts = 0, 0
     for part in batch["micro"]:
-        loss, two = trainer.micro_loss(model(part), part, batch, **weights)
-        loss.backward()
-        total, parts = total + loss.item(), parts + two
+        two = model.losses(model(part), part, batch)
+        two.sum().backward()
+        total, parts = total + two.sum().item(), parts + two.detach()
     return total, parts, {name: p.grad for name, p in model.named_parameters()}
 
 
@@ -111,10 +111,11 @@ def test_the_loss_is_the_weighted_sum_of_two_cross_entropies():
     model = new_model().eval()
     pair, mlm = model(micro)
     two = [torch.nn.functional.cross_entropy(mlm, micro["masked_targets"]), torch.nn.functional.cross_entropy(pair, micro["labels"])]
-    loss, parts = trainer.micro_loss((pair, mlm), micro, batch, mlm_weight=0.5, objective_weight=3.0)
+    parts = model.losses((pair, mlm), micro, batch)
     torch.testing.assert_close(parts, torch.stack(two))
-    torch.testing.assert_close(loss, 0.5 * two[0] + 3 * two[1])
-    assert trainer.micro_loss((pair, None), micro, batch)[1].tolist() == pytest.approx([0, two[1].item()])
+    weights = model.loss_weights(Options(**USUAL, mlm_weight=0.5, objective_weight=3.0))
+    torch.testing.assert_close(trainer.weighted(parts, weights), 0.5 * two[0] + 3 * two[1])
+    assert model.losses((pair, None), micro, batch).tolist() == pytest.approx([0, two[1].item()])
 
 
 def test_a_training_run_equals_a_plain_loop(tmp_path):
@@ -132,7 +133,7 @@ def test_a_training_run_equals_a_plain_loop(tmp_path):
         for group in optimiser.param_groups:
             group["lr"] = 3e-3 * (step / 3 if step < 3 else (18 - step) / 15)
         batch = batches[step]
-        trainer.micro_loss(plain(batch["micro"][0]), batch["micro"][0], batch)[0].backward()
+        plain.losses(plain(batch["micro"][0]), batch["micro"][0], batch).sum().backward()
         torch.nn.utils.clip_grad_norm_(plain.parameters(), 1.0)
         optimiser.step()
         optimiser.zero_grad()
@@ -630,10 +631,10 @@ def test_plain_attention_gives_the_same_gradients_for_every_part_of_a_model(corp
     for context in (contextlib.nullcontext(), packing.plain_attention(model)):
         with context:
             torch.manual_seed(0)
-            loss, _ = trainer.micro_loss(model(batch["micro"][0]), batch["micro"][0], counts)
+            parts = model.losses(model(batch["micro"][0]), batch["micro"][0], counts)
             assert model.generator.config._attn_implementation == ("eager" if found else "sdpa")
         model.zero_grad()
-        loss.backward()
+        (parts @ torch.tensor([1.0, 1.0, 50.0])).backward()
         found.append(torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]))
     torch.testing.assert_close(*found, atol=1e-5, rtol=1e-4)
     assert found[0].abs().sum() > 0 and model.generator.config._attn_implementation == "sdpa"

@@ -18,6 +18,7 @@ from asutil import losses
 from asutil.io import checkpoints
 from asutil.models import embedder as embedding
 from asutil.models import finder as evidence_models
+from asutil.models.pair import PairEncoder
 from asutil.training import trainer
 
 from . import must, slow
@@ -134,17 +135,14 @@ def cases_of_triplet_kinds():
 
 
 def cases_of_triplet():
-    for squared, chosen, reduction in itertools.product((True, False), losses.SELECTIONS, ("sum", "mean", "none")):
-        three, given = [drawn(9, 3) for _ in range(3)], {"squared": squared, "selection": chosen, "reduction": reduction}
-        expected = lambda three=three, squared=squared, how=(chosen, reduction): slow_triplet(three, squared, *how)
+    for squared, chosen in itertools.product((True, False), losses.SELECTIONS):
+        three, given = [drawn(9, 3) for _ in range(3)], {"squared": squared, "selection": chosen}
+        expected = lambda three=three, given=given: slow_triplet(three, **given)
         yield str(given), lambda three=three, given=given: losses.triplet(*three, margin=2.0, **given), expected, three
 
 
-def slow_triplet(three, squared, selection="all", reduction="sum", margin=2.0):
-    rows = slow.triplets(*three, margin, squared)
-    each = [loss if selection in ("all", kind) else 0.0 for loss, kind in rows]
-    count = max(sum(selection in ("all", kind) for _, kind in rows), 1)
-    return {"none": each, "sum": sum(each), "mean": sum(each) / count}[reduction]
+def slow_triplet(three, squared, selection="all", margin=2.0):
+    return sum(loss for loss, kind in slow.triplets(*three, margin, squared) if selection in ("all", kind))
 
 
 def cases_of_or_softmax():
@@ -170,17 +168,18 @@ def cases_of_question_evidence():
         yield f"{similarity} {wrong} {form}", fast, expected, [questions, sentences, temperatures]
 
 
-def cases_of_micro_loss():
+def cases_of_pair_encoder():
     """What a micro-batch adds to the loss of its optimiser batch: weighted sums over the counts of the whole batch."""
     pair, words, tokens = drawn(4, 2), drawn(3, 5), drawn(2, 4)
     micro = {"labels": torch.tensor([1, 0, 0, 1]), "masked_targets": torch.tensor([4, 0, 2])}
     batch, real, replaced = {"examples": 10, "masked": 7, "tokens": 20}, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]]).bool(), tokens > 0.3
     of_pair, of_words = lambda: slow.pair(pair, micro["labels"], 10), lambda: slow.pair(words, micro["masked_targets"], 7)
     of_tokens = lambda: slow.binary(tokens[real].tolist(), replaced[real].tolist(), 20)
-    fast = lambda: trainer.micro_loss((pair, words), micro, batch, 0.5, 3.0)[0]
+    total = lambda weights, *outputs: trainer.weighted(PairEncoder.losses(None, outputs, micro, batch), dict(enumerate(weights)))
+    fast = lambda: total((0.5, 3.0), pair, words)
     yield "pair and mlm", fast, lambda: 0.5 * of_words() + 3 * of_pair(), [pair, words]
-    yield "pair alone", lambda: trainer.micro_loss((pair, None), micro, batch)[0], of_pair, [pair]
-    fast = lambda: trainer.micro_loss((pair, words, (tokens, replaced, real)), micro, batch)[0]
+    yield "pair alone", lambda: total((1.0, 1.0), pair, None), of_pair, [pair]
+    fast = lambda: total((1.0, 1.0, 50.0), pair, words, (tokens, replaced, real))
     yield "electra", fast, lambda: of_words() + of_pair() + 50 * of_tokens(), [pair, words, tokens]
 
 
@@ -188,12 +187,12 @@ def cases_of_embedder_loss():
     micro, batch, two = {"labels": torch.tensor([1, 0, 1])}, {"examples": 5}, [drawn(3, 4) for _ in range(2)]
     model = embedder("siamese")
     expected = lambda: slow.binary(slow.siamese(model.siamese, *two), [1, 0, 1], 5)
-    yield "siamese", lambda: model.micro_loss(two, micro, batch)[0], expected, [*two, *model.siamese.parameters()]
+    yield "siamese", lambda: model.losses(two, micro, batch).sum(), expected, [*two, *model.siamese.parameters()]
     three = [drawn(3, 4) for _ in range(3)]
     for form, chosen in itertools.product(embedding.DISTANCES, losses.SELECTIONS):
         model = embedder("triplet", margin=2.0, distance=form, selection=chosen)
         expected = lambda form=form, chosen=chosen: slow_triplet(three, form == "squared", chosen)
-        yield f"{form} {chosen}", lambda model=model: model.micro_loss(three, micro, batch)[0], expected, three
+        yield f"{form} {chosen}", lambda model=model: model.losses(three, micro, batch).sum(), expected, three
 
 
 def evidence_batch(generates: bool, size=4):
@@ -267,7 +266,12 @@ def cases_of_finder_loss():
         contrast = lambda m=model, f=found, b=micro: sum(slow_contrast(m, f, b)) / 3
         expected = lambda w=weight, task=task, contrast=contrast: (1 - w) * task() + w * contrast()
         read = [tensor for name, tensor in found.items() if weight or name in ("evidence", "kind", "span")]
-        yield f"weight {weight}", lambda m=model, f=found, b=micro: m.micro_loss(f, b, batch)[0], expected, read
+        yield (
+            f"weight {weight}",
+            lambda m=model, f=found, b=micro: trainer.weighted(m.losses(f, b, batch), m.loss_weights()),
+            expected,
+            read,
+        )
 
 
 LOSSES = {
@@ -281,9 +285,9 @@ LOSSES = {
     "or_softmax": cases_of_or_softmax,
     "balanced": cases_of_balanced,
     "question_evidence": cases_of_question_evidence,
-    "micro_loss": cases_of_micro_loss,
-    "Embedder.micro_loss": cases_of_embedder_loss,
+    "PairEncoder.losses": cases_of_pair_encoder,
+    "Embedder.losses": cases_of_embedder_loss,
     "EvidenceFinder.qa_losses": cases_of_qa,
     "EvidenceFinder.contrast_losses": cases_of_contrast,
-    "EvidenceFinder.micro_loss": cases_of_finder_loss,
+    "EvidenceFinder.losses": cases_of_finder_loss,
 }
