@@ -8,6 +8,12 @@ def printable(text: str) -> str:
     return "".join(letter if letter.isprintable() else "\ufffd" for letter in " ".join(text.split()))
 
 
+def require_one_of(name: str, value, choices) -> None:
+    """Raises: ValueError for a value that is none of the choices."""
+    if value not in choices:
+        raise ValueError(f"{name}: one of {', '.join(choices)} expected, got {value!r}")
+
+
 def nearest(word: str, known, cutoff: float = 0.6) -> str:
     """`; did you mean 'psd'?` or nothing; capitals do not count."""
     names = {str(name).lower(): str(name) for name in known}

@@ -53,9 +53,8 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
         "sentence_transformer": lambda: SentenceTransformerEncoder(model, max_tokens),
     }
     if encoder not in kinds:
-        raise ValueError(
-            f"encoder: one of {', '.join(kinds)} expected, got {encoder!r}{spelling.nearest(encoder, kinds)}"
-        )
+        expected = f"one of {', '.join(kinds)} expected"
+        raise ValueError(f"encoder: {expected}, got {encoder!r}{spelling.nearest(encoder, kinds)}")
     return kinds[encoder]()
 
 

@@ -97,16 +97,22 @@ def longformer(tokenizer) -> LongformerModel:
 def led(tokenizer) -> LEDForConditionalGeneration:
     """An LED whose encoder begins as the embedded RoBERTa, under a fresh decoder of one layer for answers of at most 64 tokens."""
     source = masked_model()
-    size = _size(source.config)
-    config = LEDConfig(
+    model = LEDForConditionalGeneration(led_config(tokenizer, _size(source.config)))
+    model.led.shared.weight.data.copy_(source.roberta.embeddings.word_embeddings.weight)
+    _copy(model.led.encoder, _led_encoder(source))
+    return model
+
+
+def led_config(tokenizer, size: dict) -> LEDConfig:
+    """Of an LED with a decoder of one layer, for answers of at most 64 tokens; size: the names of a RoBERTa's config."""
+    sides = {f"{side}_attention_heads": size["num_attention_heads"] for side in ("encoder", "decoder")}
+    sides |= {f"{side}_ffn_dim": size["intermediate_size"] for side in ("encoder", "decoder")}
+    return LEDConfig(
+        **sides,
         vocab_size=size["vocab_size"],
         d_model=size["hidden_size"],
         encoder_layers=size["num_hidden_layers"],
         decoder_layers=1,
-        encoder_attention_heads=size["num_attention_heads"],
-        decoder_attention_heads=size["num_attention_heads"],
-        encoder_ffn_dim=size["intermediate_size"],
-        decoder_ffn_dim=size["intermediate_size"],
         attention_window=[WINDOW] * size["num_hidden_layers"],
         max_encoder_position_embeddings=LONG,
         max_decoder_position_embeddings=64,
@@ -115,10 +121,6 @@ def led(tokenizer) -> LEDForConditionalGeneration:
         eos_token_id=tokenizer.eos_token_id,
         decoder_start_token_id=tokenizer.eos_token_id,
     )
-    model = LEDForConditionalGeneration(config)
-    model.led.shared.weight.data.copy_(source.roberta.embeddings.word_embeddings.weight)
-    _copy(model.led.encoder, _led_encoder(source))
-    return model
 
 
 def _led_encoder(source: RobertaForMaskedLM) -> dict[str, torch.Tensor]:

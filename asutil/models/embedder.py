@@ -17,7 +17,7 @@ from ..corpus.tokenizing import tokenized
 from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
-from ..io import checkpoints, hub
+from ..io import checkpoints, hub, spelling
 from . import loading, saving, scoring
 from .heads import Siamese
 
@@ -47,8 +47,7 @@ def pooled(
         >>> [pooled(hidden, real, pooling, torch.tensor([0])).item() for pooling in ("mean", "max", "cls")]
         [2.5, 4.0, 1.0]
     """
-    if pooling not in POOLINGS:
-        raise ValueError(f"pooling: one of {', '.join(POOLINGS)} expected, got {pooling!r}")
+    spelling.require_one_of("pooling", pooling, POOLINGS)
     hidden = hidden.to(torch.promote_types(hidden.dtype, torch.float32))
     if pooling == "cls":
         return hidden[torch.arange(len(hidden), device=hidden.device), first]
@@ -200,20 +199,18 @@ def settings_of(
     if architecture == "untrained" and (excess := _names_with_value(training)):
         raise ValueError(f"{excess}: nothing is trained (architecture=untrained)")
     triplet = {"margin": margin, "distance": distance, "selection": selection}
-    choices = {"architecture": (architecture, ARCHITECTURES)}
-    if encoder == "transformer":
-        choices["pooling"] = (pooling, POOLINGS)
     if architecture == "triplet":
-        choices |= {"distance": (distance, DISTANCES), "selection": (selection, losses.SELECTIONS)}
         if margin is None or margin < 0:
             raise ValueError(f"margin: at least 0 expected, got {margin}")
+        spelling.require_one_of("distance", distance, DISTANCES)
+        spelling.require_one_of("selection", selection, losses.SELECTIONS)
     elif excess := _names_with_value(triplet):
         raise ValueError(
             f"{excess}: only the triplet network has one (architecture=triplet), got architecture={architecture}"
         )
-    for name, (value, expected) in choices.items():
-        if value not in expected:
-            raise ValueError(f"{name}: one of {', '.join(expected)} expected, got {value!r}")
+    spelling.require_one_of("architecture", architecture, ARCHITECTURES)
+    if encoder == "transformer":
+        spelling.require_one_of("pooling", pooling, POOLINGS)
     return {"architecture": architecture, "pooling": pooling, "max_tokens": max_tokens} | triplet
 
 
@@ -236,9 +233,12 @@ def start_from(name: str | Path, tokenizer, settings: dict, seed: int = 0) -> Em
         fresh = fresh if name in hub.EMBEDDED else ("backbone", *fresh)
     else:
         backbone, _ = checkpoints.with_head(AutoModel, path, name)
+    shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
+    longest = loading.longest_input(backbone, tokenizer)
     if settings["max_tokens"] is None:
-        settings["max_tokens"] = min(USUAL_TOKENS, loading.longest_input(backbone, tokenizer))
-    _check_length(backbone, tokenizer, settings["max_tokens"])
+        settings["max_tokens"] = min(USUAL_TOKENS, longest)
+    if not shortest <= settings["max_tokens"] <= longest:
+        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {settings['max_tokens']}")
     if settings["pooling"] == "cls" and tokenizer.cls_token_id is None:
         raise ValueError(f"{name} has no class token for pooling=cls: take mean or max")
     former = getattr(backbone.config, "embedding", None) or {}
@@ -281,10 +281,3 @@ def load(name: str | Path, device: str | None = None) -> Embedder:
 def saved_settings(path: str | Path) -> dict | None:
     """The settings of the embedder in a folder; None for a model of another kind, or one on the hub."""
     return saving.saved_settings(path, "embedding")
-
-
-def _check_length(backbone: nn.Module, tokenizer, max_tokens: int) -> None:
-    shortest = tokenizer.num_special_tokens_to_add(pair=False) + 1
-    longest = loading.longest_input(backbone, tokenizer)
-    if not shortest <= max_tokens <= longest:
-        raise ValueError(f"max_tokens: {shortest} to {longest} for this model, got {max_tokens}")

@@ -8,17 +8,17 @@ from pathlib import Path
 import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
-from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LEDConfig, LongformerConfig
+from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LongformerConfig
 
 from .. import losses
 from ..corpus import tokenizers
 from ..inputs.long import add_markers
-from ..io import checkpoints
+from ..io import checkpoints, spelling
 from . import embedded, loading, saving, scoring
 from .heads import QuestionTypeProjection
 
-PROJECTIONS = ("none", "shared", "per_type")
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
+TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}
 log = logging.getLogger(__name__)
 
 
@@ -44,8 +44,7 @@ def contrast_of(
     Raises: ValueError for values that do not go together.
     Paper: evidence_contrast, sections 3.1 and 3.2, appendix C.
     """
-    if projection not in PROJECTIONS:
-        raise ValueError(f"projection: one of {', '.join(PROJECTIONS)} expected, got {projection!r}")
+    spelling.require_one_of("projection", projection, SIMILARITIES)
     if similarity not in SIMILARITIES[projection]:
         choices = " or ".join(SIMILARITIES[projection])
         raise ValueError(f"similarity: {choices} expected with projection={projection}, got {similarity!r}")
@@ -96,7 +95,7 @@ class EvidenceFinder(nn.Module):
             raise ValueError(
                 "type_loss: only a model with a decoder can do without, whose answers need no type; got false"
             )
-        size, contrast = self.hidden_size, settings["contrast"]
+        size, contrast = backbone.config.hidden_size, settings["contrast"]
         self.evidence = nn.Linear(size, 1)
         self.kind = nn.Linear(size, len(settings["kinds"]))
         self.span = None if self.generates else nn.Linear(size, 2)
@@ -136,10 +135,6 @@ class EvidenceFinder(nn.Module):
                 raise ValueError(
                     f"question {question.id!r}: an answer of at most {longest} tokens expected, got {tokens}"
                 )
-
-    @property
-    def hidden_size(self) -> int:
-        return self.backbone.config.hidden_size
 
     def forward(self, batch: dict) -> dict:
         """The vectors questions (B, H), sentences (B, N, H); the logits evidence (B, N), kind (B, Q), span (B, T, 2) or text (B, A, V)."""
@@ -238,38 +233,14 @@ class EvidenceFinder(nn.Module):
 
 def tiny_longformer(tokenizer) -> nn.Module:
     """A Longformer small enough for two CPU cores: 2 layers of 128, windows of 64, 1,024 positions."""
-    config = LongformerConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=128,
-        num_hidden_layers=2,
-        num_attention_heads=4,
-        intermediate_size=512,
-        attention_window=[64, 64],
-        max_position_embeddings=1026,
-        type_vocab_size=1,
-        **loading.special_ids(tokenizer),
-    )
-    return AutoModel.from_config(config)
+    ids = {"vocab_size": len(tokenizer)} | loading.special_ids(tokenizer)
+    size = {"attention_window": [64, 64], "max_position_embeddings": 1026, "type_vocab_size": 1}
+    return AutoModel.from_config(LongformerConfig(**TINY, **ids, **size))
 
 
 def tiny_led(tokenizer) -> nn.Module:
     """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
-    config = LEDConfig(
-        vocab_size=len(tokenizer),
-        d_model=128,
-        encoder_layers=2,
-        decoder_layers=1,
-        encoder_attention_heads=4,
-        decoder_attention_heads=4,
-        encoder_ffn_dim=512,
-        decoder_ffn_dim=512,
-        attention_window=[64, 64],
-        max_encoder_position_embeddings=1024,
-        max_decoder_position_embeddings=64,
-        decoder_start_token_id=tokenizer.eos_token_id,
-        **loading.special_ids(tokenizer),
-    )
-    return AutoModelForSeq2SeqLM.from_config(config)
+    return AutoModelForSeq2SeqLM.from_config(embedded.led_config(tokenizer, TINY | {"vocab_size": len(tokenizer)}))
 
 
 MADE_HERE = {
@@ -293,7 +264,12 @@ def start_from(
     """
     fresh = add_markers(tokenizer) if settings["form"] == "marked" else 0
     with checkpoints.seeded(seed), checkpoints.quiet():
-        backbone = MADE_HERE[name](tokenizer) if name in MADE_HERE else _loaded(name)
+        if name in MADE_HERE:
+            backbone = MADE_HERE[name](tokenizer)
+        else:
+            path = checkpoints.source(name)
+            decodes = checkpoints.from_pretrained(AutoConfig, path, name).is_encoder_decoder
+            backbone, _ = checkpoints.with_head(AutoModelForSeq2SeqLM if decodes else AutoModel, path, name)
         if len(tokenizer) > backbone.get_input_embeddings().num_embeddings:
             backbone.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     if fresh:
@@ -305,13 +281,6 @@ def start_from(
         backbone.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     with checkpoints.seeded(seed):
         return EvidenceFinder(backbone, tokenizer, settings)
-
-
-def _loaded(name) -> nn.Module:
-    path = checkpoints.source(name)
-    config = checkpoints.from_pretrained(AutoConfig, path, name)
-    backbone, _ = checkpoints.with_head(AutoModelForSeq2SeqLM if config.is_encoder_decoder else AutoModel, path, name)
-    return backbone
 
 
 def load(name: str | Path) -> EvidenceFinder:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from ..inputs import pairs
-from ..io import checkpoints
+from ..io import checkpoints, spelling
 from . import pair
 from .heads import EVIDENCE, POOLED
 from .pair import PairEncoder
@@ -43,40 +43,26 @@ def shape(
     """
     slotted = {"head_form": form, "positions": positions}
     slotted |= {"slot_pooling": pooling, "slot_init": init, "slot_start": start}
-    if not joint:
-        _check_absent({"head": head, "k": k} | slotted)
-        return None
-    common = {"head": head, "k": k, "classes": classes}
-    if head in POOLED:
-        _check_absent(slotted)
-        return common | {"slot_tokens": max_tokens, "form": "linear", "positions": None} | LATER
-    pooling = "first" if pooling is None else pooling
-    start = "class" if start is None else start
-    _check_choice("head", head, *EVIDENCE, *POOLED)
-    _check_choice("positions", positions, "absolute", "skipping")
-    _check_choice("slot_pooling", pooling, "first", "mean")
-    _check_choice("slot_start", start, "class", "separator")
-    return common | {
-        "slot_tokens": pairs.slot_tokens_of(max_tokens, k + 1, f"a question and {k} candidates"),
-        "form": form,
-        "positions": positions,
-        "pooling": pooling,
-        "init": init,
-        "start": start,
-    }
-
-
-def _check_absent(values: dict) -> None:
-    for name, value in values.items():
+    absent = slotted if head in POOLED else {}
+    for name, value in (absent if joint else {"head": head, "k": k} | slotted).items():
         if value is not None:
             raise ValueError(
                 f"{name}: only joint models have one (architecture=joint, objective=mspp, ie_1, ae_1), got {value!r}"
             )
-
-
-def _check_choice(name: str, value: str, *choices: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}: one of {', '.join(choices)} expected, got {value!r}")
+    if not joint:
+        return None
+    common = {"head": head, "k": k, "classes": classes}
+    if head in POOLED:
+        return common | {"slot_tokens": max_tokens, "form": "linear", "positions": None} | LATER
+    pooling = "first" if pooling is None else pooling
+    start = "class" if start is None else start
+    spelling.require_one_of("head", head, (*EVIDENCE, *POOLED))
+    spelling.require_one_of("positions", positions, ("absolute", "skipping"))
+    spelling.require_one_of("slot_pooling", pooling, ("first", "mean"))
+    spelling.require_one_of("slot_start", start, ("class", "separator"))
+    slot_tokens = pairs.slot_tokens_of(max_tokens, k + 1, f"a question and {k} candidates")
+    own = {"slot_tokens": slot_tokens, "form": form, "positions": positions}
+    return common | own | {"pooling": pooling, "init": init, "start": start}
 
 
 def check_head(saved: dict, wanted: dict, name) -> None:
@@ -193,7 +179,7 @@ def over(model: PairEncoder, wanted: dict, seed: int = 0) -> JointEncoder:
         raise ValueError(
             f"{backbone.config.model_type} takes no positions, which a joint input needs: take roberta, bert or electra"
         )
-    if hasattr(model, "generator"):
+    if model.generator is not None:
         raise ValueError(
             "mspp is learnt with masked language modelling, by one model: an ELECTRA has two; fine-tune it as it is, or take a RoBERTa"
         )

@@ -99,10 +99,13 @@ def load(
         tokenizer = load_tokenizer(name)
         _check_tokenizer(name, tokenizer, classifier)
         kind = classifier.config.model_type
-        if mlm and kind == "electra":
-            model = load_electra(name, path, tokenizer, classifier, keep_head, generator)
-        elif generator:
+        if generator and not (mlm and kind == "electra"):
             raise ValueError(f"generator: only the pre-training of ELECTRA has one, {name} is {kind}")
+        if mlm and kind == "electra":
+            detection, masked, of_heads = electra.load_heads(name, path, tokenizer, generator)
+            fresh_heads = tuple(head for head, is_fresh in of_heads.items() if is_fresh)
+            classifier = classifier if keep_head else _with_fresh_head(classifier)
+            model = electra.assembled(classifier, detection, masked, tokenizer, fresh_heads)
         else:
             model = load_pair(name, path, tokenizer, classifier, keep_head, mlm)
     score = lambda outputs, attention_mask: pair_models.pair_logits(model.pair, outputs, attention_mask)
@@ -112,7 +115,9 @@ def load(
     config = model.backbone.config
     saved_shape = getattr(config, "joint", None)
     if shape := saved_shape if joint is True else joint:
-        model = load_joint(name, model, saved_shape if keep_head else None, shape, seed)
+        if saved_shape and keep_head:
+            joint_models.check_head(saved_shape, shape, name)
+        model = joint_models.over(model, shape, seed)
     elif hasattr(config, "joint"):
         del config.joint
     _restore_heads(name, model, checkpoints.saved_heads(path), keep_head, members)
@@ -130,21 +135,6 @@ def load_pair(name, path, tokenizer, classifier, keep_head: bool, mlm: bool) -> 
     if fresh:
         _near_uniform(masked, model.backbone)
     return model
-
-
-def load_electra(name, path, tokenizer, classifier, keep_head: bool, generator) -> electra.ElectraEncoder:
-    """A discriminator under its pair head and its token-detection head, with its generator."""
-    detection, masked, fresh = electra.load_heads(name, path, tokenizer, generator)
-    classifier = classifier if keep_head else _with_fresh_head(classifier)
-    fresh = tuple(head for head, is_fresh in fresh.items() if is_fresh)
-    return electra.assembled(classifier, detection, masked, tokenizer, fresh)
-
-
-def load_joint(name, model: PairEncoder, saved_shape: dict | None, shape: dict, seed: int) -> joint_models.JointEncoder:
-    """A pair model's backbone under a fresh evidence head; a shape that does not fit the saved head is refused."""
-    if saved_shape:
-        joint_models.check_head(saved_shape, shape, name)
-    return joint_models.over(model, shape, seed)
 
 
 def _with_fresh_head(classifier: nn.Module) -> nn.Module:
@@ -228,9 +218,9 @@ def start_from(
 
 def usual_length(model: PairEncoder) -> int:
     """The default length of a model's longest input: for a joint model the length of its slots together."""
-    joint = getattr(model.backbone.config, "joint", None)
-    if joint and joint["head"] not in heads.POOLED:
-        return (joint["k"] + 1) * joint["slot_tokens"]
+    shape = model.shape
+    if shape.get("head") in heads.EVIDENCE:
+        return (shape["k"] + 1) * shape["slot_tokens"]
     return {2: 128, 3: 256}[model.parts]
 
 
@@ -247,14 +237,11 @@ def longest_input(backbone: nn.Module, tokenizer) -> int:
 
 def check_length(model: PairEncoder, max_tokens: int) -> None:
     """Refuse inputs longer than the model reads, or too short for their parts."""
-    backbones = (model.backbone, getattr(model, "generator", model.backbone))
-    longest = min(longest_input(backbone, model.tokenizer) for backbone in backbones)
-    alone = model.tokenizer.num_special_tokens_to_add(pair=False)
-    pair = model.tokenizer.num_special_tokens_to_add(pair=True)
+    longest = min(longest_input(backbone, model.tokenizer) for backbone in model.backbones)
+    alone, pair = (model.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (False, True))
     shortest = alone + (model.parts - 1) * (pair - alone) + model.parts
-    joint = getattr(model.backbone.config, "joint", None)
-    if joint and joint["head"] not in heads.POOLED:
-        shortest = (joint["k"] + 1) * (alone + 1)
+    if model.shape.get("head") in heads.EVIDENCE:
+        shortest = (model.shape["k"] + 1) * (alone + 1)
         if max_tokens != usual_length(model):
             raise ValueError(
                 f"max_tokens: {usual_length(model)}, the length of this joint model's slots, expected, got {max_tokens}"
@@ -274,10 +261,9 @@ def start_at_unigrams(model: PairEncoder, tokens) -> bool:
     Returns: whether the biases were set.
     Deviation: D-73.
     """
-    masked = getattr(model, "generator", model.mlm)
-    if masked is None or "mlm" not in model.fresh:
+    if model.masked is None or "mlm" not in model.fresh:
         return False
-    output = masked.get_output_embeddings()
+    output = model.masked.get_output_embeddings()
     counts = torch.ones(len(output.bias), dtype=torch.float64)
     for start in range(0, len(tokens), COUNTED):
         block = np.asarray(tokens[start : start + COUNTED]).astype(np.int64)

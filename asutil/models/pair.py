@@ -104,6 +104,7 @@ class PairEncoder(nn.Module):
     def __init__(self, backbone, pair, mlm, tokenizer, fresh=()):
         super().__init__()
         self.backbone, self.pair, self.mlm = backbone, pair, mlm
+        self.generator = None  # of ELECTRA alone
         self.tokenizer, self.fresh = tokenizer, tuple(fresh)
         self.compiled = None  # the backbone's forward for packed micro-batches, if `train` compiles it
         self.takes_types = takes_types(backbone)
@@ -112,6 +113,21 @@ class PairEncoder(nn.Module):
     def parts(self) -> int:
         """The number of texts of an example: 2, or 3 with a context. The backbone's config keeps it."""
         return getattr(self.backbone.config, "parts", 2)
+
+    @property
+    def shape(self) -> dict:
+        """The settings of a joint model (`joint.shape`); none of any other."""
+        return {}
+
+    @property
+    def backbones(self) -> list[nn.Module]:
+        """The backbone, and that of ELECTRA's generator."""
+        return [self.backbone] if self.generator is None else [self.backbone, self.generator.base_model]
+
+    @property
+    def masked(self) -> nn.Module | None:
+        """What learns masked language modelling: ELECTRA's generator, or the model's own head, if it has one."""
+        return self.mlm if self.generator is None else self.generator
 
     @property
     def pairs(self) -> list[nn.Module]:
@@ -224,10 +240,7 @@ def widen_types(
         >>> widen_types(model), widen_types(model), model.backbone.config.type_vocab_size, model.fresh
         (True, False, 3, ('pair', 'mlm', 'types'))
     """
-    backbones = [model.backbone]
-    if hasattr(model, "generator"):
-        backbones.append(model.generator.base_model)
-    tables = [type_table(backbone) for backbone in backbones]
+    tables = [type_table(backbone) for backbone in model.backbones]
     weight = tables[0].weight
     fresh = len(weight) < rows
     if fresh:
@@ -237,12 +250,10 @@ def widen_types(
         with checkpoints.seeded(seed):
             weight = nn.Parameter(offset + torch.randn(rows, weight.shape[1]) * std)
         model.fresh += ("types",)
-    for backbone, table in zip(backbones, tables):
+    for backbone, table in zip(model.backbones, tables):
         table.weight = weight
         table.num_embeddings = backbone.config.type_vocab_size = len(weight)
-    model.takes_types = True
-    if hasattr(model, "generator"):
-        model.generator_takes_types = True
+    model.takes_types = model.generator_takes_types = True
     return fresh
 
 

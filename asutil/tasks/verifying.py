@@ -44,7 +44,7 @@ def predict(model: JointEncoder, claims: Sequence[Claim], max_tokens: int, progr
     """
     if not claims:
         raise ValueError("expected claims to verify, got none")
-    if len(LABELS) != (getattr(model.backbone.config, "joint", None) or {}).get("classes"):
+    if len(LABELS) != model.shape.get("classes"):
         expected = f"a model of {len(LABELS)} verdicts, as verify_claims trains one"
         raise ValueError(f"expected {expected}, got one with the head {model.HEADS[0]}")
     bar = tqdm(total=len(claims), unit=" claims", disable=not progress, dynamic_ncols=True)

@@ -1,10 +1,9 @@
 """Training: `train` moves a model by whole optimiser batches, and resumes exactly.
 
-An item of the loader is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; a
-checkpoint is complete or does not exist. So a run that is killed at any moment and started again ends in the same
-weights: on a CPU byte for byte, on a GPU up to the order of sums. Under torchrun every process takes some micro-batches
-of each optimiser batch, and their gradients are added: the weights are those of one process, but for the order of the
-sums. Any number of processes can continue from a checkpoint.
+An item of the loader is a whole optimiser batch, a function of the step alone; dropout is seeded by the step; a checkpoint is complete or
+does not exist. So a run that is killed at any moment and started again ends in the same weights: on a CPU byte for byte, on a GPU up to the
+order of sums. Under torchrun every process takes some micro-batches of each optimiser batch, and their gradients are added: the weights are
+those of one process, but for the order of the sums. Any number of processes can continue from a checkpoint.
 """
 
 import contextlib
@@ -35,24 +34,21 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     AdamW (.9, .999, 1e-8), linear warm-up and decay, gradients clipped to 1.
     Paper: sentence_objectives, section 5.2 and appendix B.
     Args:
-        model: a `pair.PairEncoder`, or another model with `losses`, the parts of a micro-batch's loss,
-            and `loss_weights`, the weight of each.
-        batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int,
-            "masked": int, "tokens": int}, and "labels": int where an example has several. Batches of no stated layout
-            are packed, where the backbone can take that. `batches.micro_tokens` is lowered if there are fewer
-            micro-batches than processes, or if a micro-batch does not fit into a GPU's memory.
+        model: a `pair.PairEncoder`, or another model with `losses`, the parts of a micro-batch's loss, and `loss_weights`, theirs.
+        batches: `len` steps; `batches[step]`, a function of step, is {"micro": [micro-batch, ...], "examples": int, "masked": int,
+            "tokens": int}, and "labels": int where an example has several. Batches of no stated layout are packed, where the backbone can
+            take that. `batches.micro_tokens` is lowered if there are fewer micro-batches than processes, or if a micro-batch does not fit
+            into a GPU's memory.
         folder: of the run: gets `log.jsonl`, `tensorboard/` and `checkpoints/` (the last two, and the best).
-        options: the fields of `options.Options`; peak_lr, warmup_steps, weight_decay, seed, save_every and log_every
-            are required.
-    Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best":
-        {"step", best_metric} or None, "log": [one dict per line of log.jsonl]}.
-    Several GPUs train together: in the run folder of a notebook their processes are started here (`processes.launch`),
-    elsewhere by torchrun.
+        options: the fields of `options.Options`; peak_lr, warmup_steps, weight_decay, seed, save_every and log_every are required.
+    Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step", best_metric} or
+        None, "log": [one dict per line of log.jsonl]}.
+    Several GPUs train together: in the run folder of a notebook their processes are started here (`processes.launch`), elsewhere by
+    torchrun.
 
-    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError
-        naming the path; RuntimeError for processes that were started without knowing of each other.
-    Deviation: D-124, the norm of all gradients is clipped; D-126, patience; D-127, AdamW for Adam; D-128, bf16 for
-        fp16.
+    Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
+        RuntimeError for processes that were started without knowing of each other.
+    Deviation: D-124, the norm of all gradients is clipped; D-126, patience; D-127, AdamW for Adam; D-128, bf16 for fp16.
     """
     options, folder = Options(**options), Path(folder)
     processes.check()

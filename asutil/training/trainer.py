@@ -24,10 +24,9 @@ from .optimiser import adamw, learning_rate
 from .options import Options
 
 CLIP = 1.0  # the largest norm of all gradients together
-ENDLESS = (
+WARMUP_TOO_LONG = (
     "warm-up takes %d steps and the training has %d: the learning rate never reaches its peak, %g; set warmup_steps"
 )
-
 log = logging.getLogger(__name__)
 
 
@@ -48,11 +47,7 @@ def unchanged(batch: dict) -> dict:
 
 
 class StepTrainer:
-    """The steps of a training, from the newest checkpoint on.
-
-    An item of the loader is a whole optimiser batch, a function of the step alone, and dropout is seeded by the step.
-    So a checkpoint needs no random state, and a run that was stopped ends in the same weights, on a CPU byte for byte.
-    """
+    """The steps of a training, from the newest checkpoint on, which needs no random state: dropout is seeded by the step."""
 
     def __init__(self, model: nn.Module, batches, folder: Path, options: Options):
         self.process = processes.state()
@@ -64,7 +59,7 @@ class StepTrainer:
         self.settings = {"steps": self.steps} | {name: getattr(options, name) for name in names}
         self.settings |= {f"{part}_weight": weight for part, weight in self.weights.items()} | {"bf16": options.bf16}
         if options.warmup_steps >= self.steps > 0 and processes.first():
-            log.warning(ENDLESS, options.warmup_steps, self.steps, options.peak_lr)
+            log.warning(WARMUP_TOO_LONG, options.warmup_steps, self.steps, options.peak_lr)
         self.optimizer = adamw(model, options.peak_lr, options.weight_decay)
         self.dropout = cpu.KeyedDropout()
         self.step = self.resumed_at = self.tokens = 0

@@ -16,17 +16,16 @@ ALONE = {"masked": 1, "examples": 1, "tokens": 1}  # counts with which a micro-b
 def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dict:
     """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
 
-    Every model reads what it reads in training: text with masks, drawn by `seed`; ELECTRA's discriminator reads its
-    generator's samples in place of the masks; a model without a masked-language-model head reads text without masks.
+    Every model reads what it reads in training: text with masks, drawn by `seed`; ELECTRA's discriminator reads its generator's samples in
+    place of the masks; a model without a masked-language-model head reads text without masks.
 
-    Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss
-        of the objective; mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the
-        examples of each of its objectives, such as accuracy_sdc.
+    Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss of the objective;
+        mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the examples of each of
+        its objectives, such as accuracy_sdc.
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     Deviation: D-72; D-106, auc and rank_1.
     """
-    masks = getattr(model, "generator", getattr(model, "mlm", True)) is not None
-    options = {} if masks else {"mlm_share": 0}
+    options = {"mlm_share": 0} if model.masked is None else {}
     batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **options)
     labels, logits, members, losses = _outputs(model, batches, size, seed)
     predictions = logits.argmax(-1)
@@ -36,7 +35,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
         if (own := members == number).any():
             measures[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[own].mean())
     mlm_loss, measures["loss"], *detection_loss = losses
-    if getattr(model, "generator", getattr(model, "mlm", None)) is not None:
+    if model.masked is not None:
         measures["mlm_loss"] = mlm_loss
     if detection_loss:
         [measures["detection_loss"]] = detection_loss
@@ -70,9 +69,9 @@ def order_metrics(sampler, labels: np.ndarray, scores: np.ndarray) -> dict:
     """AUC and rank-1 accuracy: how well scores order examples, whatever the threshold.
 
     A group is the examples of one anchor, for mspp one example with its k candidates; incomplete groups are left out.
-    Returns: auc over examples; rank_1, the share of groups whose best score is a positive's (at a tie a negative's),
-        and rank_1_chance, that of a random order. The AUC of a random order is 0.5. Nothing is returned for fewer
-        examples than a group has, or for positives alone.
+    Returns: auc over examples; rank_1, the share of groups whose best score is a positive's (at a tie a negative's), and rank_1_chance,
+        that of a random order. The AUC of a random order is 0.5. Nothing is returned for fewer examples than a group has, or for positives
+        alone.
     Shapes: labels, scores (N,), of mspp (N, k)
     """
     group_size = labels.shape[1] if labels.ndim == 2 else 1 + sampler.negatives
