@@ -15,7 +15,6 @@ time. Time does not care for weights: those of tiny and base are random, and the
 
 import contextlib
 import itertools
-import threading
 import time
 from collections import defaultdict
 from dataclasses import replace
@@ -167,7 +166,7 @@ class Passes:
     """Seconds in which forward passes of a model are under way; on a GPU by its own clock, which nothing has to wait for."""
 
     def __init__(self, model: torch.nn.Module):
-        self.times, self.here = [], threading.local()  # each thread has one pass under way
+        self.times, self.start = [], None
         model.register_forward_pre_hook(self.begin)
         model.register_forward_hook(self.end)
 
@@ -179,22 +178,15 @@ class Passes:
         return event
 
     def begin(self, *_) -> None:
-        self.here.start = self.now()
+        self.start = self.now()
 
     def end(self, *_) -> None:
-        self.times.append((self.here.start, self.now()))
+        self.times.append((self.start, self.now()))
 
     def seconds(self) -> float:
         """Of the passes since it was last asked; on a GPU these must be done, as they are once there are scores."""
-        times = self.times
-        self.times = []
-        if GPU:
-            return sum(start.elapsed_time(end) / 1000 for start, end in times)
-        seconds, until = 0.0, 0.0
-        for start, end in sorted(times):  # of several at once, as cores compute them, each second counts once
-            seconds += max(0.0, end - max(start, until))
-            until = max(until, end)
-        return seconds
+        times, self.times = self.times, []
+        return sum(start.elapsed_time(end) / 1000 if GPU else end - start for start, end in times)
 
 
 def timed(rankers: dict, given: list, alone: int, rounds: int) -> tuple[dict, dict]:

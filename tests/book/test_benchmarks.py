@@ -8,7 +8,6 @@ import json
 import platform
 import re
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -370,27 +369,6 @@ def test_time_inside_the_model_is_that_between_its_marks(slow, monkeypatch):
     passes = slow.Passes(model)
     model(torch.zeros(1, 2)), model(torch.zeros(1, 2))
     assert passes.seconds() == (1 - 0) + (9 - 4) and passes.seconds() == 0
-
-
-def test_a_second_in_which_several_cores_compute_counts_once(slow):
-    passes = slow.Passes(torch.nn.Linear(2, 2))
-    passes.times = [(5.0, 6.0), (0.0, 2.0), (1.0, 3.0), (1.0, 1.5)]
-    assert passes.seconds() == 3 + 1
-    model, met = torch.nn.Linear(2, 2), threading.Barrier(2, timeout=60)
-
-    def wait_for_the_other(*_):
-        met.wait()
-
-    passes = slow.Passes(model)
-    model.register_forward_pre_hook(wait_for_the_other)
-    threads = [threading.Thread(target=model, args=(torch.zeros(1, 2),)) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    (start, end), (other_start, other_end) = passes.times
-    assert max(start, other_start) < min(end, other_end)
-    assert passes.seconds() == pytest.approx(max(end, other_end) - min(start, other_start))
 
 
 def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, asked_folder, monkeypatch, capsys, tmp_path):
