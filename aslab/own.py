@@ -19,6 +19,7 @@ import pandas as pd
 
 from asutil.corpus import sources
 from asutil.io import disk, files, rundir
+from asutil.sampling import OBJECTIVES
 
 from . import closing, compare, papers, runs
 from .own_inputs import USAGE
@@ -33,7 +34,6 @@ DEFAULTS = {
     "model": None,
     "to": "own/ranker",
 }
-OBJECTIVES = ("sp", "ssp", "psd", "all")  # of two parts, like the question and candidate that follow
 # Parameters of the notebooks that an option decides, or the Snakefile, or the export: a CrossEncoder reads pairs.
 SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
 LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
@@ -75,7 +75,9 @@ def chain(config: dict) -> Chain:
     more = {name: value for name, value in config.items() if name not in DEFAULTS}
     known = {name for notebook in ("pretrain", "finetune") for name in runs.parameters(notebook)} - set(SET_BY_US)
     papers.all_of(more, sorted(known | set(DEFAULTS)), "--config", "option")
-    papers.one_of(option["objective"], OBJECTIVES, "--config", "objective")
+    # Two parts and several negatives, like a question and its candidates.
+    pairs = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and rule.negatives is None]
+    papers.one_of(option["objective"], pairs, "--config", "objective")
     for name in ("corpus", "questions"):
         if not option[name]:
             raise ValueError(f"{name} is missing\n{USAGE}")

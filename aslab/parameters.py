@@ -1,12 +1,14 @@
 """The parameters of a notebook, the values that each may have, and the values that a budget sets (`budgets.yml`)."""
 
 import ast
+import importlib
 import io
 import json
 import math
 import os
 import re
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -37,17 +39,27 @@ class Parameter:
     default: object
     type: str
     help: str
-    choices: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     at_least: float | None = None
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The values that it may have: those listed, a registry such as `asutil.sampling.OBJECTIVES` by its names."""
+        return tuple(choice for listed in self.listed for choice in _choices(listed))
 
 
 def parameters(notebook: str) -> dict[str, Parameter]:
     """The parameters of a notebook, read from its cell tagged `parameters` without running it.
 
     Each is a typed assignment of a literal with a comment. The comment may limit the values:
-    `one of: a, b, c`, `at least 1`.
+    `one of: a, b, c`, `one of: asutil.sampling.OBJECTIVES`, `at least 1`.
     """
     return _parameters_of(*_version(notebook))
+
+
+def _choices(listed: str) -> Iterable[str]:
+    module, _, name = listed.rpartition(".")
+    return getattr(importlib.import_module(module), name) if module.startswith("asutil.") else (listed,)
 
 
 def stays_text(notebook: str, name: str, text: str) -> bool:

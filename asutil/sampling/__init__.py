@@ -1,6 +1,6 @@
 """The pre-training objectives: keyed draws -> sentence ranges of an index and their labels.
 
-`Sampler` makes the examples of every objective; an objective is a few formulas in `objectives`.
+`Sampler` makes the examples of every objective; an objective is a file of a few formulas in `objectives`.
 """
 
 from ..lazy import names_of
@@ -8,7 +8,7 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "sampler": ("OBJECTIVES", "Sampler", "context_overlap", "head_count", "objective_of_data"),
-        "mspp": ("MultiSentenceSampler",),
+        "objectives": ("OBJECTIVES",),
+        "sampler": ("Sampler", "context_overlap", "head_count", "objective_of_data"),
     },
 )

@@ -10,7 +10,6 @@ from ..draws import keyed
 from ..inputs import pairs
 from ..inputs import ragged as ragged_ids
 from ..inputs.template import Template
-from .objectives import OBJECTIVES, RULES, UNIONS, mspp
 from .spans import POSITIVE, Example, Spans
 
 # Each draw of a sampler has a number, which is part of its key. Another number is another draw.
@@ -61,10 +60,9 @@ class BaseSampler(ABC):
 
     members: tuple["BaseSampler", ...] = ()
 
-    def __init__(self, corpus, objective: str, options: Options):
-        self.corpus, self.objective, self.options = corpus, objective, options
+    def __init__(self, corpus, rule, options: Options):
+        self.corpus, self.rule, self.objective, self.options = corpus, rule, rule.name, options
         self.split, self.labels = options.split, options.labels
-        self.rule = (RULES | {"mspp": mspp})[UNIONS.get(objective, [objective])[0]]
         self.parts = self.rule.parts
         self.negatives = self.rule.negatives or options.negatives
         self.max_tokens = self._input_length()
@@ -73,13 +71,13 @@ class BaseSampler(ABC):
             raise ValueError(
                 f"expected 0 <= hard_negatives <= negatives, got {self.hard_negatives} and {self.negatives}"
             )
-        if options.same_paragraph_before and not (self.rule is RULES["ssp"] and self.hard_negatives):
+        if options.same_paragraph_before and not (self.rule.before and self.hard_negatives):
             raise ValueError(
                 "same_paragraph_before is an option of ssp with hard negatives, "
-                f"got {objective} with {options.hard_negatives}"
+                f"got {self.objective} with {options.hard_negatives}"
             )
         self.same_paragraph_before = options.same_paragraph_before
-        self.key = keyed(options.seed, options.epoch, OBJECTIVES.index(objective))
+        self.key = keyed(options.seed, options.epoch, rule.number)
 
     def _input_length(self) -> int:
         """The longest input."""

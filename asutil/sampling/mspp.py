@@ -64,8 +64,8 @@ class MultiSentenceSampler(BaseSampler):
         a sentence of the group is drawn again, and an anchor whose group cannot be completed so is left out.
     """
 
-    def __init__(self, corpus, objective, options):
-        super().__init__(corpus, objective, options)
+    def __init__(self, corpus, rule, options):
+        super().__init__(corpus, rule, options)
         self.anchors = self._eligible()
         self.groups = len(self.anchors)
 

@@ -7,7 +7,7 @@ import numpy as np
 from ..corpus import tokenizing
 from ..draws import below, keyed, permuted
 from .base import BEFORE, FOREIGN, LENGTHS, NEGATIVES, PLACES, REDRAWS, SIBLING, STEP, WALK, BaseSampler, group_runs
-from .objectives import one, possible_lengths
+from .formulas import span
 from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
 
@@ -36,14 +36,14 @@ class Negatives(Columns):
 
 
 class PairSampler(BaseSampler):
-    """The examples of ssp, sp, psd, nsp, sop, sdc, dpc and dslc, by number."""
+    """The examples of an objective of pairs, with a context or without, by number."""
 
     bounds: np.ndarray | None = None  # with even lengths: of the draws of each pair of `possible`
 
-    def __init__(self, corpus, objective, options):
-        super().__init__(corpus, objective, options)
+    def __init__(self, corpus, rule, options):
+        super().__init__(corpus, rule, options)
         paragraphs = np.flatnonzero(self.inside)
-        self.possible = possible_lengths(self.rule)
+        self.possible = self.rule.possible_lengths()
         self._index(paragraphs, int(self.rule.needs(*self.possible)[1].max()))
         if options.lengths == "even":
             self.bounds = self._even_bounds(paragraphs)
@@ -259,7 +259,7 @@ class PairSampler(BaseSampler):
             room = anchors.first[:, 0, 0] - start - b
             rows = np.flatnonzero((slots == 1) & (self.hard_negatives > 0) & (room >= 0))
             begin = (start + below(keyed(key, BEFORE), np.maximum(room, 0) + 1))[rows]
-            second[rows], q[rows], kinds[rows] = one(begin, begin + b[rows]), p[rows], HARD
+            second[rows], q[rows], kinds[rows] = span(begin, begin + b[rows]), p[rows], HARD
         return Negatives(self._with_context(q, second, second), q, kinds)
 
     def _clashes(self, first, second, others):

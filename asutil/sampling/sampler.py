@@ -7,12 +7,7 @@ the group). Nothing is materialised, and any example can be made again alone, in
 import numpy as np
 
 from .base import BaseSampler, Options
-from .mspp import MultiSentenceSampler
-from .objectives import OBJECTIVES, RULES, UNIONS, dpc
-from .pairs import PairSampler
-from .union import UnionSampler
-
-SAMPLERS = dict.fromkeys(RULES, PairSampler) | dict.fromkeys(UNIONS, UnionSampler) | {"mspp": MultiSentenceSampler}
+from .objectives import OBJECTIVES
 
 
 def Sampler(
@@ -69,7 +64,8 @@ def Sampler(
         labels=labels,
         lengths=lengths,
     )
-    return SAMPLERS[objective](corpus, objective, options)
+    rule = OBJECTIVES[objective]
+    return rule.sampler(corpus, rule, options)
 
 
 def objective_of_data(objective: str, data: str | None = None, negatives: int | None = None) -> str:
@@ -93,9 +89,12 @@ def head_count(objective: str, heads: str = "shared") -> int:
 
     Paper: contextual_as2, section 7 (separate heads were worse).
     """
-    if heads == "per_objective" and objective not in UNIONS:
-        raise ValueError(f"heads: per_objective is for {' and '.join(UNIONS)}, got {objective}")
-    return len(UNIONS[objective]) if heads == "per_objective" else 1
+    if heads != "per_objective":
+        return 1
+    unions = {name: rule.members for name, rule in OBJECTIVES.items() if rule.members}
+    if objective not in unions:
+        raise ValueError(f"heads: per_objective is for {' and '.join(unions)}, got {objective}")
+    return len(unions[objective])
 
 
 def context_overlap(corpus, seed=0, split="train", size=100_000) -> dict:
@@ -109,7 +108,7 @@ def context_overlap(corpus, seed=0, split="train", size=100_000) -> dict:
     spans = sampler.spans(np.arange(min(size, len(sampler))))
     a, b, neighbours = spans.ranges.swapaxes(0, 1)
     a = np.where(spans.labels[:, None, None], a, b)  # a negative's a is of another paragraph
-    paragraph = dpc.context(*sampler.extent(spans.paragraphs[:, 1]), a, b)
+    paragraph = OBJECTIVES["dpc"].context(*sampler.extent(spans.paragraphs[:, 1]), a, b)
     size_of_dslc = np.diff(neighbours).sum((1, 2))
     size_of_dpc = np.diff(paragraph).sum((1, 2))
     return {

@@ -42,7 +42,7 @@ class Spans(Columns):
     """A batch of examples as sentence ranges: ranges (B, parts, R, 2), paragraphs (B, parts), all others (B,).
 
     The labels and kinds of mspp have shape (B, k).
-    members: the objective of an example of a union, by its place in UNIONS; 0 where there is one objective.
+    members: the objective of an example of a union, by its place in `members`; 0 where there is one objective.
     """
 
     ranges: np.ndarray

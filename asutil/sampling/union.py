@@ -6,23 +6,25 @@ import numpy as np
 
 from ..draws import permuted
 from .base import BaseSampler, group_runs
-from .objectives import UNIONS
-from .pairs import PairSampler
+from .objective import OBJECTIVES
 from .spans import Spans
 
 
 class UnionSampler(BaseSampler):
-    """The examples of all or context_all, by number: a keyed permutation mixes the groups of the members.
+    """The examples of a union, by number: a keyed permutation mixes the groups of the members.
 
     Each member gives as many groups as the one with the fewest anchors has: the others give some of theirs, each epoch other ones.
     Deviation: D-120.
     """
 
-    def __init__(self, corpus, objective, options):
-        super().__init__(corpus, objective, options)
+    def __init__(self, corpus, rule, options):
+        super().__init__(corpus, rule, options)
         common = replace(options, max_tokens=self.max_tokens, labels="true", same_paragraph_before=False)
-        before = replace(common, same_paragraph_before=options.same_paragraph_before)
-        self.members = [PairSampler(corpus, name, before if name == "ssp" else common) for name in UNIONS[objective]]
+        self.members = []
+        for name in rule.members:
+            member = OBJECTIVES[name]
+            before = options.same_paragraph_before and member.before
+            self.members.append(member.sampler(corpus, member, replace(common, same_paragraph_before=before)))
         self.groups = len(self.members) * min(member.groups for member in self.members)
 
     def spans(self, indices) -> Spans:

@@ -12,8 +12,8 @@ from ..corpus import sources, tokenizers
 from ..corpus.shards import LIMITS
 from ..io import checkpoints, rundir
 from ..models import loading, scoring
-from ..sampling import objectives
 from ..sampling import sampler as samplers
+from ..sampling.objectives import OBJECTIVES
 from ..training import validation
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
@@ -63,9 +63,9 @@ def _objective(model: str, name: str | None) -> str:
     learnt = RELEASED
     if folder is not None:
         own = rundir.read_record(folder)["settings"].get("objective")
-        learnt = [own, *objectives.UNIONS.get(own, ())]
+        learnt = [own, *(OBJECTIVES[own].members if own in OBJECTIVES else ())]
         name = name or own
-    if name not in learnt or name not in samplers.OBJECTIVES:
+    if name not in learnt or name not in OBJECTIVES:
         raise ValueError(f"objectives: {', '.join(map(str, learnt))} expected for {model}, got {name}")
     return name
 

@@ -14,7 +14,8 @@ from sphinx.util.docutils import SphinxDirective
 from aslab import papers, records
 from aslab.show import markup
 from asutil.corpus import cleaning, docstrings
-from asutil.sampling import objectives
+from asutil.sampling.formulas import span
+from asutil.sampling.objectives import OBJECTIVES
 
 ELECTRA_BASE = {"vocabulary": 30522, "positions": 512, "types": 2, "hidden": 768, "inner": 3072, "layers": 12}
 ELECTRA_GENERATOR = ELECTRA_BASE | {"hidden": 256, "inner": 1024, "embedding": 768}
@@ -31,7 +32,8 @@ class Contexts(SphinxDirective):
     required_arguments = 2
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "asutil" / "sampling" / "objectives.py"))
+        for path in (ROOT / "asutil" / "sampling" / "objectives").glob("*.py"):
+            self.env.note_dependency(str(path))
         name = ".".join(self.arguments)
         try:
             html = figure(name, sentences_of(*self.arguments))
@@ -76,9 +78,9 @@ def panel(kind: str, words: str, paragraphs: list[list[str]], home: int) -> str:
     """
     starts = np.cumsum([0, *map(len, paragraphs)])
     first = int(starts[home])
-    a, b = (objectives.one(np.array([number]), np.array([number + 1]), 3) for number in (first, first + 3))
+    a, b = (span(np.array([number]), np.array([number + 1]), 3) for number in (first, first + 3))
     of = 0 if kind == "sdc" else home
-    context = objectives.RULES[kind].context(starts[of : of + 1], np.array([len(paragraphs[of])]), a, b)
+    context = OBJECTIVES[kind].context(starts[of : of + 1], np.array([len(paragraphs[of])]), a, b)
     letters = {}
     for letter, part in (("a", a), ("b", b), ("c", context)):
         (ranges,) = part

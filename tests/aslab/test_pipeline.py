@@ -24,7 +24,6 @@ from ..conftest import made_up_documents
 
 pytest.importorskip("datatrove", reason="needs the extra: pip install 'asutil[cluster]'")
 TASKS = 4
-OBJECTIVES = ("ssp", "sp", "psd", "all", "sdc", "mspp")
 
 
 def write(folder, documents, files=9):
@@ -115,7 +114,7 @@ def test_a_limit_and_several_sources(texts, named, tmp_path, documents):
         equal(c.Corpus.open(out), c.build(sources.documents(source, **options), named, tmp_path / f"whole{number}"))
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", sampling.OBJECTIVES)
 def test_samplers_give_the_same_examples_and_batches(whole, parted, objective):
     one, other = (sampling.Sampler(corpus, objective, seed=3) for corpus in (whole, parted))
     assert len(one) == len(other) and one[4] == other[4]
@@ -217,7 +216,7 @@ def test_a_place_outside_gives_the_nearest_token(tmp_path):
         assert arrays.read_ranges(array, starts, lengths).tolist() == [9, 12, 12, 12, 0, 0, 0]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
+@pytest.mark.parametrize("objective", sampling.OBJECTIVES)
 def test_a_batch_comes_back_to_no_block(whole, parted, objective):
     for corpus in (whole, parted):
         sampler = sampling.Sampler(corpus, objective)

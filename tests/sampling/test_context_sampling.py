@@ -15,13 +15,13 @@ from asutil import corpus as c
 from asutil import inputs, sampling
 from asutil.corpus import tokenizers
 from asutil.io import hub
-from asutil.sampling import Sampler, objectives, pairs, spans
-from tests.trust.laws import CONTEXTUAL as LEFT
-from tests.trust.laws import Listed, Text, check_epoch, check_group, groups
+from asutil.sampling import OBJECTIVES, Sampler, formulas, pairs, spans
+from tests.trust.laws import LAWS, Listed, Text, check_epoch, check_group, groups
 
 from ..conftest import made_up_documents
 
-CONTEXTUAL = list(objectives.UNIONS["context_all"])
+CONTEXTUAL = list(OBJECTIVES["context_all"].members)
+
 # ------------------------------------------------------------------ the rules
 
 
@@ -37,7 +37,7 @@ def test_laws(corpus, held_out, objective, options):
         anchors.append(group[0].paragraph[0])
     assert len(anchors) == len(set(anchors))
     allowed = [p for p, d in text.of.items() if (d in text.validation) == validation and (objective != "sdc" or p != text.inside[d][0])]
-    sizes = {p: len(text.paragraphs[p]) - 1 - LEFT[objective] for p in allowed}  # room for b
+    sizes = {p: len(text.paragraphs[p]) - 1 - LAWS[objective].left for p in allowed}  # room for b
     assert {p for p, room in sizes.items() if room >= 3} <= set(anchors) <= {p for p, room in sizes.items() if room >= 1}
 
 
@@ -48,7 +48,7 @@ def test_every_length_of_b_is_drawn_and_a_paragraph_waits_for_one_that_fits(corp
         sampler = Sampler(corpus, objective, epoch=epoch, hard_negatives=0, negatives=1)
         made = sampler.spans(np.arange(0, len(sampler), 2))
         for p, b in zip(made.paragraphs[:, 1].tolist(), np.diff(made.ranges[:, 1]).sum((1, 2)).tolist()):
-            drawn[min(3, len(text.paragraphs[p]) - 1 - LEFT[objective])][b] += 1
+            drawn[min(3, len(text.paragraphs[p]) - 1 - LAWS[objective].left)][b] += 1
     for room, counts in drawn.items():  # a paragraph with room for one sentence is an anchor in a third of the epochs, and so on
         assert set(counts) == set(range(1, room + 1))
         assert max(counts.values()) < 1.3 * min(counts.values())
@@ -80,7 +80,7 @@ def test_spans_are_placed_uniformly():
     keys = np.random.default_rng(0).integers(0, 2**63, 40_000).astype(np.uint64)
     for apart in (0, 1):
         fits = [(a, b) for a in range(6) for b in range(5) if b - a - 1 >= apart or a - b - 2 >= apart]
-        at_a, at_b = objectives.two_spans(keys, np.full(40_000, 7), np.full(40_000, 6), 1, 2, apart=apart)
+        at_a, at_b = formulas.two_spans(keys, np.full(40_000, 7), np.full(40_000, 6), 1, 2, apart=apart)
         counts = Counter(zip((at_a - 7).tolist(), (at_b - 7).tolist()))
         assert set(counts) == set(fits) and len(fits) == (20, 12)[apart]
         expected = 40_000 / len(fits)

@@ -8,7 +8,7 @@ from scipy import stats
 
 from asutil import corpus as c
 from asutil import metrics
-from asutil.sampling import Sampler, objectives
+from asutil.sampling import OBJECTIVES, Sampler
 from tests.trust.laws import Text, check_group, groups
 
 from ..conftest import made_up_documents
@@ -46,7 +46,7 @@ def lengths_of(sampler) -> list[tuple[int, int]]:
 
 @pytest.mark.parametrize("objective", PRINTED)
 def test_every_pair_of_lengths_is_possible_once(objective):
-    pairs = np.stack(objectives.possible_lengths(objectives.RULES[objective]), 1)
+    pairs = np.stack(OBJECTIVES[objective].possible_lengths(), 1)
     assert len(pairs) == len(PRINTED[objective]) and set(map(tuple, pairs.tolist())) == PRINTED[objective]
 
 

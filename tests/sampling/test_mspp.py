@@ -17,9 +17,10 @@ from asutil import corpus as c
 from asutil import inputs, sampling
 from asutil.corpus import tokenizers
 from asutil.io import hub
-from asutil.sampling import Sampler, mspp, objectives
-from tests.trust.laws import JOINT, Listed, Text
-from tests.trust.laws import check_joint as check
+from asutil.sampling import OBJECTIVES, Sampler, mspp
+from tests.sampling.objectives.mspp import JOINT
+from tests.sampling.objectives.mspp import check_joint as check
+from tests.trust.laws import Listed, Text
 
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
@@ -92,7 +93,7 @@ def test_both_lengths_are_drawn_and_a_paragraph_waits_for_those_that_fit(corpus)
 def test_spans_of_a_paragraph_are_placed_uniformly(n, a, b, count):
     keys = np.random.default_rng(0).integers(0, 2**63, 30_000).astype(np.uint64)
     start, sizes, a_, b_ = (np.full(len(keys), value) for value in (7, n, a, b))
-    at = objectives.mspp.positive(start, sizes, a_, b_, count, keys) - 7
+    at = OBJECTIVES["mspp"].positive(start, sizes, a_, b_, count, keys) - 7
     at[:, 1:].sort(1)
     fits = []
     for chosen in itertools.product(*[range(n - length + 1) for length in [a] + [b] * count]):

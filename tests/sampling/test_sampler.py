@@ -15,15 +15,14 @@ from hypothesis import strategies as st
 from asutil import corpus as c
 from asutil import metrics, sampling
 from asutil.io import hub
-from asutil.sampling import Sampler, base, objectives
-from asutil.sampling import sampler as sampler_module
+from asutil.sampling import OBJECTIVES, Sampler, formulas
 from asutil.sampling.pairs import PairSampler
-from tests.trust.laws import Text, check_group, groups
+from tests.trust.laws import LAWS, Text, check_group, groups
 
 from ..conftest import made_up_documents
 
-ALL = [*objectives.RULES, *objectives.UNIONS]  # a group of mspp is one example: tests of its own
-PLAIN = [name for name, rule in objectives.RULES.items() if not issubclass(rule, objectives.Contextual)]  # pairs, one objective each
+ALL = [name for name, rule in OBJECTIVES.items() if rule.parts > 1]  # a group of mspp is one example: tests of its own
+PLAIN = [name for name, rule in OBJECTIVES.items() if rule.parts == 2 and not rule.members]  # pairs, one objective each
 
 
 @pytest.mark.parametrize("objective", PLAIN)
@@ -215,7 +214,7 @@ def test_shuffled_labels_are_functions_of_seed_epoch_and_group(corpus):
 
 def test_placement_is_uniform():
     """All (first gap, gap between) that fit in a slack of 3 are equally likely: 10 of them."""
-    before, between = objectives.gaps(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
+    before, between = formulas.gaps(np.random.default_rng(0).integers(0, 2**63, 50_000).astype(np.uint64), np.full(50_000, 3))
     assert (before >= 0).all() and (between >= 0).all() and (before + between <= 3).all()
     counts = np.bincount(before * 4 + between, minlength=16)
     counts = counts[counts > 0]
@@ -270,64 +269,6 @@ def test_a_head_for_each_objective_is_for_unions():
         sampling.head_count("ssp", "per_objective")
 
 
-class npp(objectives.Objective):
-    """A rule that the project does not have: does the sentence B open the paragraph after that of A?"""
-
-    paragraphs = 2
-
-    @staticmethod
-    def anchors(corpus, paragraphs):
-        last = corpus.documents[corpus.document_of[paragraphs] + 1] - 1
-        return paragraphs < last
-
-    @staticmethod
-    def lengths(key):
-        return np.ones(np.shape(key), np.int64), np.ones(np.shape(key), np.int64)
-
-    @staticmethod
-    def needs(a, b):
-        return a, b
-
-    @staticmethod
-    def positive(sampler, p, start, n, a, b, key):
-        begin = sampler.corpus.paragraphs[p + 1]
-        return objectives.one(start, start + 1), objectives.one(begin, begin + 1), p + 1
-
-    @staticmethod
-    def other(start, n, a, b, key):
-        return objectives.one(start, start + 1)
-
-
-@pytest.fixture
-def new_rule(monkeypatch):
-    monkeypatch.setitem(objectives.RULES, "npp", npp)
-    for module in (objectives, base, sampler_module):
-        monkeypatch.setattr(module, "OBJECTIVES", (*objectives.OBJECTIVES[:11], "npp"))
-    monkeypatch.setitem(sampler_module.SAMPLERS, "npp", PairSampler)
-    return monkeypatch
-
-
-def test_a_new_rule_with_a_positive_elsewhere_keeps_the_laws(corpus, new_rule):
-    text = Text(corpus)
-    anchors, kinds = set(), []
-    for positive, *negatives in groups(Sampler(corpus, "npp"), range(len(Sampler(corpus, "npp")) // 5)):
-        p, q = positive.paragraph
-        assert text.of[p] == text.of[q] and q == p + 1 and positive.parts[1] == text.paragraphs[q][0]
-        assert all(one.paragraph[1] not in (p, q) and one.parts[1] not in positive.parts for one in negatives)
-        anchors.add(p)
-        kinds += [one.kind for one in negatives]
-    assert {"hard", "easy"} == set(kinds) and len(anchors) > 20
-
-
-def test_a_rule_whose_positive_leaves_the_document_is_refused(corpus, new_rule):
-    new_rule.setattr(npp, "anchors", objectives.Objective.anchors)
-    sampler = Sampler(corpus, "npp")
-    with pytest.raises(
-        ValueError, match=r"the rule of npp gives paragraph \d+ a positive, \d+, that is in another document: its `anchors`"
-    ):
-        sampler.spans(np.arange(len(sampler)))
-
-
 def test_bad_numbers(corpus):
     sampler = Sampler(corpus, "ssp")
     with pytest.raises(IndexError, match="examples are 0 to"):
@@ -340,11 +281,9 @@ def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path):
     one = [["A single sentence that is long enough to be a document of its own, and to be kept in an index like this one." * 2]]
     others = [[[f"Number {n}: {one[0][0]}"]] for n in range(7)]
     corpus = c.build([one, *others], tokenizer, tmp_path / "index")
-    least = {"ssp": 2, "sp": 2, "psd": 1, "nsp": 2, "sop": 2}
     for objective in PLAIN:
-        told = (
-            rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs, .* paragraphs of {least[objective]} or"
-        )
+        least = LAWS[objective].least
+        told = rf"no eligible anchor for {objective} in the train documents: 6 documents, 6 paragraphs, .* paragraphs of {least} or"
         with pytest.raises(ValueError, match=told):
             Sampler(corpus, objective)
     nothing = c.build([one], tokenizer, tmp_path / "nothing to learn from")

@@ -13,7 +13,8 @@ from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 from tqdm.auto import tqdm
 
 from asutil import sampling
-from asutil.sampling import Sampler, objectives
+from asutil.sampling import Sampler
+from asutil.sampling.objectives import OBJECTIVES
 from asutil.sampling.spans import KINDS
 
 from . import must
@@ -62,7 +63,7 @@ def of_objective(corpus, before, objective, examples, seed) -> dict[str, dict]:
     must(abs(labels.mean() - expected) < 1e-9, f"{objective}: a share of {expected} positive, got {labels.mean()}")
     found = {"all": measured(lengths, labels, kinds, groups)}
     members = np.concatenate([spans.members for _, spans in made])
-    for number, name in enumerate(objectives.UNIONS.get(objective, ())):
+    for number, name in enumerate(OBJECTIVES[objective].members):
         rows = members == number
         found[name] = measured({unit: of[rows] for unit, of in lengths.items()}, labels[rows], kinds[rows], groups[rows])
     return found

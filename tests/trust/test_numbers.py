@@ -9,7 +9,8 @@ from asutil import losses, metrics
 from asutil.corpus import index as corpus_index
 from asutil.metrics import rankings as ranking_metrics
 from asutil.models.heads import AggregatedEvidence1
-from asutil.sampling import Sampler, objectives, pairs
+from asutil.sampling import OBJECTIVES, Sampler, pairs
+from asutil.sampling.objectives import ssp as ssp_file
 from asutil.sampling.pairs import PairSampler
 from asutil.training import loop
 from tests.trust import Broken, gradients, laws, lengths, processes, rankings
@@ -110,7 +111,7 @@ def test_a_wrong_head_is_noticed(monkeypatch):
 def three(monkeypatch):
     """Three objectives in the place of all."""
     monkeypatch.setattr(laws.sampling, "OBJECTIVES", SHORT)
-    monkeypatch.setattr(laws, "LAWS", set(SHORT))
+    monkeypatch.setattr(laws, "LAWS", {name: laws.LAWS[name] for name in SHORT})
 
 
 def test_samplers_keep_the_laws(three):
@@ -144,7 +145,7 @@ def one_group_again(numbers, size, key):
     [
         (PairSampler, "_clashes", clash_free, "a negative repeats|c repeats"),
         (PairSampler, "_foreign", same_document, "easy|another paragraph|stands before A|of two"),
-        (objectives, "two_spans", not_disjoint, "disjoint"),
+        (ssp_file, "two_spans", not_disjoint, "disjoint"),
         (pairs, "permuted", one_group_again, "every anchor once"),
     ],
 )
@@ -246,8 +247,8 @@ def test_lengths_are_those_of_the_text(long):
 
 def test_a_length_that_gives_the_label_away_is_noticed(long, monkeypatch):
     """Clipped to what a paragraph holds, as the papers' own code does it."""
-    plain = objectives.ssp.other
-    monkeypatch.setattr(objectives.ssp, "other", lambda start, n, a, b, key: plain(start, n, a, np.maximum(b - 1, 1), key))
+    plain = OBJECTIVES["ssp"].other
+    monkeypatch.setattr(OBJECTIVES["ssp"], "other", lambda start, n, a, b, key: plain(start, n, a, np.maximum(b - 1, 1), key))
     monkeypatch.setattr(lengths.sampling, "OBJECTIVES", ("ssp",))
     with pytest.raises(Broken, match=r"ssp, all: AUC 0\.\d+ of lengths alone .*, at most 0.58"):
         lengths.check(long, 2000, 1)

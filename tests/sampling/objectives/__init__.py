@@ -1,0 +1,1 @@
+"""The laws of each objective, one file an objective."""

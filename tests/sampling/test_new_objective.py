@@ -1,0 +1,104 @@
+"""An objective that the project does not have: one class for its rule and one for its laws are all that it needs."""
+
+import numpy as np
+import pytest
+
+from aslab import own, parameters
+from asutil import sampling
+from asutil.sampling import OBJECTIVES, Sampler
+from asutil.sampling.formulas import span
+from asutil.sampling.objective import Objective, register
+from tests.trust import laws, must
+from tests.trust.laws import Law, places, said
+
+
+class npp(Objective):
+    """Next Paragraph Prediction: is the paragraph B the one after A?"""
+
+    paragraphs = 2
+
+    @staticmethod
+    def anchors(corpus, paragraphs):
+        last = corpus.documents[corpus.document_of[paragraphs] + 1] - 1
+        return paragraphs < last
+
+    @staticmethod
+    def lengths(key):
+        zeros = np.zeros(np.shape(key), np.int64)
+        return zeros, zeros
+
+    @staticmethod
+    def needs(a, b):
+        return a + 1, a + 1
+
+    @staticmethod
+    def positive(sampler, p, start, n, a, b, key):
+        following = sampler.corpus.paragraphs[p + 2]
+        return span(start, start + n), span(start + n, following), p + 1
+
+    @staticmethod
+    def other(start, n, a, b, key):
+        return span(start, start + n)
+
+
+class nppLaw(Law):
+    needs = (1, 1)
+    least = 1
+    same_paragraph = False
+
+    def check(self, text, positive, example, before):
+        parts = [places(text, positive, 0), places(text, example, 1)]
+        anchor, other = positive.paragraph[0], example.paragraph[1]
+        must(parts == [list(range(len(text.paragraphs[p]))) for p in (anchor, other)], f"whole paragraphs: {parts}")
+        must((other == anchor + 1) == (example is positive), f"B of a positive is the next paragraph: {anchor}, {other}")
+        known = said(text, example, 1, parts[1])
+        return known | (said(text, positive, 0, parts[0]) if example is positive else set()), 1
+
+    def has_positive(self, text, paragraph):
+        return paragraph != text.inside[text.of[paragraph]][-1]
+
+
+@pytest.fixture
+def new(monkeypatch):
+    before = dict(OBJECTIVES)
+    register(max(rule.number for rule in before.values()) + 1)(npp)
+    monkeypatch.setitem(laws.LAWS, "npp", nppLaw())
+    yield
+    OBJECTIVES.clear()
+    OBJECTIVES.update(before)
+
+
+def test_a_new_objective_keeps_the_general_laws(new, monkeypatch, corpus):
+    monkeypatch.setattr(laws.sampling, "OBJECTIVES", ("npp",))
+    monkeypatch.setattr(laws, "LAWS", {"npp": laws.LAWS["npp"]})
+    assert laws.check(60, 3)["npp"] > 100
+    assert laws.check_epoch(corpus, "npp") > 20
+
+
+def test_a_new_objective_is_accepted_wherever_objectives_are_named(new, tmp_path):
+    assert list(sampling.OBJECTIVES)[-1] == "npp"
+    assert parameters.settings("pretrain", {"objective": "npp"})["max_tokens"]
+    (tmp_path / "texts.jsonl").touch()
+    texts = str(tmp_path / "texts.jsonl")
+    made = own.chain({"objective": "npp", "corpus": texts, "questions": texts})
+    assert made.pretraining.parameters["objective"] == "npp"
+
+
+def test_its_names_are_those_of_the_registry():
+    with pytest.raises(ValueError, match="objective of pretrain is one of ssp, sp, .*, mspp, mlm; got 'npp'"):
+        parameters.settings("pretrain", {"objective": "npp"})
+
+
+def test_a_positive_that_leaves_the_document_is_refused(new, corpus, monkeypatch):
+    monkeypatch.setattr(npp, "anchors", lambda corpus, paragraphs: paragraphs < len(corpus.paragraphs) - 2)
+    sampler = Sampler(corpus, "npp")
+    message = r"the rule of npp gives paragraph \d+ a positive, \d+, that is in another document: its `anchors`"
+    with pytest.raises(ValueError, match=message):
+        sampler.spans(np.arange(len(sampler)))
+
+
+@pytest.mark.parametrize(("number", "name"), [(0, "npp"), (99, "ssp")])
+def test_a_number_or_a_name_is_given_once(number, name):
+    with pytest.raises(ValueError, match=rf"{name}, number {number}: ssp has this name or number \(0\)"):
+        register(number, name)(type("npp", (Objective,), {}))
+    assert "npp" not in OBJECTIVES and OBJECTIVES["ssp"].__name__ == "ssp"
