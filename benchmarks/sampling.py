@@ -52,15 +52,15 @@ class Objective:
         self.numbers = [np.arange(n * BATCH, (n + 1) * BATCH) % len(self.sampler) for n in range(batches)]
         self.batches = inputs.PretrainingBatches(lambda epoch: self.sampler, batches, BATCH)
         self.pairs = [self.sampler[int(number)].parts for number in np.linspace(0, len(self.sampler) - 1, pairs)]
-        self.tokenizer = found.tokenizer
+        self.tokenizer, self.template = found.tokenizer, self.batches.template
         self.collator = DataCollatorForLanguageModeling(found.tokenizer, mlm_probability=0.15)
         self.tokens = 0
 
     def ours(self):
         self.tokens = 0
         for numbers in self.numbers:
-            ragged, _ = self.sampler.ragged(numbers)
-            ids, _, _ = masking.mask(ragged, self.sampler.template, keyed(0, 0, numbers))
+            ragged = inputs.join_spans(self.sampler, self.sampler.spans(numbers), self.template)
+            ids, _, _ = masking.mask(ragged, self.template, keyed(0, 0, numbers))
             self.tokens += len(ids)
 
     def whole(self):

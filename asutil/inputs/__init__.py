@@ -9,7 +9,7 @@ __getattr__ = names_of(
     __name__,
     {
         "template": ("Template",),
-        "pairs": ("IGNORED", "Pairs", "as_slots", "join_ranges", "join_slots", "join_texts"),
+        "pairs": ("IGNORED", "Pairs", "as_slots", "join_spans", "join_texts"),
         "masking": ("share_to_mask",),
         "batches": ("FinetuningBatches", "PretrainingBatches", "laid_out", "micro_batches"),
         "groups": ("Groups",),

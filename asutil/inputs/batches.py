@@ -7,8 +7,9 @@ import numpy as np
 
 from ..draws import keyed, permuted
 from .masking import SHARE, mask
-from .pairs import IGNORED, Pairs
+from .pairs import IGNORED, Pairs, join_spans
 from .ragged import Ragged, concatenated
+from .template import Template
 
 # Tokens of a micro-batch for scoring, padding included; on a CPU a small one stays in a core's cache.
 TOKENS_ON_CPU = 1 << 10
@@ -99,6 +100,7 @@ class PretrainingBatches:
         self.sampler = lru_cache(maxsize=2)(make_sampler)
         self.steps, self.batch_size, self.micro_tokens = steps, batch_size, micro_tokens
         self.seed, self.mlm_share, self.layout = seed, mlm_share, layout
+        self.template = Template.of(self.sampler(0).corpus.tokenizer, self.sampler(0).parts)
         self._starts = [0, len(self.sampler(0))]  # where epochs begin in the stream of examples
 
     def __len__(self):
@@ -126,20 +128,19 @@ class PretrainingBatches:
         for epoch, numbers in examples:
             sampler = self.sampler(epoch)
             spans = sampler.spans(numbers)
-            pieces.append(sampler.joined(spans))
+            pieces.append(join_spans(sampler, spans, self.template))
             labels.append(spans.labels)
             members.append(spans.members)
             keys.append(keyed(self.seed, epoch, numbers, MASKS))
         ragged, labels = concatenated(pieces), np.concatenate(labels)
-        template = self.sampler(0).template
         members = np.concatenate(members) if self.sampler(0).members else None
         masked, masked_count = None, 0
         if self.mlm_share:
-            ids, places, targets = mask(ragged, template, np.concatenate(keys), self.mlm_share)
+            ids, places, targets = mask(ragged, self.template, np.concatenate(keys), self.mlm_share)
             ragged = replace(ragged, ids=ids)
             masked, masked_count = (places, targets), len(places)
         return {
-            "micro": laid_out(self.layout, ragged, labels, template.pad, self.micro_tokens, masked, members),
+            "micro": laid_out(self.layout, ragged, labels, self.template.pad, self.micro_tokens, masked, members),
             "examples": len(labels),
             "labels": labels.size,
             "masked": masked_count,

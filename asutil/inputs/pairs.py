@@ -11,31 +11,36 @@ from tqdm.auto import tqdm
 
 from ..corpus.arrays import read_ranges
 from ..corpus.tokenizing import last_first, longest_first, tokenized
-from .ragged import Ragged
+from .ragged import Batch, Ragged
 from .template import Template
 
 IGNORED = -100
 WINDOW = 1 << 16  # different texts that are tokenised together
 
 
-def join_ranges(corpus, ranges: np.ndarray, template: Template, max_tokens: int) -> Ragged:
-    """Examples from sentence ranges of an index, without the text; pairs equal `tokenizer(first, second, truncation="longest_first")`.
+def join_spans(sampler, spans, template: Template | None = None) -> Ragged:
+    """Examples of a sampler as token ids, without the text; pairs equal `tokenizer(first, second, truncation="longest_first")`.
 
-    Shapes: ranges (B, P, R, 2) -> B examples
+    Texts of a sampler with `slot_tokens` become the slots of joint inputs, each `tokenizer(text)`, cut to `slot_tokens`.
+    Args:
+        spans: `sampler.spans(indices)`.
+        template: where it was read before.
     """
-    tokens = corpus.sentences[ranges]
+    template = template or Template.of(sampler.corpus.tokenizer, sampler.parts)
+    ranges, slot_tokens = spans.ranges, sampler.slot_tokens
+    tokens = sampler.corpus.sentences[ranges.reshape(-1, 1, *ranges.shape[2:]) if slot_tokens else ranges]
     lengths = tokens[..., 1] - tokens[..., 0]
-    return _join(corpus.tokens, tokens[..., 0], lengths, template, max_tokens)
+    texts = _join(sampler.corpus.tokens, tokens[..., 0], lengths, template, slot_tokens or sampler.max_tokens)
+    return as_slots(texts, np.ones(ranges.shape[:2], bool), slot_tokens) if slot_tokens else texts
 
 
-def join_slots(corpus, ranges: np.ndarray, template: Template, slot_tokens: int) -> Ragged:
-    """Joint examples from sentence ranges of an index; each slot is `tokenizer(text)`, cut to `slot_tokens`.
-
-    Shapes: ranges (B, S, R, 2) -> B examples of S slots
-    """
-    tokens = corpus.sentences[ranges].reshape(-1, 1, *ranges.shape[2:])
-    texts = _join(corpus.tokens, tokens[..., 0], tokens[..., 1] - tokens[..., 0], template, slot_tokens)
-    return as_slots(texts, np.ones(ranges.shape[:2], bool), slot_tokens)
+def padded_batch(sampler, indices) -> Batch:
+    """`sampler.batch(indices)`."""
+    spans, template = sampler.spans(indices), Template.of(sampler.corpus.tokenizer, sampler.parts)
+    ragged = join_spans(sampler, spans, template)
+    if sampler.slot_tokens:
+        return ragged.slotted(template.pad, spans.labels, sampler.slot_tokens)
+    return ragged.padded(template.pad, spans.labels)
 
 
 def join_texts(tokens, starts: np.ndarray, lengths: np.ndarray, template: Template, max_tokens: int) -> Ragged:

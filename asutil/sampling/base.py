@@ -1,15 +1,11 @@
-"""What the samplers of all objectives share: options and their checks, the numbers of examples, labels, and batches of token ids."""
+"""What the samplers of all objectives share: options and their checks, the numbers of examples, and labels."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from ..draws import keyed
-from ..inputs import pairs
-from ..inputs import ragged as ragged_ids
-from ..inputs.template import Template
 from .spans import POSITIVE, Example, Spans
 
 # Each draw of a sampler has a number, which is part of its key. Another number is another draw.
@@ -59,6 +55,7 @@ class BaseSampler(ABC):
     """
 
     members: tuple["BaseSampler", ...] = ()
+    slot_tokens: int | None = None  # the longest text, where texts are the slots of joint inputs
 
     def __init__(self, corpus, rule, options: Options):
         self.corpus, self.rule, self.objective, self.options = corpus, rule, rule.name, options
@@ -149,23 +146,14 @@ class BaseSampler(ABC):
     def __getitem__(self, i: int) -> Example:
         return self.spans([i]).example(self.corpus)
 
-    @cached_property
-    def template(self) -> Template:
-        return Template.of(self.corpus.tokenizer, self.parts)
+    def batch(self, indices):
+        """Token ids padded to the longest of the batch, or every text of mspp to L = slot_tokens, as `inputs.Batch`.
 
-    def joined(self, spans: Spans) -> ragged_ids.Ragged:
-        """Token ids of spans without padding."""
-        return pairs.join_ranges(self.corpus, spans.ranges, self.template, self.max_tokens)
+        Shapes: input_ids (B, T), of mspp (B, S*L); lengths (B,), (B, S); token_type_ids or None; labels (B,), (B, k)
+        """
+        from ..inputs import pairs
 
-    def ragged(self, indices) -> tuple[ragged_ids.Ragged, np.ndarray]:
-        """Token ids of some examples without padding, and their labels (B,)."""
-        spans = self.spans(indices)
-        return self.joined(spans), spans.labels
-
-    def batch(self, indices) -> ragged_ids.Batch:
-        """Token ids padded to the longest of the batch. Shapes: input_ids (B, T), lengths (B,), labels (B,)."""
-        ragged, labels = self.ragged(indices)
-        return ragged.padded(self.template.pad, labels)
+        return pairs.padded_batch(self, indices)
 
 
 def group_runs(groups: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..draws import below, keyed, permuted
-from ..inputs import pairs
-from ..inputs import ragged as ragged_ids
 from .base import LENGTHS, NEGATIVES, PLACES, REDRAWS, SLOTS, WALK, BaseSampler
 from .spans import EASY, HARD, POSITIVE, Columns, Spans
 
@@ -78,7 +76,11 @@ class MultiSentenceSampler(BaseSampler):
             raise ValueError(f"positives and max_sentences: at least 1, got {self.positives} and {self.max_sentences}")
         slots = 1 + self.positives + self.negatives
         length = slots * self.rule.max_tokens if self.options.max_tokens is None else self.options.max_tokens
-        self.slot_tokens = pairs.slot_tokens_of(length, slots, f"s_0 and {slots - 1} candidates")
+        self.slot_tokens, rest = divmod(length, slots)
+        if rest:
+            raise ValueError(
+                f"max_tokens: a multiple of the {slots} slots of s_0 and {slots - 1} candidates expected, got {length}"
+            )
         return length
 
     def _eligible(self) -> np.ndarray:
@@ -265,17 +267,6 @@ class MultiSentenceSampler(BaseSampler):
         """Groups in which two texts share a sentence, or copies of one. Shapes: (B, texts) -> (B,)"""
         hashes = self._hashes(starts, self._sizes(a, b, starts.shape[1]))
         return np.any([_shared(hashes[:, text], hashes[:, :text]) for text in range(1, starts.shape[1])], 0)
-
-    # -------------------------------------------------------------- batches
-
-    def joined(self, spans: Spans) -> ragged_ids.Ragged:
-        """Token ids of groups without padding."""
-        return pairs.join_slots(self.corpus, spans.ranges, self.template, self.slot_tokens)
-
-    def batch(self, indices) -> ragged_ids.Batch:
-        """Token ids with every text padded to L. Shapes: input_ids, token_type_ids (B, S*L), lengths (B, S), labels (B, k)."""
-        ragged, labels = self.ragged(indices)
-        return ragged.slotted(self.template.pad, labels, self.slot_tokens)
 
 
 def _shared(hashes, taken):

@@ -11,6 +11,7 @@ from sklearn.metrics import roc_auc_score
 from aslab import papers, records
 from asutil import corpus as c
 from asutil.corpus import tokenizers
+from asutil.inputs import join_spans
 from asutil.sampling import OBJECTIVES, Sampler
 from asutil.sampling.spans import HARD
 
@@ -150,7 +151,7 @@ def test_shares_of_all(wikipedia):
 def test_share_of_truncated_examples(wikipedia):
     union = Sampler(wikipedia, "all", max_tokens=100_000)
     made = union.spans(np.arange(len(union)))
-    longer = union.joined(made).lengths > 128
+    longer = join_spans(union, made).lengths > 128
     found = [longer.mean(), *(longer[made.members == member].mean() for member in range(3))]
     assert found == printed("D-06")
 

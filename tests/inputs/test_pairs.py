@@ -239,40 +239,41 @@ def test_take_and_concatenated_keep_every_example(bert):
 def masked(corpus):
     sampler = Sampler(corpus, "ssp")
     numbers = np.arange(len(sampler))
-    ragged, _ = sampler.ragged(numbers)
-    ids, places, targets = masking.mask(ragged, sampler.template, keyed(0, numbers))
-    return sampler, ragged, ids, places, targets
+    ragged, template = inputs.join_spans(sampler, sampler.spans(numbers)), inputs.Template.of(corpus.tokenizer)
+    ids, places, targets = masking.mask(ragged, template, keyed(0, numbers))
+    return template, ragged, ids, places, targets
 
 
 def test_masking_shares(masked):
-    sampler, ragged, ids, places, targets = masked
-    ordinary = ~sampler.template.is_special[ragged.ids]
+    template, ragged, ids, places, targets = masked
+    ordinary = ~template.is_special[ragged.ids]
     assert abs(len(places) / ordinary.sum() - 0.15) < 0.01
     new = ids[places]
-    assert abs((new == sampler.template.mask).mean() - 0.8) < 0.02
+    assert abs((new == template.mask).mean() - 0.8) < 0.02
     assert abs((new == targets).mean() - 0.1) < 0.02
-    other = new[(new != sampler.template.mask) & (new != targets)]
+    other = new[(new != template.mask) & (new != targets)]
     assert abs(len(other) / len(new) - 0.1) < 0.02 and len(set(other.tolist())) > 100
 
 
 def test_special_tokens_are_never_masked_nor_put_in(masked):
-    sampler, ragged, ids, places, targets = masked
-    assert not sampler.template.is_special[targets].any()
+    template, ragged, ids, places, targets = masked
+    assert not template.is_special[targets].any()
     untouched = np.delete(np.arange(len(ids)), places)
     assert np.array_equal(ids[untouched], ragged.ids[untouched])
     put_in = ids[places]
-    assert (put_in[sampler.template.is_special[put_in]] == sampler.template.mask).all()
+    assert (put_in[template.is_special[put_in]] == template.mask).all()
     assert np.array_equal(ragged.ids[places], targets)
 
 
 def test_masks_belong_to_the_example_not_to_the_batch(masked, corpus):
-    sampler, ragged, ids, _, _ = masked
+    template, ragged, ids, _, _ = masked
     numbers = np.array([17, 4])
-    alone, _ = sampler.ragged(numbers)
-    ids_alone, _, _ = masking.mask(alone, sampler.template, keyed(0, numbers))
+    sampler = Sampler(corpus, "ssp")
+    alone = inputs.join_spans(sampler, sampler.spans(numbers))
+    ids_alone, _, _ = masking.mask(alone, template, keyed(0, numbers))
     expected = np.concatenate([ids[ragged.offsets[n] : ragged.offsets[n + 1]] for n in numbers])
     assert np.array_equal(ids_alone, expected)
-    others, _, _ = masking.mask(alone, sampler.template, keyed(1, numbers))
+    others, _, _ = masking.mask(alone, template, keyed(1, numbers))
     assert not np.array_equal(ids_alone, others)
 
 

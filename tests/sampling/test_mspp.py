@@ -207,7 +207,8 @@ def test_token_ids_and_types_equal_the_tokenizer_on_the_text(corpus, documents, 
     tokenizer, sampler = corpus.tokenizer, Sampler(corpus, "mspp", **options)
     slots = 6 if not options.get("positives") else 7
     length = options.get("max_tokens", 6 * 64) // slots
-    batch, (ragged, labels) = sampler.batch(np.arange(60)), sampler.ragged(np.arange(60))
+    batch, spans = sampler.batch(np.arange(60)), sampler.spans(np.arange(60))
+    ragged, labels = inputs.join_spans(sampler, spans), spans.labels
     assert batch.input_ids.shape == batch.token_type_ids.shape == (60, slots * length) and batch.lengths.shape == (60, slots)
     assert batch.token_type_ids.tolist() == [[slot for slot in range(slots) for _ in range(length)]] * 60
     cut = 0

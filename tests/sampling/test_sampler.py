@@ -174,7 +174,7 @@ def test_token_ids_equal_the_tokenizer_on_the_text(corpus, tokenizer, objective)
 
 
 def test_seed_and_epoch_change_the_examples(corpus):
-    made = [Sampler(corpus, "ssp", seed=s, epoch=e).ragged(np.arange(100))[0].ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
+    made = [Sampler(corpus, "ssp", seed=s, epoch=e).batch(np.arange(100)).input_ids.tolist() for s, e in [(0, 0), (0, 1), (1, 0)]]
     assert made[0] != made[1] != made[2] != made[0]
 
 
@@ -184,9 +184,10 @@ def test_shuffled_labels_are_as_many_and_say_nothing(tokenizer, tmp_path, object
     options = {"positives": 2, "negatives": 3} if objective == "mspp" else {}
     both = [Sampler(corpus, objective, seed=3, labels=labels, **options) for labels in ("true", "shuffled")]
     every = np.arange(len(both[0]))
-    (ids, true), (same, shuffled) = (sampler.ragged(every) for sampler in both)
-    assert np.array_equal(ids.ids, same.ids) and np.array_equal(ids.offsets, same.offsets)  # the text of the run that it is a control for
-    assert np.array_equal(both[0].spans(every).kinds, both[1].spans(every).kinds)
+    spans, same = (sampler.spans(every) for sampler in both)
+    true, shuffled = spans.labels, same.labels
+    assert np.array_equal(spans.ranges, same.ranges)  # the text of the run that it is a control for
+    assert np.array_equal(spans.kinds, same.kinds)
     true, shuffled = true.reshape(-1, size), shuffled.reshape(-1, size)
     positives = 2 if objective == "mspp" else 1
     assert (shuffled.sum(1) == positives).all() and (true.sum(1) == positives).all()  # in every group
