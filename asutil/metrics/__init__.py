@@ -1,4 +1,4 @@
-"""Functions of scores: ranking metrics, answers, evidence, verdicts, significance, calibration, comparisons, TREC files.
+"""Functions of scores: ranking metrics (a file each in `measures`), answers, verdicts, significance, calibration, TREC files.
 
 Nothing here imports torch, but for `peers`, which asks torchmetrics.
 """

@@ -12,20 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone: a curly quotation mark stays
+# ASCII alone: a curly quotation mark stays.
+PUNCTUATION = str.maketrans("", "", string.punctuation)
 ARTICLES = re.compile(r"\b(?:a|an|the)\b")
 # HotpotQA: these answers are right as a whole or not at all, so "no" shares nothing with "no one".
 INDIVISIBLE = frozenset({"yes", "no", "noanswer"})
 # QASPER: kind of an answer -> official type
-TYPES = {
-    "extractive": "extractive",
-    "abstractive": "abstractive",
-    "yes": "boolean",
-    "no": "boolean",
-    "unanswerable": "none",
-}
-FIXED_TEXTS = {"yes": "Yes", "no": "No", "unanswerable": "Unanswerable"}  # QASPER: answers that the kind alone defines
-FLOAT = "FLOAT SELECTED"  # QASPER: evidence with these words is a table or a figure
+TYPES = {kind: kind for kind in ("extractive", "abstractive")}
+TYPES |= {"yes": "boolean", "no": "boolean", "unanswerable": "none"}
+# QASPER: answers that the kind alone defines
+FIXED_TEXTS = {"yes": "Yes", "no": "No", "unanswerable": "Unanswerable"}
+# QASPER: evidence with these words is a table or a figure
+FLOAT = "FLOAT SELECTED"
 HOTPOTQA = tuple(f"{part}{name}" for part in ("", "sp_", "joint_") for name in ("em", "f1", "prec", "recall"))
 
 
@@ -100,8 +98,7 @@ def paragraph_f1(prediction, gold) -> float:
     """
     if not len(prediction) and not len(gold):
         return 1.0
-    f1_score, _, _ = _overlap(len(set(prediction) & set(gold)), len(prediction), len(gold))
-    return f1_score
+    return _overlap(len(set(prediction) & set(gold)), len(prediction), len(gold))[0]
 
 
 def _overlap(shared: int, predicted: int, right: int) -> tuple[float, float, float]:
@@ -145,14 +142,16 @@ def hotpotqa(predictions: dict, golds: dict) -> Measured:
         answer, facts = predictions.get(question, (None, None))
         counts["missing_answers"] += answer is None
         counts["missing_facts"] += facts is None
-        em, answer_f1, answer_precision, answer_recall = _answer_figures(question, answer, gold_answer)
-        sp_em, sp_f1, sp_precision, sp_recall = _fact_figures(question, facts, gold_facts)
-        precision = answer_precision * sp_precision
-        recall = answer_recall * sp_recall
-        of_answer = (em, answer_f1, answer_precision, answer_recall)
-        of_facts = (sp_em, sp_f1, sp_precision, sp_recall)
-        joint = (em * sp_em, _harmonic(precision, recall), precision, recall)
-        rows.append((question, *of_answer, *of_facts, *joint))
+        # Exact match, F1, precision, recall.
+        of_answer = of_facts = (0.0, 0.0, 0.0, 0.0)
+        if answer is not None:
+            texts = _text(question, answer), _text(question, gold_answer)
+            of_answer = (float(exact_match(*texts)), *f1(*texts))
+        if facts is not None:
+            facts, right = _pairs(question, facts), _pairs(question, gold_facts)
+            of_facts = (float(facts == right), *_overlap(len(facts & right), len(facts), len(right)))
+        em, _, precision, recall = (one * other for one, other in zip(of_answer, of_facts))
+        rows.append((question, *of_answer, *of_facts, em, _harmonic(precision, recall), precision, recall))
     table = pd.DataFrame(rows, columns=["question_id", *HOTPOTQA])
     return Measured(_means(table, HOTPOTQA), counts, table)
 
@@ -170,9 +169,8 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
         text_evidence_only: drop evidence of references that is text with the words FLOAT SELECTED, a table or a figure.
     Returns: a Measured; `means`: answer_f1, evidence_f1, and answer_f1_TYPE for the official types extractive,
         abstractive, boolean and none: a question has the type of the reference with the best answer F1, the first of
-            equals,
-        and no type where its prediction is missing; 0 for a type without questions. `counts`: questions, missing,
-        questions_TYPE. `per_question` has question_id, answer_f1, evidence_f1, type.
+        equals, and no type where its prediction is missing; 0 for a type without questions. `counts`: questions,
+        missing, questions_TYPE. `per_question` has question_id, answer_f1, evidence_f1, type.
     Raises: ValueError naming the question for no reference, an unknown kind, an answer that is no text or evidence that
         is a text, and without golds.
 
@@ -192,14 +190,11 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
         if question not in predictions:
             rows.append((question, 0.0, 0.0, None))
             continue
-        answer, evidence = predictions[question]
-        answer = _text(question, answer)
-        evidence = _units(question, evidence)
+        answer, evidence = _text(question, predictions[question][0]), _units(question, predictions[question][1])
         answer_f1s = [token_f1(answer, text)[0] for text, _, _ in references]
         best = int(np.argmax(answer_f1s))
-        _, best_type, _ = references[best]
         evidence_f1 = max(paragraph_f1(evidence, gold) for _, _, gold in references)
-        rows.append((question, answer_f1s[best], evidence_f1, best_type))
+        rows.append((question, answer_f1s[best], evidence_f1, references[best][1]))
     table = pd.DataFrame(rows, columns=["question_id", "answer_f1", "evidence_f1", "type"])
     means = _means(table, ("answer_f1", "evidence_f1"))
     counts = {"questions": len(table), "missing": int(table.type.isna().sum())}
@@ -213,22 +208,6 @@ def qasper(predictions: dict, golds: dict, text_evidence_only: bool = False) -> 
 def _require_questions(golds: dict) -> None:
     if not golds:
         raise ValueError("golds: at least one question expected, got none")
-
-
-def _answer_figures(question, answer, gold) -> tuple[float, float, float, float]:
-    """Exact match, F1, precision and recall."""
-    if answer is None:
-        return 0.0, 0.0, 0.0, 0.0
-    answer, gold = _text(question, answer), _text(question, gold)
-    return float(exact_match(answer, gold)), *f1(answer, gold)
-
-
-def _fact_figures(question, facts, gold) -> tuple[float, float, float, float]:
-    """Exact match, F1, precision and recall."""
-    if facts is None:
-        return 0.0, 0.0, 0.0, 0.0
-    facts, gold = _pairs(question, facts), _pairs(question, gold)
-    return float(facts == gold), *_overlap(len(facts & gold), len(facts), len(gold))
 
 
 def _references(question, references, text_evidence_only: bool) -> list[tuple]:
@@ -267,6 +246,3 @@ def _units(question, evidence):
 
 def _means(table: pd.DataFrame, columns) -> dict:
     return {column: float(table[column].mean()) for column in columns}
-
-
-# ------------------------------------------------------------------ evidence by scores, one row per sentence

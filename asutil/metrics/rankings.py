@@ -1,36 +1,40 @@
-"""Ranking metrics as pure functions of (question, label, score), accuracy and F1 of two classes, AUC.
-
-A ranking metric depends on the order of scores alone. Each row becomes one integer, question | score from the best down
-| label, so that one sort of plain integers ranks many questions: 20 million pairs take about a second.
-"""
+"""Ranking metrics as pure functions of (question, label, score), accuracy and F1 of two classes, AUC."""
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
-ROWS_AT_ONCE = 1 << 12  # few rows sort faster, and all that is made from them fits into a cache
+from . import registry
+from .registry import Ranks
+
 TIES = ("pessimistic", "trec_eval")
 EMPTY = ("raise", "skip", "zero")
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """P@1, MAP and MRR (0 to 1) over `questions`, and the counts that a reader needs with them."""
+    """Means over `questions` by the keys of the measures (0 to 1), and the counts that a reader needs with them.
 
-    p_at_1: float
-    map: float
-    mrr: float
+    Each mean is also an attribute: p_at_1, map, mrr.
+    """
+
+    values: dict[str, float]
     questions: int
     tied_questions: int
     empty_questions: int
     per_question: pd.DataFrame
 
+    def __getattr__(self, name: str) -> float:
+        values = self.__dict__.get("values", {})
+        if (key := name.replace("_at_", "@")) not in values:
+            raise AttributeError(f"Ranking has no {name}")
+        return values[key]
+
     def record(self) -> dict:
         """The figures by the names that records and tables use."""
         counts = ("questions", "tied_questions", "empty_questions")
-        return {"p@1": self.p_at_1, "map": self.map, "mrr": self.mrr} | {name: getattr(self, name) for name in counts}
+        return self.values | {name: getattr(self, name) for name in counts}
 
 
 def ranking(
@@ -50,7 +54,8 @@ def ranking(
         empty: what happens to questions without a right candidate: "raise", "skip" (left out) or "zero" (counted as 0).
         candidate_ids: one per row, for ties="trec_eval" alone.
     Returns: a Ranking; `tied_questions` have a right and a wrong candidate at one score; `per_question` has
-        question_id, p_at_1, average_precision, reciprocal_rank in the order of first appearance.
+        question_id, p_at_1, average_precision, reciprocal_rank and the columns of further measures, in the order of
+        first appearance.
     Raises: ValueError naming the row for a score that is not finite, a label other than 0 and 1, a missing question id,
         and for unequal lengths, no rows, or (empty="raise") questions without a right candidate.
     Example:
@@ -61,37 +66,19 @@ def ranking(
     require("ties", ties, TIES)
     require("empty", empty, EMPTY)
     questions, names, right, scores = _checked_rows(question_ids, labels, scores)
-    sizes = np.bincount(questions, minlength=len(names))
     if ties == "trec_eval":
-        candidates = _numbered(candidate_ids, len(right))
-        positions, tied = _sorted(questions, sizes, right, scores.astype(np.float32), candidates)
+        scores, last = scores.astype(np.float32), _numbered(candidate_ids, len(right))
     else:
-        positions, tied = _sorted(questions, sizes, right, scores)
-
-    right_count, precision, reciprocal = _by_question(positions, sizes)
-    columns = {"p_at_1": (reciprocal == 1).astype(float), "average_precision": precision, "reciprocal_rank": reciprocal}
-    per_question = pd.DataFrame({"question_id": names} | columns)
-    per_question = _counted(per_question, right_count, empty)
-    means = [float(per_question[column].mean()) for column in columns]
-    return Ranking(*means, len(per_question), tied, int((right_count == 0).sum()), per_question)
-
-
-def _by_question(positions: np.ndarray, sizes: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """How many right candidates each question has, its average precision and its reciprocal rank.
-
-    Args:
-        positions: of the right candidates, in increasing order, where all candidates stand question by question, best first.
-        sizes: how many candidates each question has.
-    """
-    starts = np.cumsum(sizes) - sizes
-    question = np.searchsorted(starts, positions, side="right") - 1
-    rank = positions - starts[question] + 1
-    right_count = np.bincount(question, minlength=len(sizes))
-    nth = np.arange(len(question)) - (np.cumsum(right_count) - right_count)[question] + 1
-    first = nth == 1
-    precision = np.bincount(question, nth / rank, minlength=len(sizes)) / np.maximum(right_count, 1)
-    reciprocal = np.bincount(question[first], 1 / rank[first], minlength=len(sizes))
-    return right_count, precision, reciprocal
+        last = ~right
+    # Read backwards: question by question, the highest score first, at one score a wrong one or the highest id.
+    order = np.lexsort((last, scores, -questions))[::-1]
+    questions, right, scores = questions[order], right[order], scores[order]
+    mixed = (questions[1:] == questions[:-1]) & (scores[1:] == scores[:-1]) & (right[1:] != right[:-1])
+    size, right_count = np.bincount(questions), np.bincount(questions, right).astype(int)
+    rank = np.arange(len(order)) - (np.cumsum(size) - size)[questions] + 1
+    ranks = Ranks(questions[right], rank[right], size, right_count)
+    values = {measure: measure.value(ranks) for measure in registry.measures("question")}
+    return _averaged(names, values, right_count, len(np.unique(questions[1:][mixed])), empty)
 
 
 def of(scores: pd.DataFrame, **options) -> Ranking:
@@ -102,8 +89,7 @@ def of(scores: pd.DataFrame, **options) -> Ranking:
 def at_random(rows: pd.DataFrame, empty: str = "raise") -> Ranking:
     """The expectation of `ranking` for a random order of the candidates of each question: question_id, label.
 
-    Of N candidates, R of them right:  E[P@1] = R / N,  E[RR] = sum_r C(N - r, R - 1) / C(N, R) / r,
-    E[AP] = (H_N + (R - 1) / (N - 1) (N - H_N)) / N,  H_N = 1 + 1/2 + ... + 1/N
+    The formula of each measure stands in its file, as `at_random`.
     Args:
         empty: as for `ranking`.
 
@@ -113,27 +99,12 @@ def at_random(rows: pd.DataFrame, empty: str = "raise") -> Ranking:
     """
     require("empty", empty, EMPTY)
     questions, names, right, _ = _checked_rows(rows["question_id"], rows["label"], np.zeros(len(rows)))
-    sizes, counts = np.bincount(questions), np.bincount(questions, right).astype(int)
-    figures = {shape: _expected(*shape) for shape in set(zip(sizes.tolist(), counts.tolist()))}
-    of_question = np.array([figures[shape] for shape in zip(sizes.tolist(), counts.tolist())])
-    columns = ("p_at_1", "average_precision", "reciprocal_rank")
-    per_question = pd.DataFrame({"question_id": names} | dict(zip(columns, of_question.T)))
-    per_question = _counted(per_question, counts, empty)
-    means = [float(per_question[column].mean()) for column in columns]
-    return Ranking(*means, len(per_question), 0, int((counts == 0).sum()), per_question)
-
-
-def _expected(size: int, right: int) -> tuple[float, float, float]:
-    """P@1, average precision and reciprocal rank that a random order of `size` candidates has on average."""
-    if not right:
-        return 0.0, 0.0, 0.0
-    harmonic = sum(1 / rank for rank in range(1, size + 1))
-    precision = (harmonic + (right - 1) / max(size - 1, 1) * (size - harmonic)) / size
-    reciprocal, first = 0.0, right / size  # the probability that the first right one stands at this rank
-    for rank in range(1, size - right + 2):
-        reciprocal += first / rank
-        first *= (size - rank - right + 1) / max(size - rank, 1)
-    return right / size, precision, reciprocal
+    size, right_count = np.bincount(questions), np.bincount(questions, right).astype(int)
+    shapes, values = list(zip(size.tolist(), right_count.tolist())), {}
+    for measure in registry.measures("question"):
+        expected = {shape: measure.at_random(*shape) if shape[1] else 0.0 for shape in set(shapes)}
+        values[measure] = np.array([expected[shape] for shape in shapes])
+    return _averaged(names, values, right_count, 0, empty)
 
 
 def require(name: str, value: str, options: tuple[str, ...]) -> None:
@@ -145,7 +116,7 @@ def require(name: str, value: str, options: tuple[str, ...]) -> None:
 def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """The number of each row's question, the questions' names, labels as booleans, and scores."""
     # A Series keeps 1 and "1" apart where numpy would not.
-    questions, names = _numbered_questions(pd.Series(question_ids))
+    questions, names = pd.factorize(pd.Series(question_ids))
     if len(missing := np.flatnonzero(questions < 0)):
         raise ValueError(f"row {missing[0]} has no question id")
     right, scores = checked_labels(labels), checked_scores(scores)
@@ -155,17 +126,6 @@ def _checked_rows(question_ids, labels, scores) -> tuple[np.ndarray, np.ndarray,
     if not len(questions):
         raise ValueError("there are no rows to rank")
     return questions, np.asarray(names), right, scores
-
-
-def _numbered_questions(ids: pd.Series) -> tuple[np.ndarray, pd.Index]:
-    """The same as `pd.factorize(ids)`; consecutive rows with the same id are looked up once."""
-    values = ids.array
-    changed = pd.Series(values[1:] != values[:-1]).fillna(True).to_numpy(bool)  # a missing id differs from any other
-    starts = np.flatnonzero(np.append(True, changed))
-    if 2 * len(starts) > len(ids):
-        return pd.factorize(ids)
-    questions, names = pd.factorize(ids.iloc[starts])
-    return np.repeat(questions, np.diff(np.append(starts, len(ids)))), names
 
 
 def checked_labels(labels) -> np.ndarray:
@@ -192,57 +152,6 @@ def checked_scores(scores) -> np.ndarray:
     return values
 
 
-def _sorted(questions, sizes, right, scores, candidates=None) -> tuple[np.ndarray, int]:
-    """The places of the right candidates in the questions' ranked lists, and the number of tied questions.
-
-    Args:
-        sizes: how many candidates each question has.
-        candidates: numbers that order candidates of one score, the highest first; None: the wrong candidate first.
-    """
-    parts = []
-    for rows in _whole_questions(questions, sizes):
-        positions, tied = _sort(
-            questions[rows], right[rows], scores[rows], candidates if candidates is None else candidates[rows]
-        )
-        parts.append((positions + rows.start, tied))
-    positions, tied = zip(*parts)
-    return np.concatenate(positions), sum(tied)
-
-
-def _whole_questions(questions: np.ndarray, sizes: np.ndarray) -> list[slice]:
-    """Slices of some `ROWS_AT_ONCE` rows that cut no question apart; one slice where the rows of a question are scattered."""
-    if (questions[1:] < questions[:-1]).any():
-        return [slice(0, len(questions))]
-    ends = np.cumsum(sizes)
-    cuts = np.unique(ends[np.searchsorted(ends, np.arange(ROWS_AT_ONCE, len(questions), ROWS_AT_ONCE))])
-    return [slice(start, end) for start, end in pairwise([0, *cuts[cuts < len(questions)], len(questions)])]
-
-
-def _sort(questions, right, scores, candidates) -> tuple[np.ndarray, int]:
-    """`_sorted` of some whole questions."""
-    keys = questions.astype(np.uint64)  # question | score from the best down | label, in place
-    keys <<= 32
-    keys |= _descending(scores)
-    keys <<= 1
-    keys |= right
-    order = None if candidates is None else np.lexsort((-candidates, keys >> 1))
-    keys.sort()  # at one score label 0 sorts before label 1: the wrong candidate first
-    positions = np.flatnonzero((keys.astype(np.uint8) & 1).view(bool))  # the lowest bit; of bytes it is found faster
-    later = positions[positions > 0]
-    tied = later[keys[later - 1] == keys[later] - 1]  # a wrong one stands just before, at the same score
-    tied_questions = len(np.unique(keys[tied] >> 33))
-    return (positions if order is None else np.flatnonzero(right[order])), tied_questions
-
-
-def _descending(scores: np.ndarray) -> np.ndarray:
-    """Whole numbers below 2**32 in the opposite order of the scores, equal exactly where the scores are."""
-    if scores.dtype != np.float32:
-        return (-1 - np.unique(scores, return_inverse=True)[1]).astype(np.uint32)
-    bits = (scores + np.float32(0)).view(np.int32)  # + 0 makes -0.0 and 0.0 one score
-    # A float's bits order its size: flip those of the positive ones, the negative ones are in descending order already.
-    return (bits ^ (~(bits >> 31) & 0x7FFFFFFF)).view(np.uint32)
-
-
 def _numbered(candidate_ids, rows: int) -> np.ndarray:
     """The place of each row's candidate id in the order of all ids as strings."""
     if candidate_ids is None:
@@ -252,18 +161,21 @@ def _numbered(candidate_ids, rows: int) -> np.ndarray:
     return np.unique(np.array([str(name) for name in candidate_ids], dtype=object), return_inverse=True)[1]
 
 
-def _counted(per_question: pd.DataFrame, right_count: np.ndarray, empty: str) -> pd.DataFrame:
-    """The questions that the means are taken over, by the rule for questions without a right candidate."""
-    without = per_question.question_id[right_count == 0]
+def _averaged(names: np.ndarray, values: dict, right_count: np.ndarray, tied: int, empty: str) -> Ranking:
+    """Means over the questions that count by the rule for questions without a right candidate."""
+    without = names[right_count == 0].tolist()
     if len(without) and empty == "raise":
-        count = f"{len(without)} of {len(per_question)} questions"
+        count = f"{len(without)} of {len(names)} questions"
         first = ", ".join(map(repr, without[:3]))
         raise ValueError(f"{count} have no right candidate, first {first} (empty='skip' or 'zero')")
-    if empty != "skip":
-        return per_question
-    if len(without) == len(per_question):
-        raise ValueError(f"none of the {len(per_question)} questions has a right candidate")
-    return per_question[right_count > 0].reset_index(drop=True)
+    if len(without) == len(names) and empty == "skip":
+        raise ValueError(f"none of the {len(names)} questions has a right candidate")
+    columns = {measure.column: of_questions for measure, of_questions in values.items()}
+    per_question = pd.DataFrame({"question_id": names} | columns)
+    if empty == "skip":
+        per_question = per_question[right_count > 0].reset_index(drop=True)
+    means = {measure.key: float(per_question[measure.column].mean()) for measure in values}
+    return Ranking(means, len(per_question), tied, len(without), per_question)
 
 
 def classification(labels, predictions) -> dict:

@@ -13,9 +13,11 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-CELLS_AT_ONCE = 2_000_000  # draws x questions in memory
-CELLS_KEPT = 15_000_000  # draws x questions of a data set whose draws are kept
-ROUNDING = 1e-12  # a mean this near to another is the same one: sums of thirds differ in their last bits
+# Draws x questions: in memory, and of a data set whose draws are kept.
+CELLS_AT_ONCE = 2_000_000
+CELLS_KEPT = 15_000_000
+# A mean this near to another is the same one: sums of thirds differ in their last bits.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def student_t(ours, baseline) -> Comparison:
             raise ValueError(f"a t test needs two seeds or more of each system, got {len(values)} of {name}")
     if not samples:
         raise ValueError(f"a t test needs seeds of one system at least, got the numbers {ours} and {baseline}")
-    mean, other = (float(samples[name].mean()) if name in samples else _number(sides[name], name) for name in sides)
+    mean, other = (float(np.mean(_finite(np.atleast_1d(values), name))) for name, values in sides.items())
     return _t_test(mean - other, [(values.std(ddof=1), len(values)) for values in samples.values()])
 
 
@@ -228,8 +230,7 @@ def holm(p_values) -> list[float]:
 def smallest_gain(questions: int, lost: int = 0) -> int:
     """How many more questions one system must get right than another before a paired bootstrap detects it, exactly.
 
-    The sum of n draws counts +1 for each gained question, -1 for each lost one; it is detected when P(sum <= 0) < 2.5
-    %.
+    The sum of n draws counts +1 for each gained question, -1 for each lost one; it is detected when P(sum <= 0) < 0.025.
     Args:
         lost: questions that the better system loses; it must gain these and the returned number more.
     Raises: ValueError where there are too few questions for any gain to be detected.
@@ -245,10 +246,6 @@ def smallest_gain(questions: int, lost: int = 0) -> int:
         if float(p_losses @ p_no_more_gains) < 0.025:
             return gained - lost
     raise ValueError(f"{questions} questions with {lost} lost cannot show a gain")
-
-
-def _number(value, name: str) -> float:
-    return float(_finite([value], name)[0])
 
 
 def _finite(values, name: str) -> np.ndarray:

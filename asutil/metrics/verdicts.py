@@ -1,34 +1,41 @@
 """Verdicts on claims: predictions from scores, label accuracy, F1, how often each verdict was taken for each."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
 
-from ..data.claims import LABELS, Claim
 from .rankings import checked_classes
 
-CLASSES = tuple(label.lower().replace(" ", "_") for label in LABELS)  # columns of a table of scores
+# FEVER's labels, as numbers 0, 1, 2.
+LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")
 
 
-def verification(labels, predictions) -> dict:
+def column_of(label: str) -> str:
+    """The column of a label in a table of scores, and the end of the name of its F1."""
+    return label.lower().replace(" ", "_")
+
+
+CLASSES = tuple(map(column_of, LABELS))
+
+
+def verification(labels, predictions, names=LABELS) -> dict:
     """Label accuracy, F1 of each verdict (0 where it is neither present nor predicted), the majority's share.
 
     LA = mean over claims of [label = prediction],  F1_c = 2 |label c and predicted c| / (|label c| + |predicted c|)
     Paper: joint_inference, appendix B.3, the accuracy alone.
-    Shapes: labels, predictions (N,), classes 0, 1, 2 as in `LABELS`.
+    Shapes: labels, predictions (N,), numbers of the classes `names`.
     Example:
         >>> verification([0, 0, 1, 2], [0, 1, 1, 0])["label_accuracy"]
         0.5
     """
     from sklearn import metrics
 
-    labels, predictions = _classes(labels, predictions, len(LABELS))
-    f1 = metrics.f1_score(labels, predictions, labels=range(len(LABELS)), average=None, zero_division=0)
+    labels, predictions = _classes(labels, predictions, len(names))
+    f1 = metrics.f1_score(labels, predictions, labels=range(len(names)), average=None, zero_division=0)
     return {
         "label_accuracy": float(metrics.accuracy_score(labels, predictions)),
-        **{f"f1_{name}": float(value) for name, value in zip(CLASSES, f1)},
+        **{f"f1_{column_of(name)}": float(value) for name, value in zip(names, f1)},
         "majority": float(np.bincount(labels).max() / len(labels)),
         "claims": len(labels),
     }
@@ -56,9 +63,6 @@ def _classes(labels, predictions, count: int) -> tuple[np.ndarray, np.ndarray]:
     return labels.astype(np.int64), predictions.astype(np.int64)
 
 
-# ------------------------------------------------------------------ of a table of scores
-
-
 def predictions(scores: pd.DataFrame) -> np.ndarray:
     """The class of the highest score of each claim. Shapes: rows of `verifying.predict` -> (B,)
 
@@ -81,7 +85,7 @@ def per_claim(scores: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame({"question_id": scores.claim_id, "label_accuracy": right.astype(float)})
 
 
-def majority(train: Sequence[Claim], claims: Sequence[Claim]) -> dict:
-    """`verification` of the majority-class baseline: every claim gets the most frequent label of the training split."""
+def majority(train, claims) -> dict:
+    """`verification` of claims that all get the most frequent label of the claims of the training split."""
     [(most_frequent, _)] = Counter(claim.label for claim in train).most_common(1)
     return verification([claim.label for claim in claims], [most_frequent] * len(claims))

@@ -75,26 +75,16 @@ def test_equals_a_slow_loop(tie_steps, dtype):
 
 
 @pytest.mark.parametrize("tie_steps", [None, 2])
-@pytest.mark.parametrize("rows_at_once", [1, 7, 40, 10**6])
-def test_questions_are_the_same_some_at_a_time(rows_at_once, tie_steps, monkeypatch):
-    """Rows that come question by question are sorted some questions at a time, scattered ones together."""
-    monkeypatch.setattr(rankings, "ROWS_AT_ONCE", rows_at_once)
+@pytest.mark.parametrize("ties", rankings.TIES)
+def test_rows_together_and_scattered_rank_alike(ties, tie_steps):
     for seed in range(5):
         ids, labels, scores = random_rows(seed, tie_steps=tie_steps)
         names = [str(n) for n in range(len(ids))]
         scattered = pd.DataFrame({"q": pd.Categorical(ids, dict.fromkeys(ids)), "y": labels, "s": scores, "c": names})
         together = scattered.sort_values("q", kind="stable")
-        codes = together.q.cat.codes.to_numpy()
-        slices = rankings._whole_questions(codes, np.bincount(codes))
-        assert [row for part in slices for row in range(part.start, part.stop)] == list(range(len(ids)))
-        assert all(codes[part.start] != codes[part.start - 1] for part in slices[1:])
-        most = rows_at_once + 11  # the last question has at most twelve
-        assert max(part.stop - part.start for part in slices) <= most and (len(slices) == 1) == (rows_at_once > len(ids))
-        assert len(rankings._whole_questions(scattered.q.cat.codes.to_numpy(), np.bincount(codes))) == 1
-        for ties in rankings.TIES:
-            one, other = (metrics.ranking(t.q, t.y, t.s, ties, candidate_ids=t.c) for t in (together, scattered))
-            assert one.record() == other.record()
-            pd.testing.assert_frame_equal(one.per_question, other.per_question)
+        one, other = (metrics.ranking(t.q, t.y, t.s, ties, candidate_ids=t.c) for t in (together, scattered))
+        assert one.record() == other.record()
+        pd.testing.assert_frame_equal(one.per_question, other.per_question)
 
 
 @pytest.mark.parametrize("tie_steps", [None, 2])
@@ -379,20 +369,6 @@ def test_no_torch():
     code += "import asutil.metrics.rankings, asutil.metrics.significance, aslab.plan, pages.report, pages.examples\n"
     code += "sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-ID_TYPES = {"text": str, "whole numbers": int, "floats": float, "objects": lambda n: n if n % 2 else str(n), "categories": str}
-
-
-@pytest.mark.parametrize("kind", ID_TYPES)
-@given(runs=st.lists(st.tuples(st.one_of(st.none(), st.integers(0, 5)), st.integers(1, 6)), max_size=12))
-@settings(max_examples=60, deadline=None)
-def test_questions_are_numbered_as_pandas_does_it(kind, runs):
-    """Rows of a question together or apart, ids of several types, some of them missing."""
-    ids = [None if name is None else ID_TYPES[kind](name) for name, count in runs for _ in range(count)]
-    ids = pd.Series(ids, dtype={"categories": "category", "objects": object, "whole numbers": "Int64"}.get(kind))
-    found, expected = rankings._numbered_questions(ids), pd.factorize(ids)
-    assert found[0].tolist() == expected[0].tolist() and list(found[1]) == list(expected[1])
 
 
 # ------------------------------------------------------------------ a random order
