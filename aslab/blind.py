@@ -11,11 +11,12 @@ import pandas as pd
 from asutil import metrics, tasks
 from asutil.data import answers
 from asutil.io import disk, rundir
+from asutil.metrics import registry
 from asutil.tasks import blind, reranking
 
 from . import measured, records
 
-SHOWN = {"MAP": "map", "P@1": "p@1"}
+SHOWN = ("map", "p@1")
 
 
 def record(folders: list[Path], own: str | None = None) -> dict:
@@ -27,7 +28,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
         own: the file or folder of the questions of runs on questions of their user's, whose records keep no path.
     Raises: ValueError for a folder without a finished run, a run that does not rank, or questions that have changed since.
     """
-    entries, bags = [], {}
+    entries, bags, titles = [], {}, registry.titles()
     for folder, run in [_ranking_run(folder) for folder in folders]:  # all are looked at before the first is scored
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
@@ -42,9 +43,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
             bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
         print(run["name"])
         for name, of in figures.items():
-            shown = [
-                f"{word} {of['own'][key]:.4f}, exchanged {of['exchanged'][key]:.4f}" for word, key in SHOWN.items()
-            ]
+            shown = [f"{titles[key]} {of['own'][key]:.4f}, exchanged {of['exchanged'][key]:.4f}" for key in SHOWN]
             print(f"  {name}: {'; '.join(shown)} ({of['own']['questions']:,} test questions)")
     return {"runs": entries, "bag_of_words": list(bags.values())}
 
@@ -97,7 +96,7 @@ def _splits(run: dict, own: str | None) -> dict:
 def _figures(scores: pd.DataFrame, by: str) -> dict:
     ranking = metrics.ranking(scores["question_id"], scores["label"], scores[by])
     each = records.rounded(ranking.per_question.set_index("question_id"))
-    return {"map": ranking.map, "p@1": ranking.p_at_1, "questions": ranking.questions, "per_question": each}
+    return {key: ranking.values[key] for key in SHOWN} | {"questions": ranking.questions, "per_question": each}
 
 
 def main() -> None:

@@ -21,8 +21,10 @@ from asutil.io import rundir
 from asutil.metrics import changes, rankings, significance, trec
 
 from . import transfer
+from .records import PER_QUESTION, names_of
 
-METRICS = {"map": "average_precision", "p@1": "p_at_1", "mrr": "reciprocal_rank"}
+# MAP, which decides, comes first.
+METRICS = {"map": PER_QUESTION["map"]} | PER_QUESTION
 MISSING = ("refuse", "drop", "zero")
 FORMS = ("text", "markdown", "html")
 WIDE = 24  # characters of a name in a table; a longer one has a letter, which a line explains
@@ -58,7 +60,7 @@ def read(
             raise ValueError(f"two runs are called {short}: give each another name")
         file = _scores_file(run, dataset) if run else ""
         if run and (run / "record.json").is_file() and rundir.read_record(run).get("notebook") == "rank":
-            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), METRICS.values())
+            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), names_of({}))
             for ranker, own in table.groupby("ranker", sort=False):
                 values[f"{short}:{ranker}"] = own.set_index("question_id")
             continue
@@ -162,10 +164,16 @@ def aligned(
 # ------------------------------------------------------------------ tables
 
 
+def in_all(values: dict[str, pd.DataFrame]) -> dict[str, str]:
+    """The metrics that all runs have, and their columns: runs of before a measure was added lack it."""
+    return {metric: column for metric, column in METRICS.items() if all(column in own for own in values.values())}
+
+
 def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
     """A line a run: each metric in points with its 95 % interval over questions; * marks the best and what is tied with it."""
-    table = pd.DataFrame(index=list(values), columns=list(METRICS), dtype=object)
-    for metric, column in METRICS.items():
+    metrics_of_all = in_all(values)
+    table = pd.DataFrame(index=list(values), columns=list(metrics_of_all), dtype=object)
+    for metric, column in metrics_of_all.items():
         each = {name: own[column] for name, own in values.items()}
         best = max(each, key=lambda name: each[name].mean())
         for name, own in each.items():
@@ -177,6 +185,8 @@ def means(values: dict[str, pd.DataFrame], draws: int = 10_000) -> pd.DataFrame:
 
 def pairs(values: dict[str, pd.DataFrame], metric: str = "map", draws: int = 10_000, seed: int = 0) -> pd.DataFrame:
     """A line for each two runs: difference in points with its interval, p of a bootstrap and of a randomisation test, that p by Holm."""
+    if metric not in in_all(values):
+        raise ValueError(f"--metric {metric}: a run made before this metric was added lacks it; run it again")
     rows = []
     for first, second in itertools.combinations(values, 2):
         ours, other = (values[name][METRICS[metric]] for name in (first, second))

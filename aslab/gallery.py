@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from asutil.io import disk, rundir
+from asutil.metrics import registry
 
 from . import papers, records
 from .show.picture import SVG
@@ -21,13 +22,6 @@ OURS = "asutil"  # the part of a notebook's metadata that says which run it is o
 TEXT = "text"  # tag of a cell that shows text of a data set
 NOT_STORED = "This cell shows text of the data set, which is not stored here. Run the notebook to see it."
 LARGEST = 300_000  # bytes of a committed notebook
-# The metrics that name a run on a card, by notebook.
-KEY_METRICS = {
-    "pretrain": ("auc", "accuracy"),
-    "verify_claims": ("label_accuracy",),
-    "find_evidence": ("map_projected", "answer_f1"),
-}
-KEY_METRICS |= dict.fromkeys(("finetune", "embed", "rerank"), ("p@1", "map"))
 
 
 @dataclass
@@ -47,7 +41,7 @@ class Executed:
     def key_metrics(self) -> dict[str, float]:
         """The few metrics that say how a run ended, from 0 to 1."""
         measured = records.figures(self.line)
-        return {name: measured[name] for name in KEY_METRICS[self.line.record["notebook"]]}
+        return {name: measured[name] for name in registry.card(records.kind(self.line.record))}
 
     @property
     def pictures(self) -> list[tuple[str, str]]:
@@ -156,7 +150,7 @@ def executed(results: str | Path = "results") -> list[Executed]:
             known[paper] = records.records(paper, results)
         if (line := _line(path.stem, known[paper])) is not None:
             shown.append(Executed(path, content, papers.read(paper), line))
-    slugs, notebooks = papers.papers(), list(KEY_METRICS)
+    slugs, notebooks = papers.papers(), list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 

@@ -122,7 +122,7 @@ def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] =
 def averaged(names: list[str]) -> pd.DataFrame:
     """The metrics of each test question, averaged over the runs of one system. Raises: as `compare.read` and `compare.aligned`."""
     values, _ = compare.aligned(compare.read(names))
-    tables = [table[list(compare.METRICS.values())] for table in values.values()]
+    tables = [table[list(compare.in_all(values).values())] for table in values.values()]
     return sum(tables) / len(tables)
 
 
@@ -203,9 +203,9 @@ def report(systems: dict[str, list[str]]) -> list:
     figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
     exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
     baselines = rundir.read_record(rundir.find(systems[PLAIN][0]))["baselines"]
-    rows = {name: [f"{100 * own[metric]:.1f}" for metric in compare.METRICS] for name, own in baselines.items()}
-    untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
-    points = pd.concat([compare.means(values), untrained])
+    points = compare.means(values)
+    for name, figures in baselines.items():
+        points.loc[name] = [f"{100 * figures[metric]:.1f}" if metric in figures else "–" for metric in points]
     pairs = (
         compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)}).drop(columns="Holm").set_index("A")
     )

@@ -11,19 +11,14 @@ import yaml
 
 from asutil.io import files, rundir, spelling
 from asutil.io.rundir import BUDGETS
+from asutil.metrics import registry
 
 from . import rules, runs
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
-EVIDENCE_METRICS = ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type")
-METRICS = ("p@1", "map", "mrr", "accuracy", "f1", "auc", "rank_1", "label_accuracy", *EVIDENCE_METRICS)
-PER_QUESTION_METRICS = (
-    "p@1",
-    "map",
-    "mrr",
-    "label_accuracy",
-    *EVIDENCE_METRICS,
-)  # claims are about these: they can be paired
+METRICS = tuple(measure.key for measure in registry.measures() if measure.printed)
+# Claims are about these: they can be paired.
+PER_QUESTION_METRICS = tuple(key for of in ("question", "claim", "context") for key in registry.columns(of))
 OWN_TASK = "pretraining"  # the column of figures on the task that a model was pre-trained on
 ROBERTA = "roberta"  # the backbone of a row that names none
 # The notebooks of stages, and what each is scored on; None: the budget's data sets.

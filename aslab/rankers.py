@@ -11,7 +11,6 @@ from . import records, runs
 from .plan import Job, completed, settings_key
 
 SLUG = "rankers"
-COLUMNS = list(records.PER_QUESTION.values())
 
 
 def read() -> dict:
@@ -79,9 +78,11 @@ def _key(record: dict) -> str:
 def published(folder: Path) -> dict:
     """The record of a run of `rank`, with the values of every test question for each ranker."""
     record = rundir.read_record(folder)
-    values = pd.read_parquet(folder / "per_question.parquet")
-    each = values.set_index("question_id").groupby("ranker", sort=False)[COLUMNS]
-    return record | {"per_question": {name: records.rounded(own) for name, own in each}}
+    values = pd.read_parquet(folder / "per_question.parquet").set_index("question_id")
+    columns = [name for name in records.PER_QUESTION.values() if name in values]
+    each = values.groupby("ranker", sort=False)[columns]
+    named = records.named(values[columns])
+    return record | named | {"per_question": {name: records.rounded(own) for name, own in each}}
 
 
 def committed(results: str | Path = "results") -> dict[str, dict]:
@@ -95,7 +96,7 @@ def committed(results: str | Path = "results") -> dict[str, dict]:
 
 def questions_of(record: dict) -> dict[str, pd.DataFrame]:
     """Ranker -> the values of its questions, with question_id as index."""
-    columns = ["question_id", *COLUMNS]
+    columns = ["question_id", *records.names_of(record)]
     return {
         name: pd.DataFrame(rows, columns=columns).set_index("question_id")
         for name, rows in record["per_question"].items()

@@ -6,17 +6,21 @@ from pathlib import Path
 import pandas as pd
 
 from asutil.io import disk, rundir
-from asutil.metrics import rankings
+from asutil.metrics import rankings, registry
 
 from . import papers, runs
-from .papers import EVIDENCE_METRICS, SPLITS, TRANSFER
+from .papers import SPLITS, TRANSFER
 from .plan import Job, completed, follows_rules, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
-PER_QUESTION = {"p@1": "p_at_1", "map": "average_precision", "mrr": "reciprocal_rank"}
-PER_CLAIM = {"label_accuracy": "label_accuracy"}
-PER_CONTEXT = {name: name for name in EVIDENCE_METRICS}
-OF_ITS_OWN = ("metrics", "baselines", "per_question", "per_question_dev", "chosen", "pca", "transfer")  # data set
+PER_QUESTION, PER_CLAIM, PER_CONTEXT = map(registry.columns, ("question", "claim", "context"))
+# What the records of a notebook have one value of; of others a question.
+KINDS = {"pretrain": "split", "verify_claims": "claim", "find_evidence": "context"}
+KINDS |= dict.fromkeys(("finetune", "embed", "rerank"), "question")
+# So many of the columns has a record that names none.
+FIRST = {"question": 3, "claim": 1, "context": 5}
+# What a record has of its own data set alone.
+OF_ITS_OWN = ("metrics", "baselines", "columns", "per_question", "per_question_dev", "chosen", "pca", "transfer")
 COLUMNS = ["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]  # of `records`
 
 
@@ -180,8 +184,27 @@ def values(lines: pd.DataFrame, metric: str, as_printed: bool = False) -> list[f
 
 
 def columns(record: dict) -> dict[str, str]:
-    """The metrics of a record that have one value a question or claim, and the names of their columns."""
-    return {"verify_claims": PER_CLAIM, "find_evidence": PER_CONTEXT}.get(record.get("notebook"), PER_QUESTION)
+    """The measures that a record may have of every question, claim or context, and the names of their columns.
+
+    A record of before a measure was added lacks its column.
+    """
+    return registry.columns(kind(record))
+
+
+def kind(record: dict) -> str:
+    """What a record has one value of: question, claim or context; split for a pre-training."""
+    return KINDS.get(record.get("notebook"), "question")
+
+
+def named(values: pd.DataFrame, of: str = "question") -> dict:
+    """`columns` of a record, to be read by `names_of`: nothing where they are those of a record that names none."""
+    names = list(values.columns)
+    return {} if names == names_of({}, of) else {"columns": names}
+
+
+def names_of(record: dict, of: str = "question") -> list[str]:
+    """The columns of a record's values after the id."""
+    return record.get("columns") or list(registry.columns(of).values())[: FIRST[of]]
 
 
 def rounded(values: pd.DataFrame) -> list[list]:
@@ -197,11 +220,12 @@ def per_question(one) -> pd.DataFrame:
     return rundir.read_table(one.folder, f"{name}.parquet").set_index("question_id")
 
 
-_TABLES = {}  # of committed records, by identity: the values, which keep theirs, and their table
+# Of committed records: id(values) -> (values, table). Holding the values keeps their id from being reused.
+_TABLES = {}
 
 
 def _committed(one, key: str) -> pd.DataFrame:
-    names, values = ["question_id", *columns(one.record).values()], one.record[key]
+    names, values = ["question_id", *names_of(one.record, kind(one.record))], one.record[key]
     if _TABLES.get(id(values), [None])[0] is not values:
         if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
             file = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"
@@ -222,7 +246,7 @@ def dev_questions(data: dict, one) -> pd.DataFrame | None:
 
     Deviation: D-117.
     """
-    if columns(one.record) is not PER_QUESTION or split(one) != "test" or chosen_on_dev(data, one):
+    if kind(one.record) != "question" or split(one) != "test" or chosen_on_dev(data, one):
         return None
     if one.folder is None:
         return _committed(one, "per_question_dev") if "per_question_dev" in one.record else None

@@ -15,12 +15,13 @@ import pyarrow.compute as pc
 import pytrec_eval
 import side_by_side
 import torch
-from torchmetrics import MetricCollection, retrieval
+from torchmetrics import MetricCollection
 
 from asutil import metrics
+from asutil.metrics import peers, registry
 
-GOAL, QUESTIONS, CANDIDATES, POSITIVE = 20, 57_000, 356, 0.0035  # ASNQ's train split has these sizes
-MEASURES = {"p@1": "P_1", "map": "map", "mrr": "recip_rank"}
+GOAL, QUESTIONS, CANDIDATES, POSITIVE = 5, 57_000, 356, 0.0035  # ASNQ's train split has these sizes
+MEASURES = {measure.key: measure.trec_eval for measure in registry.measures("question") if measure.trec_eval}
 
 
 def made_up(questions: int, seed=0) -> tuple[pd.DataFrame, np.ndarray]:
@@ -47,12 +48,7 @@ def made_up(questions: int, seed=0) -> tuple[pd.DataFrame, np.ndarray]:
 
 
 def by_torchmetrics(scores, labels, numbers) -> dict:
-    kinds = {
-        "p@1": retrieval.RetrievalPrecision(top_k=1),
-        "map": retrieval.RetrievalMAP(),
-        "mrr": retrieval.RetrievalMRR(),
-    }
-    together = MetricCollection(kinds)
+    together = MetricCollection(peers.torchmetrics_classes())
     together.update(scores, labels, indexes=numbers)
     return {name: float(value) for name, value in together.compute().items()}
 

@@ -183,8 +183,10 @@ def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 1
     column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
     if column is None:
         return None
-    means = [by_seed(pair.of(name), column).mean(axis=1) for name in (row, other)]
-    ours, theirs = means
+    tables = [by_seed(pair.of(name), column) for name in (row, other)]
+    if any(table is None for table in tables):
+        return None
+    ours, theirs = (table.mean(axis=1) for table in tables)
     significance.require_same_questions(ours, theirs)
     return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
 
@@ -229,9 +231,9 @@ def lent_variance(lines: pd.DataFrame, column: str, questions, of=per_question) 
 
 
 def by_seed(lines: pd.DataFrame, column: str, of=per_question) -> pd.DataFrame | None:
-    """Questions x seeds, without the questions that have no value; None where `of` gives None for a record."""
+    """Questions x seeds, without questions that have no value; None where a record lacks the column or `of` gives None."""
     tables = [of(record) for record in lines.itertuples()]
-    if any(table is None for table in tables):
+    if any(table is None or column not in table for table in tables):
         return None
     return pd.concat([table[column] for table in tables], axis=1).dropna()
 

@@ -159,9 +159,10 @@ def at_chance(lines: pd.DataFrame, metric: str) -> str:
         return _at_chance_on_its_own_task(lines)
     levels = [chance(line, metric) for line in lines.itertuples()]
     column = columns(lines.record.iloc[0]).get(metric)
-    if column is None or None in levels:
+    tables = [per_question(line) for line in lines.itertuples()] if column and None not in levels else []
+    if not tables or any(column not in table for table in tables):
         return ""
-    values = pd.concat([per_question(line)[column] for line in lines.itertuples()], axis=1).mean(axis=1)
+    values = pd.concat([table[column] for table in tables], axis=1).mean(axis=1)
     values = values.dropna() if metric in PER_CONTEXT else values
     level = sum(levels) / len(levels)
     return "" if _above(tuple(values), level) else f"{NAMES[metric]} is not above chance, {100 * level:.1f}"

@@ -11,12 +11,11 @@ from html import escape
 
 import numpy as np
 
+from asutil.metrics import registry
+
 # fmt: off
-NAMES = {
-    "p@1": "P@1", "map": "MAP", "mrr": "MRR", "accuracy": "Accuracy", "f1": "F1", "auc": "AUC", "rank_1": "First in its group",
-    "label_accuracy": "Label accuracy",
-    "answer_f1": "Answer F1", "evidence_f1": "Evidence F1", "map_raw": "mAP, raw vectors", "map_projected": "mAP, as trained",
-    "map_predicted_type": "mAP, predicted type", "pydocs_evidence": "pydocs evidence",
+NAMES = registry.titles() | {
+    "pydocs_evidence": "pydocs evidence",
     "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev",
     "trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1",
     "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER",

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 
 from asutil.io import files
-from asutil.metrics import calibration, changes, significance, verdicts
+from asutil.metrics import calibration, changes, registry, significance, verdicts
 
 from .markup import NAMES
 
-EVALUATED = ("map", "accuracy", "label_accuracy", "evidence_f1")  # of which a log has one, by step
+# A log has one of these by step.
+EVALUATED = tuple(measure.key for measure in registry.measures() if measure.curve)
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
 PLACES = {

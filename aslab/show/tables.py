@@ -5,26 +5,13 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
+from asutil.metrics import registry
+
 from .markup import NAMES
 
 LINES = 20  # of a log, besides those with an evaluation
-EVALUATED = ("p@1", "map", "mrr", "accuracy", "label_accuracy", "answer_f1", "evidence_f1", "map_projected")  # of a log
 COUNTS = ("questions", "claims", "examples")
-OWN_NAMES = {  # metrics that notebooks show and no paper prints
-    "answer_em": "Answer EM",
-    "evidence_em": "Evidence EM",
-    "joint_f1": "Joint F1",
-    "map_evidence_head": "mAP, evidence head",
-    "type_accuracy": "Type accuracy",
-    "f1_supports": "F1 SUPPORTS",
-    "f1_not_enough_info": "F1 NOT ENOUGH INFO",
-    "f1_refutes": "F1 REFUTES",
-    "majority": "Larger class",
-    "auc_tfidf": "AUC, TF-IDF",
-    "rank_1_tfidf": "First in its group, TF-IDF",
-    "rank_1_chance": "First in its group, by chance",
-}
-METRIC_NAMES = NAMES | OWN_NAMES
+METRIC_NAMES = registry.titles()
 
 
 def in_points(rows: dict[str, dict], split: str, metrics: Sequence[str] = ()) -> pd.DataFrame:
@@ -82,7 +69,8 @@ def training_log(rows: Sequence[dict]) -> pd.DataFrame | None:
         return None
     log = pd.DataFrame(rows).groupby("step").first()  # an evaluation is a row of its own
     log["steps"] = log.index.to_series().where(log["loss"].notna()).diff().fillna(log.index[0])
-    evaluated = [f"eval_{metric}" for metric in EVALUATED if f"eval_{metric}" in log]
+    logged = [f"eval_{measure.key}" for measure in registry.measures() if measure.log]
+    evaluated = [name for name in logged if name in log]
     ends = log.index[-1] * np.arange(1, LINES + 1) / LINES
     last_of_part = log.index[np.minimum(log.index.searchsorted(ends), len(log) - 1)]
     shown = last_of_part.union(log.index[log[evaluated].notna().any(axis=1)]).unique()

@@ -66,16 +66,18 @@ def ranking(
     require("ties", ties, TIES)
     require("empty", empty, EMPTY)
     questions, names, right, scores = _checked_rows(question_ids, labels, scores)
+    rows = len(right)
     if ties == "trec_eval":
-        scores, last = scores.astype(np.float32), _numbered(candidate_ids, len(right))
-    else:
-        last = ~right
-    # Read backwards: question by question, the highest score first, at one score a wrong one or the highest id.
-    order = np.lexsort((last, scores, -questions))[::-1]
+        scores = scores.astype(np.float32)
+    place = np.unique(scores, return_inverse=True)[1]
+    if ties == "trec_eval":
+        place = np.unique(place * rows + _numbered(candidate_ids, rows), return_inverse=True)[1]
+    # One whole number a row orders all of them: by question, from the highest place down, at one place the wrong one first.
+    order = np.argsort((questions * rows - place) * 2 + right)
     questions, right, scores = questions[order], right[order], scores[order]
     mixed = (questions[1:] == questions[:-1]) & (scores[1:] == scores[:-1]) & (right[1:] != right[:-1])
     size, right_count = np.bincount(questions), np.bincount(questions, right).astype(int)
-    rank = np.arange(len(order)) - (np.cumsum(size) - size)[questions] + 1
+    rank = np.arange(rows) - (np.cumsum(size) - size)[questions] + 1
     ranks = Ranks(questions[right], rank[right], size, right_count)
     values = {measure: measure.value(ranks) for measure in registry.measures("question")}
     return _averaged(names, values, right_count, len(np.unique(questions[1:][mixed])), empty)

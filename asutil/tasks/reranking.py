@@ -262,5 +262,5 @@ def measured(first: pd.DataFrame, top: pd.DataFrame, whole: pd.DataFrame) -> dic
 def table(measures: dict[str, rankings.Ranking]) -> pd.DataFrame:
     """What `measured` gives, one row each under its full name, the metrics times 100."""
     rows = pd.DataFrame({words: measures[name].record() for name, words in NAMES.items()}).T
-    metrics = rows[["p@1", "map", "mrr"]].mul(100).round(2)
+    metrics = rows[list(measures["test"].values)].mul(100).round(2)
     return metrics.join(rows[["questions", "tied_questions", "empty_questions"]].astype(int))
