@@ -4,17 +4,20 @@ python -m aslab.blind RUN [RUN ...] [--dataset FILE] [--out FILE]
 """
 
 import argparse
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
-from asutil import metrics, tasks
+from asutil import draws, metrics, tasks
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.data.questions import Question
+from asutil.io import disk
 from asutil.metrics import registry
-from asutil.tasks import blind, reranking
 
-from . import measured, records
+from . import measured, records, rundir, stages
 
 SHOWN = ("map", "p@1")
 
@@ -34,12 +37,12 @@ def record(folders: list[Path], own: str | None = None) -> dict:
         about["model"] = _pretrained(about["model"])
         splits = _splits(run, own)
         ranker = tasks.rankers.load_ranker(folder)
-        scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(blind.exchanged(splits["test"]))}
+        scores = {"own": ranker.score(splits["test"]), "exchanged": ranker.score(exchanged(splits["test"]))}
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
         entries.append(about | {"readouts": figures})
         if (about["dataset"], about["protocol"]) not in bags:
-            bag = _figures(blind.bag_of_words(splits["train"], splits["test"]), "score")
+            bag = _figures(bag_of_words(splits["train"], splits["test"]), "score")
             bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
         print(run["name"])
         for name, of in figures.items():
@@ -85,7 +88,7 @@ def _pretrained(model: str) -> str:
 def _splits(run: dict, own: str | None) -> dict:
     """The questions that a run was trained and tested on. Raises: ValueError where they have changed since."""
     settings = run["settings"]
-    dataset = reranking.same_data(run, own if settings["dataset"].startswith("own:") else None)
+    dataset = stages.same_data(run, own if settings["dataset"].startswith("own:") else None)
     context = settings.get("architecture") == "context"
     kept = {name: settings.get(name) for name in ("train_questions", "train_limit", "test_limit")}
     kept["limit"] = settings.get("question_limit")
@@ -97,6 +100,41 @@ def _figures(scores: pd.DataFrame, by: str) -> dict:
     ranking = metrics.ranking(scores["question_id"], scores["label"], scores[by])
     each = records.rounded(ranking.per_question.set_index("question_id"))
     return {key: ranking.values[key] for key in SHOWN} | {"questions": ranking.questions, "per_question": each}
+
+
+def exchanged(questions: Sequence[Question], seed: int = 0) -> list[Question]:
+    """Each question with its own candidates and labels, and the text of another one.
+
+    A ranker that reads the question falls to chance; what it keeps it knows from the candidates alone.
+    Raises: ValueError for fewer than two questions.
+    Example:
+        >>> [question.text for question in exchanged([Question("1", "who?", ()), Question("2", "where?", ())])]
+        ['where?', 'who?']
+    """
+    if len(questions) < 2:
+        raise ValueError(f"two questions or more are needed to exchange their texts, got {len(questions)}")
+    asked = list(questions)
+    order = draws.choose([question.id for question in asked], len(asked), seed)
+    next_of = dict(zip(order, [*order[1:], order[0]]))
+    text_of = {question.id: question.text for question in asked}
+    return [replace(question, text=text_of[next_of[question.id]]) for question in asked]
+
+
+def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.DataFrame:
+    """Scores of a logistic regression on the words and pairs of words of a candidate, which sees no question.
+
+    Features: 1 + log of counts times inverse document frequency, of those in two candidates or more; both labels weigh the same.
+    Returns: question_id, label, score (float32), in the order of the test questions.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.linear_model import LogisticRegression
+
+    texts, labels = zip(*((candidate.text, candidate.label) for question in train for candidate in question.candidates))
+    words = TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2)
+    model = LogisticRegression(class_weight="balanced", max_iter=1000).fit(words.fit_transform(texts), labels)
+    rows = [(question.id, candidate.label, candidate.text) for question in test for candidate in question.candidates]
+    table = pd.DataFrame(rows, columns=["question_id", "label", "text"])
+    return table.assign(score=model.decision_function(words.transform(table.pop("text"))).astype(np.float32))
 
 
 def main() -> None:

@@ -7,9 +7,8 @@ import argparse
 from pathlib import Path
 
 from asutil import metrics
-from asutil.io import rundir
 
-from . import measured
+from . import measured, rundir
 
 
 def record(folders: list[Path]) -> dict:

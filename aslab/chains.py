@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from asutil.io import files
-from asutil.io.rundir import find, with_current_names
 
 from .parameters import effective
+from .rundir import find, with_current_names
 
 
 def started_from(model: str, runs_dir: str | Path | None = None) -> str | None:

@@ -17,10 +17,9 @@ import pandas as pd
 
 from asutil import metrics
 from asutil.draws import choose
-from asutil.io import rundir
 from asutil.metrics import changes, rankings, significance, trec
 
-from . import transfer
+from . import rundir, transfer
 from .records import PER_QUESTION, names_of
 
 # MAP, which decides, comes first.

@@ -4,10 +4,9 @@ import logging
 from types import SimpleNamespace
 
 from asutil.data import answers, claims, long_questions
-from asutil.io import files, rundir
-from asutil.tasks import reranking
+from asutil.io import files
 
-from . import transfer
+from . import rundir, stages, transfer
 from .parameters import settings
 
 
@@ -19,9 +18,9 @@ def check(notebook: str, given: dict) -> None:
     absent = {"dataset": None, "train_questions": "all", "architecture": None, "also_rank": None}
     s = SimpleNamespace(**absent | settings(notebook, given))
     if notebook == "rerank":  # the first run has read the table
-        stages = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
-        first, _ = reranking.records(*stages, s.budget)
-        reranking.same_data(first, s.dataset)
+        both = (rundir.find(name, s.runs_dir) for name in (s.first_run, s.joint_run))
+        first, _ = stages.records(*both, s.budget)
+        stages.same_data(first, s.dataset)
         return
     published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
     logging.disable(logging.WARNING)  # the notebook warns

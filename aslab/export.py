@@ -13,9 +13,10 @@ import yaml
 from huggingface_hub import EvalResult, HfApi, ModelCard, ModelCardData
 
 from asutil import metrics, models, tasks
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics import significance
 
+from . import rundir
 from .records import PER_QUESTION
 
 USE = {

@@ -12,10 +12,10 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics import registry
 
-from . import papers, records
+from . import papers, records, rundir
 from .show.picture import SVG
 
 OURS = "asutil"  # the part of a notebook's metadata that says which run it is of

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from asutil.data import answers, claims, long_questions
-from asutil.io import disk, rundir
+from asutil.io import disk
 
-from . import chains, gpus, plan, records, runs
+from . import chains, gpus, plan, records, rundir, runs
 
 SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that decide the form of an example
 ALIKE = (*SHAPED, "objective", "data", "dataset")  # the same, and those that decide its texts

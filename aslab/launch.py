@@ -26,7 +26,7 @@ def is_ours(notebook: str) -> bool:
     path = Path(notebook).resolve()
     if path.parent.name != "notebooks" or path.suffix not in ("", ".ipynb"):
         return False
-    from asutil.io import rundir
+    from . import rundir
 
     try:
         return path.parent.parent == rundir.root().resolve()
@@ -119,9 +119,7 @@ def prepare(options: dict) -> None:
 
     Raises: click.UsageError (exit code 2) for a wrong parameter; click.exceptions.Exit(0) for a finished run.
     """
-    from asutil.io import rundir
-
-    from . import datasets, parameters, runs
+    from . import datasets, parameters, rundir, runs
 
     notebook = Path(options["notebook_path"]).stem
     text = [pair for pair in options["parameters"] if parameters.stays_text(notebook, *pair)]
@@ -161,7 +159,9 @@ def require_notebook(notebook: str) -> None:
 
     Raises: click.UsageError with the nearest name.
     """
-    from asutil.io import rundir, spelling
+    from asutil.io import spelling
+
+    from . import rundir
 
     if not Path(notebook).is_file():
         folder = rundir.root() / "notebooks"

@@ -4,9 +4,9 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-from asutil.io import disk, rundir
+from asutil.io import disk
 
-from . import runs
+from . import rundir, runs
 
 
 def files(name: str) -> list[Path]:

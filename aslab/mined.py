@@ -7,9 +7,9 @@ import argparse
 from pathlib import Path
 
 from asutil import metrics
-from asutil.io import disk, rundir
+from asutil.io import disk
 
-from . import compare, measured, records
+from . import compare, measured, records, rundir
 
 METRICS = list(compare.METRICS.values())
 

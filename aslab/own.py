@@ -18,10 +18,10 @@ from pathlib import Path
 import pandas as pd
 
 from asutil.corpus import sources
-from asutil.io import disk, files, rundir
+from asutil.io import disk, files
 from asutil.sampling import OBJECTIVES
 
-from . import closing, compare, papers, runs
+from . import closing, compare, papers, rundir, runs
 from .own_inputs import USAGE
 from .plan import Job
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import yaml
 
-from asutil.io import files, rundir, spelling
-from asutil.io.rundir import BUDGETS
+from asutil.io import files, spelling
 from asutil.metrics import registry
 
-from . import rules, runs
+from . import rules, rundir, runs
+from .rundir import BUDGETS
 
 PAPERS = ("sentence_objectives", "contextual_as2", "asbert", "joint_inference", "evidence_contrast")
 METRICS = tuple(measure.key for measure in registry.measures() if measure.printed)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import yaml
 
-from asutil.io.rundir import root
 from asutil.io.spelling import nearest
+
+from .rundir import root
 
 BUDGETS = Path(__file__).with_name("budgets.yml")
 TYPES = {"str": str, "int": int, "float": float, "bool": bool}

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
-from asutil.io import rundir
 
-from . import rules, runs
+from . import rules, rundir, runs
 from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 

@@ -11,10 +11,10 @@ import json
 import os
 from pathlib import Path
 
-from asutil.io import disk, private, rundir
+from asutil.io import disk, private
 from asutil.training import processes
 
-from . import parameters, runs
+from . import parameters, rundir, runs, torchrun
 
 PARAMETERS, TRAIN = "parameters", "train"  # tags of cells
 
@@ -62,10 +62,10 @@ def main() -> None:
         runs.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")
-    elif not (path / processes.PLAN).is_file():
-        parser.error(f"{path} is no notebook and no folder of a run that was begun (it has no {processes.PLAN})")
+    elif not (path / torchrun.PLAN).is_file():
+        parser.error(f"{path} is no notebook and no folder of a run that was begun (it has no {torchrun.PLAN})")
     else:
-        begun = disk.read_json(path / processes.PLAN)
+        begun = disk.read_json(path / torchrun.PLAN)
         notebook, given = begun["notebook"], begun["given"]
     run(rundir.root() / "notebooks" / f"{notebook}.ipynb", given)
 

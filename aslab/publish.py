@@ -12,10 +12,10 @@ from pathlib import Path
 import pandas as pd
 
 from asutil import draws
-from asutil.io import disk, rundir, spelling
+from asutil.io import disk, spelling
 from asutil.metrics import changes, rankings
 
-from . import papers, rankers, records, repeats, transfer
+from . import papers, rankers, records, repeats, rundir, transfer
 from .papers import untrained
 
 # Questions that are published with their best candidates.

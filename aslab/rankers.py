@@ -5,9 +5,9 @@ from pathlib import Path
 import pandas as pd
 import yaml
 
-from asutil.io import disk, rundir
+from asutil.io import disk
 
-from . import records, runs
+from . import records, rundir, runs
 from .plan import Job, completed, settings_key
 
 SLUG = "rankers"

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics import rankings, registry
 
-from . import papers, runs
+from . import papers, rundir, runs
 from .papers import SPLITS, TRANSFER
 from .plan import Job, completed, follows_rules, jobs, settings_key
 

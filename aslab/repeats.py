@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from asutil.io import disk, rundir
+from asutil.io import disk
 
-from . import records
+from . import records, rundir
 from .plan import completed, settings_key
 from .runs import STAGES, STARTS
 

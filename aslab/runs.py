@@ -22,7 +22,6 @@ from filelock import FileLock
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
 from asutil.io import disk, hub
-from asutil.io.rundir import NAME, find, no_link, read_record, root, runs_folder
 from asutil.io.spelling import nearest
 
 from .parameters import Parameter as Parameter
@@ -30,6 +29,7 @@ from .parameters import changed, effective, parameters, require_no_other, settin
 from .parameters import check as check
 from .parameters import names_of as names_of
 from .provenance import of_project
+from .rundir import NAME, find, no_link, read_record, root, runs_folder
 
 NAMED_BY = ("objective", "data", "dataset", "embed.architecture")  # always in a run's name; `embed.`: of that notebook
 # The order of the words in a run's name. It is fixed, because old runs are found by their names.

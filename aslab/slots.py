@@ -6,9 +6,8 @@ python -m aslab.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset 
 import argparse
 
 from asutil.io import checkpoints
-from asutil.models import slot_cosines
 
-from . import measured
+from . import measured, slot_cosines
 
 
 def record(names: list[str], inits: list[float], dataset: str) -> dict:

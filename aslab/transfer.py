@@ -10,9 +10,8 @@ import pandas as pd
 from asutil import metrics
 from asutil.data import answers, baseline_scores
 from asutil.data.questions import Split
-from asutil.io import rundir
 
-from . import chains, runs
+from . import chains, rundir, runs
 from .parameters import settings
 from .show import tables
 from .show.markup import NAMES

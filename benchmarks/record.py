@@ -20,8 +20,8 @@ import threading
 import time
 from pathlib import Path
 
-from aslab import runs
-from asutil.io import disk, rundir
+from aslab import rundir, runs
+from asutil.io import disk
 
 HERE = Path(__file__).parent
 VERSIONS = (

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from aslab import rundir
 from asutil.data import answers
-from asutil.io import rundir
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect

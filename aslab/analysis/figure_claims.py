@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from asutil.io import rundir
+from aslab import rundir
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 

@@ -1,7 +1,4 @@
-"""Files and folders: strict readers, writers that leave a whole file or none, hashes, the hub and its mirror, and checkpoints.
-
-A finished run is read here as a folder (`rundir`); what makes one is in `aslab`.
-"""
+"""Files and folders: strict readers, writers that leave a whole file or none, hashes, the hub and its mirror, and checkpoints."""
 
 from ..lazy import names_of
 

@@ -9,7 +9,8 @@ import json
 import logging
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -19,7 +20,8 @@ from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from . import disk, hub, model_folders, rundir, weight_shapes
+from .. import plugins
+from . import disk, hub, model_folders, weight_shapes
 from .spelling import printable
 
 HEAD = "head.safetensors"
@@ -28,46 +30,50 @@ log = logging.getLogger(__name__)
 os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 
 
-def source(name: str | Path) -> str:
-    """The path of a run's model, of a folder or of a mirrored hub id; else the hub id itself, for `from_pretrained`.
+@dataclass(frozen=True)
+class SavedModel:
+    """A model that another package keeps, as a function `resolve(name or folder) -> SavedModel | None` of it gives it (`plugins`).
 
-    The files of a run's model are checked, also where its folder `model` is named, and those of an exported model.
-    Raises: ValueError for a run that is not finished, or whose files are no longer those of its record.
+    Args:
+        folder: of the model, or the part of it that was named. check: raises ValueError for files that were changed since.
+        trained_by: the name of what trained it. max_tokens, rank_by, calibration: those of its training; None where it has none.
     """
-    folder = rundir.find(str(name))
-    run = folder or Path(name)
-    is_run = folder is not None or ((run / "model").is_dir() and not (run / "config.json").is_file())
-    if not is_run:
-        if not run.is_dir() and str(name).startswith(("/", ".", "~")):
-            raise FileNotFoundError(f"{name}: no such folder")
-        path = hub.model_path(name)
-        check_files(Path(path))
-        return path
-    if not (run / "record.json").is_file():
-        raise ValueError(f"{run.name} is not a finished run (it has no record.json): run its command to the end first")
-    check_files(run / "model")
-    return str(run / "model")
+
+    folder: Path
+    check: Callable[[], None]
+    trained_by: str | None = None
+    max_tokens: int | None = None
+    rank_by: str | None = None
+    calibration: dict | None = None
+
+
+def saved_model(name: str | Path) -> SavedModel | None:
+    """The model of another package by its name or folder; None where none knows it. Raises: what the package raises."""
+    known = (resolve(name) for resolve in plugins.functions("models").values())
+    return next((model for model in known if model is not None), None)
+
+
+def source(name: str | Path) -> str:
+    """The path of a `saved_model`, of a folder or of a mirrored hub id; else the hub id itself, for `from_pretrained`.
+
+    The files of a saved model are checked, and those of an exported one.
+    Raises: ValueError for files that were changed since, and what `saved_model` raises; FileNotFoundError for a path that does not exist.
+    """
+    saved = saved_model(name)
+    if saved is None and not Path(name).is_dir() and str(name).startswith(("/", ".", "~")):
+        raise FileNotFoundError(f"{name}: no such folder")
+    path = str(saved.folder) if saved else hub.model_path(name)
+    check_files(Path(path))
+    return path
 
 
 def check_files(path: Path) -> None:
-    """Check the model in a folder if a list of hashes belongs to it: the record of a run, or the list of an export."""
+    """Check the model in a folder if a list of hashes belongs to it: that of an export, or of the package that keeps it."""
     if (path / disk.LIST).is_file():
         advice = f"; if you changed this folder on purpose, delete its {disk.LIST}"
         disk.check_all(path, disk.read_json(path / disk.LIST).get("files"), disk.LIST, advice)
-    folders = (path.resolve(), *path.resolve().parents) if path.is_dir() else ()
-    model = next((folder for folder in folders if is_of_a_run(folder)), None)
-    if model is None:
-        return
-    record = rundir.read_record(model.parent)
-    if "model_sha256" in record:
-        disk.check_all(model, record["model_sha256"], f"{model.parent.name}/record.json")
-    else:  # of an earlier version, which listed weights alone
-        for file, sha256 in record["weights_sha256"].items():
-            disk.check(model / file, sha256)
-
-
-def is_of_a_run(folder: Path) -> bool:
-    return folder.name == "model" and (folder.parent / "record.json").is_file()
+    if saved := saved_model(path):
+        saved.check()
 
 
 def from_pretrained(auto, path, name, **options):
@@ -105,9 +111,8 @@ def reading(path, name) -> Iterator[None]:
             raise ValueError(_pickled(name)) from error
         absent = "" if Path(path).is_dir() else "no such folder, and "
         raise FileNotFoundError(f"{printable(str(name))}: {absent}{hub.unreachable(str(name), error)}") from error
-    except (
-        BaseException
-    ) as error:  # a damaged config.json or tokenizer.json ends in an error of whatever uses its value
+    # A damaged config.json or tokenizer.json ends in an error of whatever uses its value.
+    except BaseException as error:
         is_rust_panic = type(error).__name__ == "PanicException"  # which is no Exception
         if not isinstance(error, Exception) and not is_rust_panic:
             raise
@@ -150,7 +155,7 @@ def with_head(auto, path, name, **options):
         raise ValueError(
             f"{name} lacks {len(broken)} weights of a {type(model.base_model).__name__}, the first is {broken[0]}"
         )
-    ours = (Path(path) / HEAD).is_file() or is_of_a_run(Path(path))
+    ours = (Path(path) / HEAD).is_file() or saved_model(path) is not None
     stacks = {weight_shapes.stack_of(key.removeprefix(backbone)) for key in model.state_dict()} - {None}
     unused = [
         key for key in info["unexpected_keys"] if ours or weight_shapes.stack_of(key.removeprefix(backbone)) in stacks

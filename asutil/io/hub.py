@@ -14,21 +14,10 @@ from .spelling import printable
 
 MIRROR = "ASUTIL_MIRROR"
 EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package
-EMBEDDED = (
-    "pydocs_roberta",
-    "pydocs_electra",
-    "pydocs_longformer",
-    "pydocs_led",
-)  # made of it by asutil.models.embedded
-PICKLES = (
-    ".bin",
-    ".ckpt",
-    ".joblib",
-    ".pickle",
-    ".pkl",
-    ".pt",
-    ".pth",
-)  # files that can run any code when they are opened
+# Made of it by asutil.models.embedded.
+EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")
+# Files that can run any code when they are opened.
+PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")
 commits: dict[str, str] = {}  # hub id -> the commit of it that this process has read; a mirror has none
 
 
@@ -48,7 +37,7 @@ def model_path(name: str | Path) -> str:
     if name in EMBEDDED:
         if not EMBEDDED_FOLDER.is_dir():
             raise FileNotFoundError(
-                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name}: `python -m asutil.models.embedded` makes it from a run"
+                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name} (book/backbone.md has the commands that make it)"
             )
         return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)

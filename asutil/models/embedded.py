@@ -1,12 +1,7 @@
 """The embedded backbone: a small RoBERTa that this project trained on `pydocs`, and other architectures that begin with its weights.
 
-`python -m asutil.models.embedded <run>` makes it from a finished run of `pretrain` that learnt masked language modelling alone. The command
-of that run is in its record and on the page *The embedded backbone*.
+The command that made it is in its record and on the page *The embedded backbone*.
 """
-
-import argparse
-import shutil
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -14,7 +9,6 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForPreTraining,
     AutoModelForSequenceClassification,
-    AutoTokenizer,
     ElectraConfig,
     LEDConfig,
     LEDForConditionalGeneration,
@@ -23,7 +17,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from ..io import checkpoints, disk, hub, rundir
+from ..io import checkpoints, hub
 from . import electra
 from . import pair as pair_models
 
@@ -170,48 +164,3 @@ def _copy(module: nn.Module, state: dict[str, torch.Tensor], but: tuple[str, ...
     absent = [name for name in absent if not (but and name.startswith(but))]
     if absent or superfluous:
         raise ValueError(f"{type(module).__name__}: weights without a source: {absent}, without a place: {superfluous}")
-
-
-# ------------------------------------------------------------------ making it
-
-
-def export(run: str | Path, folder: str | Path) -> Path:
-    """Write the masked-language model of a finished run in half precision, with tokenizer, record and log of its losses.
-
-    Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
-    """
-    path = checkpoints.source(run)
-    run_folder = rundir.find(str(run)) or Path(run)
-    record = rundir.read_record(run_folder)
-    learnt = record["settings"].get("objective")
-    if learnt != "mlm":
-        raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")
-    masked, _ = checkpoints.with_head(AutoModelForMaskedLM, path, run)
-    if not isinstance(masked, RobertaForMaskedLM):
-        raise ValueError(f"{run}: a RoBERTa is expected, it is {masked.config.model_type}")
-    parameters = masked.lm_head.named_parameters("mlm.lm_head")
-    head = {name: parameter for name, parameter in parameters if name != "mlm.lm_head.decoder.weight"}  # it is tied
-    checkpoints.restore(head, checkpoints.saved_heads(path), run)
-    for seal in ("weights_sha256", "model_sha256", "tables_sha256", "content_sha256"):
-        record.pop(seal, None)
-    with disk.whole_folder(folder) as part, checkpoints.quiet():
-        masked.half().save_pretrained(part)
-        checkpoints.from_pretrained(AutoTokenizer, path, run).save_pretrained(part)
-        shutil.copyfile(run_folder / "log.jsonl", part / "log.jsonl")
-        disk.write_json(part / "record.json", record | {"model_sha256": hub.sha256(part / "model.safetensors")})
-    return Path(folder)
-
-
-def main() -> None:
-    description = export.__doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m asutil.models.embedded", description=description)
-    parser.add_argument("run", help="a finished run of pretrain with objective=mlm, by its name or folder")
-    out_help = "folder to write (default: the one in the package)"
-    parser.add_argument("--out", type=Path, default=hub.EMBEDDED_FOLDER, help=out_help)
-    arguments = parser.parse_args()
-    folder = export(arguments.run, arguments.out)
-    print(f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB")
-
-
-if __name__ == "__main__":
-    main()

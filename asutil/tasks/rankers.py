@@ -13,7 +13,7 @@ from transformers import AutoConfig
 from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from ..data import baselines
-from ..io import checkpoints, disk, hub, rundir, sentence_transformer, spelling
+from ..io import checkpoints, disk, hub, sentence_transformer, spelling
 from ..metrics.calibration import Calibration
 from ..models import elsewhere, embedder, heads, loading, scoring
 from . import cross_encoder, nearest, rank
@@ -71,9 +71,8 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
         return Bm25()
     path, device = _path(name), device or scoring.device()
     if embedder.saved_settings(path):
-        return nearest.Nearest(
-            embedder.load(name, device), _record(Path(path).parent).get("settings", {}).get("rank_by")
-        )
+        saved = checkpoints.saved_model(path)
+        return nearest.Nearest(embedder.load(name, device), saved and saved.rank_by)
     folder = sentence_transformer.folder(name)
     kind = sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
@@ -86,25 +85,12 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
 
 
 def _path(name: str | Path) -> str:
-    """The path of `checkpoints.source`. Raises: ValueError for a misspelt name, and for a run that kept no model."""
+    """The path of `checkpoints.source`. Raises: ValueError for a misspelt name."""
     text, known = str(name), ("bm25", *hub.EMBEDDED)
     advice = "" if "/" in text or text in known or Path(text).exists() else spelling.nearest(text.lower(), known, 0.7)
     if advice:
         raise ValueError(f"{spelling.printable(text)}: no such ranker, folder or run{advice}")
-    path = checkpoints.source(name)
-    run = Path(path).parent
-    if Path(path).name == "model" and not Path(path).is_dir():
-        record = rundir.read_record(run)
-        settings = record.get("settings", {})
-        model, encoder = settings.get("model"), settings.get("encoder", "transformer")
-        if record.get("notebook") == "rank":
-            instead = f"it ranked with the models of others: load one of them, {settings.get('models')}"
-        elif encoder in ("transformer", "sentence_transformer"):
-            instead = f"nothing was trained: load its encoder itself, {model}"
-        else:
-            instead = f"nothing was trained: python -m asutil.tasks.vectors takes its encoder, --encoder {encoder} --model {model}"
-        raise ValueError(f"{run.name} kept no model, because {instead}")
-    return path
+    return checkpoints.source(name)
 
 
 def _require_prompts_read(name, encoder, prompts) -> None:
@@ -151,9 +137,9 @@ def _encoder(name, prompts):
     path = _path(name)
     if embedder.saved_settings(path):
         return embedder.load(name)
-    notebook = _record(Path(path).parent).get("notebook", "pretrain")
-    if notebook != "pretrain":
-        raise ValueError(f"{name}: expected a model that embeds each text by itself, got one of {notebook}")
+    saved = checkpoints.saved_model(path)
+    if saved and saved.trained_by not in (None, "pretrain"):
+        raise ValueError(f"{name}: expected a model that embeds each text by itself, got one of {saved.trained_by}")
     folder = sentence_transformer.folder(name)
     kind = sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
@@ -166,7 +152,7 @@ def _encoder(name, prompts):
 
 def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
     """The ranker of a model that was saved here, in a finished run or a folder; of an encoder alone, the mean of its tokens."""
-    model, record = loading.load(name), _record(folder.parent)
+    model, saved = loading.load(name), checkpoints.saved_model(folder)
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
     if head not in model.fresh and not (folder / checkpoints.HEAD).is_file():
@@ -179,19 +165,14 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
             name,
         )
         return nearest.Nearest(embedder.untrained(name, device=device))
-    if record.get("notebook") == "pretrain":
+    if saved and saved.trained_by == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):
         raise ValueError(f"{name} gives one label for a claim and all its evidence: it ranks nothing")
-    ranker = rank.Ranker(model.to(device).eval(), record.get("settings", {}).get("max_tokens"))
-    if record.get("calibration"):
-        ranker.calibration = Calibration(**record["calibration"]["fitted"])
+    ranker = rank.Ranker(model.to(device).eval(), saved and saved.max_tokens)
+    if saved and saved.calibration:
+        ranker.calibration = Calibration(**saved.calibration)
     return ranker
-
-
-def _record(run: Path) -> dict:
-    """The record of a run; empty for the folder of a model that was copied."""
-    return rundir.read_record(run) if (run / "record.json").is_file() else {}
 
 
 # ------------------------------------------------------------------ the scores of a data set

@@ -6,20 +6,15 @@ candidate_id, label, score).
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from ..data import answers
 from ..data.answers import Question
 from ..draws import text_hash
-from ..io import rundir
-from ..io.rundir import BUDGETS
 from ..metrics import rankings
 
 ROW = ["question_id", "candidate_id", "label"]
-SAME = ("dataset", "protocol", "question_limit")  # settings that decide which questions a run ranks
 NAMES = {
     "first": "first stage, whole lists",
     "test": "after re-ranking, whole lists",
@@ -28,89 +23,8 @@ NAMES = {
     "top_k": "after re-ranking, the k alone",
 }
 
-# ------------------------------------------------------------------ two runs
 
-
-def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[dict, dict]:
-    """The records of both stages, which must have ranked the same questions, the second one with a joint model.
-
-    Args:
-        budget: the lower one of the two runs' budgets.
-    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another
-        budget.
-    """
-    first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
-    if (architecture := joint["settings"].get("architecture")) != "joint":
-        raise ValueError(f"joint_run: a run with architecture joint expected, {joint['name']} has {architecture}")
-    other = _identity_of_questions(joint)
-    for name, value in _identity_of_questions(first).items():
-        if value != other[name]:
-            came = f"{name} is {value} in {first['name']}, {other[name]} in {joint['name']}"
-            raise ValueError(f"both runs must have ranked the same questions: {came}")
-    lower = min(first["budget"], joint["budget"], key=BUDGETS.index)
-    if budget != lower:
-        both = f"{first['budget']} and {joint['budget']}"
-        raise ValueError(f"budget: {lower} expected, the lower one of {both} (-p budget {lower}); got {budget}")
-    return first, joint
-
-
-def _identity_of_questions(record: dict) -> dict:
-    """What decides which questions a run ranks, and what they say."""
-    values = {name: record["settings"].get(name) for name in SAME}
-    return values | {"question_limit": _test_limit(record["settings"]), "fingerprint": record["inputs"].get("dataset")}
-
-
-def _test_limit(settings: dict) -> int | None:
-    """At most so many test questions; records of earlier versions have one limit for all splits."""
-    special = settings.get("test_limit")
-    return settings.get("question_limit") if special is None else special
-
-
-def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
-    """The first stage's scores of the test candidates, which the joint run must have ranked, too.
-
-    Raises: ValueError for a run without scores, or with other questions, candidates or labels.
-    """
-    first_run, joint_run = Path(first_run), Path(joint_run)
-    first = _checked(rundir.read_table(first_run), f"{first_run.name}/scores.parquet")
-    joint = _checked(rundir.read_table(joint_run), f"{joint_run.name}/scores.parquet")
-    _require_same_rows(first, joint, first_run.name, joint_run.name)
-    return first
-
-
-def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = None) -> answers.Split:
-    """The test questions that a run has ranked, with their text.
-
-    Args:
-        record: of the run. scores: its table.
-        dataset: where the questions are, for a user's own file or folder; None: what the record names.
-    Raises: ValueError where the run was made from other data.
-    """
-    settings, dataset = record["settings"], same_data(record, dataset)
-    split = answers.load_answers(dataset, settings["protocol"], limit=_test_limit(settings))["test"]
-    _require_same_rows(scores, split.frame(), record["name"], dataset)
-    return split
-
-
-def same_data(record: dict, dataset: str | None = None) -> str:
-    """The data set that a run was made from: what its record names, or a user's own file or folder.
-
-    Raises: ValueError where it has changed since.
-    """
-    named, expected = record["settings"]["dataset"], record["inputs"]["dataset"]
-    if dataset is None and named.startswith("own:"):
-        raise ValueError(
-            f"dataset: a record keeps no path, name the file or folder of {named} again (in a notebook: -p dataset <path>)"
-        )
-    dataset = dataset or named
-    came = answers.fingerprint_of_answers(dataset)
-    if came != expected and not answers.of_one_source(dataset, came, expected):
-        reason = f"fingerprint {expected} expected, got {came} (of a file, its name counts, too)"
-        raise ValueError(f"dataset: {dataset} is not what {record['name']} was made from: {reason}")
-    return dataset
-
-
-def _require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, other_name: str) -> None:
+def require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, other_name: str) -> None:
     """Refuse tables of other candidates or labels. Raises: ValueError naming the first row that one table lacks."""
     merged = table[ROW].merge(other[ROW], on=ROW, how="outer", indicator="where")
     alone = merged[merged["where"] != "both"]
@@ -123,7 +37,7 @@ def _require_same_rows(table: pd.DataFrame, other: pd.DataFrame, name: str, othe
         )
 
 
-def _checked(scores: pd.DataFrame, name: str) -> pd.DataFrame:
+def checked_scores(scores: pd.DataFrame, name: str) -> pd.DataFrame:
     """The scores themselves. Raises: ValueError naming the row of a repeated candidate, or of a NaN or infinity."""
     if len(twice := np.flatnonzero(scores.duplicated(["question_id", "candidate_id"]))):
         row = scores.iloc[twice[0]]
@@ -154,7 +68,7 @@ def top_k(scores: pd.DataFrame, k: int, seed: int = 0) -> pd.DataFrame:
     # Among equal scores the choice must follow neither the label, as the metrics' rule does, nor the order of rows or
     # ids: in some data sets right candidates come first. A keyed hash of the ids follows none of them.
     questions = pd.factorize(scores.question_id)[0]
-    table = _checked(scores, "first stage").assign(question=questions, draw=_draws(scores, seed))
+    table = checked_scores(scores, "first stage").assign(question=questions, draw=_draws(scores, seed))
     ranked = table.sort_values(["question", "score", "draw"], ascending=[True, False, True])
     ranked = ranked.assign(first_rank=ranked.groupby("question").cumcount() + 1)
     best = ranked[ranked.first_rank <= k].rename(columns={"score": "first_score"})
@@ -204,7 +118,7 @@ def joined(chosen: pd.DataFrame, scored: pd.DataFrame) -> pd.DataFrame:
     The rows are those of `chosen`, in its order.
     Raises: ValueError where a chosen candidate has no score, or one that was not chosen has.
     """
-    _require_same_rows(chosen, _checked(scored, "second stage"), "the k best", "the second stage")
+    require_same_rows(chosen, checked_scores(scored, "second stage"), "the k best", "the second stage")
     return chosen.merge(scored, on=ROW)[[*ROW, "score", "first_score", "first_rank"]]
 
 
@@ -227,11 +141,11 @@ def spliced(first: pd.DataFrame, second: pd.DataFrame) -> pd.DataFrame:
         >>> spliced(first, first[:2].assign(score=[-3.0, 5.0])).score.tolist()
         [-2.0, -1.0, -3.0]
     """
-    first, second = _checked(first, "first stage"), _checked(second, "second stage")
+    first, second = checked_scores(first, "first stage"), checked_scores(second, "second stage")
     both = first.merge(second[[*ROW, "score"]], on=ROW, how="left", suffixes=("", "_again"))
     again = both.score_again.notna()
     if again.sum() != len(second):
-        _require_same_rows(second, first.merge(second[ROW], on=ROW), "second stage", "first stage")
+        require_same_rows(second, first.merge(second[ROW], on=ROW), "second stage", "first stage")
     deciding = both.score_again.where(again, both.score)
     place = deciding.groupby([both.question_id, again]).rank(method="dense", ascending=False)
     above = place.where(again).groupby(both.question_id).transform("max").fillna(0)  # places of re-ranked candidates

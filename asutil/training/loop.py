@@ -43,8 +43,7 @@ def train(model, batches, folder: str | Path, **options) -> dict:
         options: the fields of `options.Options`; peak_lr, warmup_steps, weight_decay, seed, save_every and log_every are required.
     Returns: {"steps", "tokens", "seconds", "waiting" (seconds after this call's first step without data), "best": {"step", best_metric} or
         None, "log": [one dict per line of log.jsonl]}.
-    Several GPUs train together: in the run folder of a notebook their processes are started here (`processes.launch`), elsewhere by
-    torchrun.
+    Several GPUs train together under torchrun, or in processes that `options.launch` starts.
 
     Raises: ValueError for checkpoints of other settings; FloatingPointError for a loss that is not finite; OSError naming the path;
         RuntimeError for processes that were started without knowing of each other.
@@ -54,10 +53,10 @@ def train(model, batches, folder: str | Path, **options) -> dict:
     processes.check()
     if not len(batches):
         raise ValueError("no steps to train: the batches are empty")
-    if processes.wanted(folder):
+    if options.launch is not None:
         model.cpu()  # else this process holds memory of the GPU on which the first of them trains
         torch.cuda.empty_cache()
-        processes.launch(folder)  # they leave a checkpoint of the last step, which is loaded below
+        options.launch()
     trainer = StepTrainer(model, batches, folder, options)
     _lay_out(trainer)
     with trainer.process.main_process_first():  # it removes what is damaged

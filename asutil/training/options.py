@@ -22,6 +22,7 @@ class Options:
         compile: whether to compile the backbone for packed micro-batches; default: on a GPU, for 1,000 passes or more.
         evaluate: model -> {metric: value}, called every `evaluate_every` steps and after the last one.
         patience: stop after so many evaluations without a better `best_metric`, and end with the best weights.
+        launch: starts processes that train instead of this one, and leave a checkpoint of the last step in the folder.
         progress: whether a bar, the number of steps and the expected time are shown.
     Raises: ValueError for an unknown precision, for patience without `evaluate`, and for a weight of a part that the model lacks.
     """
@@ -42,6 +43,7 @@ class Options:
     evaluate_every: int | None = None
     patience: int | None = None
     best_metric: str = "map"
+    launch: Callable[[], None] | None = None
     progress: bool = True
 
     def __post_init__(self):

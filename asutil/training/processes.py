@@ -1,21 +1,11 @@
-"""Several processes that train together: their ranks, their shares of the micro-batches, and how a run starts them.
+"""Several processes that train together: their ranks, and their shares of the micro-batches."""
 
-A training that finds more than one GPU starts one process per GPU, or as many as ASUTIL_PROCESSES says. Its own process
-trains nothing: it shows the output of rank 0, and continues from the checkpoint that they leave.
-"""
-
-import codecs
 import heapq
 import math
 import os
-import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
-from pathlib import Path
 
-PLAN = "run.json"  # in a run folder: what is needed to run its cells again
-PROCESSES = "ASUTIL_PROCESSES"
 PATIENCE = timedelta(days=1)  # how long processes wait for one another: as long as rank 0 evaluates
 
 
@@ -59,8 +49,7 @@ def check() -> None:
     if alone and {"ACCELERATE_MIXED_PRECISION", "MASTER_PORT"} <= os.environ.keys():
         raise RuntimeError(
             "several processes were asked for and one was started (accelerate launch --cpu does that, whatever "
-            "--num_processes says): use torchrun --nproc_per_node <processes> -m aslab.processes "
-            "notebooks/<notebook>.ipynb -p <name> <value>"
+            "--num_processes says): use torchrun --nproc_per_node <processes>"
         )
     if alone and count() > 1:
         raise RuntimeError(f"WORLD_SIZE is {count()} but RANK is not set: start the processes with torchrun")
@@ -102,50 +91,3 @@ def share(micros: Sequence[dict], micro_tokens: int, processes: int) -> int:
         250
     """
     return max(1, min(micro_tokens, math.ceil(sum(map(size, micros)) / processes)))
-
-
-# ------------------------------------------------------------------ started from a notebook
-
-
-def wanted(folder: str | Path) -> bool:
-    """Whether to start processes: for an unfinished run of a notebook, with several GPUs or ASUTIL_PROCESSES."""
-    import torch
-
-    processes = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
-    begun = (Path(folder) / PLAN).is_file() and not (Path(folder) / "record.json").is_file()
-    return "RANK" not in os.environ and processes > 1 and begun
-
-
-def launch(folder: str | Path) -> None:
-    """Train a notebook's run by torchrun, one process per GPU, and show the output of rank 0.
-
-    Raises: ValueError for more processes than GPUs; RuntimeError if a process failed.
-    """
-    import torch
-
-    gpus = torch.cuda.device_count()
-    processes = int(os.environ.get(PROCESSES, gpus))
-    if 0 < gpus < processes:
-        raise ValueError(f"{PROCESSES}: at most {gpus} expected, one for each GPU, got {processes}")
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={processes}"]
-    command = [*torchrun, "--local-ranks-filter=0", "-m", "aslab.processes", str(folder)]
-    environment = {**os.environ, PROCESSES: "1"}
-    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
-    try:
-        _show(started.stdout)
-    except BaseException:  # an interrupted cell leaves no process behind
-        started.terminate()
-        raise
-    finally:
-        status = started.wait()
-    if status:
-        failed = f"training in {processes} processes failed (exit status {status})"
-        raise RuntimeError(f"{failed}; the checkpoints are kept, see the output above")
-
-
-def _show(stream) -> None:
-    """Print another process' output as it comes: progress bars return to the start of their line."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while chunk := stream.read1(4096):
-        sys.stdout.write(decoder.decode(chunk))
-        sys.stdout.flush()

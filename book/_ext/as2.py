@@ -39,7 +39,7 @@ from docutils import nodes
 from latex2mathml.converter import convert
 
 from aslab.gallery import executed
-from asutil.io.rundir import read_record
+from aslab.rundir import read_record
 
 MODULES = (
     *(as2_api, as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_deviations),

@@ -53,7 +53,7 @@ class BackboneCommand(Shown):
     def show(self):
         made = record()
         given = " ".join(f"-p {name} {value}" for name, value in made["given"].items())
-        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m asutil.models.embedded {made['name']}"
+        text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m aslab.backbone {made['name']}"
         return [nodes.literal_block(text, text, language="bash")]
 
 

@@ -8,9 +8,8 @@ import as2_benchmarks
 from as2_pages import ROOT, SOURCES, Shown, boxed
 from pages import costs
 
-from aslab import papers, runs
+from aslab import papers, rundir, runs
 from aslab.show import markup
-from asutil.io import rundir
 
 FILES = ("experiments/*.yml", "aslab/budgets.yml", "aslab/hours.py", "book/_ext/pages/costs.py", "results/**/*.json")
 SOURCES["costs"] = lambda _: sorted(path for files in FILES for path in ROOT.glob(files))

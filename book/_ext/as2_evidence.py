@@ -10,7 +10,7 @@ from docutils import nodes
 from pages import examples
 from sphinx.util.docutils import SphinxDirective
 
-from aslab import records
+from aslab import records, rundir
 from aslab.analysis import comparisons
 from aslab.papers import one_of
 from aslab.records import HERE
@@ -18,7 +18,7 @@ from aslab.show import markup
 from aslab.show.markup import NAMES
 from asutil import draws
 from asutil.data import long_questions
-from asutil.io import hub, rundir
+from asutil.io import hub
 from asutil.metrics import changes
 
 BEFORE = "before training"  # the baseline of a record that is its model before its own training

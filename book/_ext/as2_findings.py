@@ -22,8 +22,7 @@ from pages import (
 )
 from sphinx.util.docutils import SphinxRole
 
-from aslab import measured, rankers, records
-from asutil.io import rundir
+from aslab import measured, rankers, records, rundir
 
 SOURCES |= {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "mined")}
 SOURCES["rankers"] = lambda _: [

@@ -13,7 +13,7 @@ from as2_pages import ROOT, SOURCES, Shown, boxed, note
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
-from aslab import papers, records
+from aslab import papers, records, rundir
 from aslab.analysis import comparisons
 from aslab.show import markup
 from asutil import metrics
@@ -21,7 +21,7 @@ from asutil.corpus import docstrings
 from asutil.data import claims
 from asutil.data.answers import Candidate, Question
 from asutil.inputs.groups import Groups
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 K, SLOT_TOKENS = 5, 64
 SHOWN = 90  # characters of a text

@@ -12,14 +12,14 @@ from docutils import nodes
 from pages import costs, examples, report, verdicts
 from sphinx.util.docutils import SphinxDirective
 
-from aslab import papers, plan, records
+from aslab import papers, plan, records, rundir
 from aslab.analysis import claims, comparisons
 from aslab.records import COMMITTED, HERE
+from aslab.rundir import BUDGETS
 from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
 from asutil.data import answers
-from asutil.io import hub, rundir
-from asutil.io.rundir import BUDGETS
+from asutil.io import hub
 from asutil.metrics import changes
 
 READOUTS = {"distance": "Distance", "cosine": "Cosine", "dot": "Dot product", "probability": "Probability"}

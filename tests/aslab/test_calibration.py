@@ -6,8 +6,8 @@ import pytest
 from pages import believed
 from scipy import special
 
-from aslab import calibration, runs
-from asutil.io import disk, rundir
+from aslab import calibration, rundir, runs
+from asutil.io import disk
 from asutil.metrics import calibration as figures
 
 from ..made_up import cells

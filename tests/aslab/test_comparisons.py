@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from aslab import papers, records
+from aslab import papers, records, rundir
 from aslab.analysis import comparisons
 from asutil.data import answers
-from asutil.io import rundir
 
 from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_seeds, values
 

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from aslab import gallery
+from aslab import gallery, rundir
 from aslab.show import tables
 from aslab.show.picture import SVG
 from asutil.data.claims import LABELS
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 from ..notebooks.test_notebooks import TINY, papermill
 

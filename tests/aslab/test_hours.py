@@ -11,9 +11,8 @@ import pytest
 import yaml
 from transformers import AutoModel, RobertaConfig
 
-from aslab import hours, plan, runs
+from aslab import hours, plan, rundir, runs
 from asutil.corpus import sources
-from asutil.io import rundir
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")

@@ -19,8 +19,7 @@ import pytest
 from click.testing import CliRunner
 from papermill import PapermillExecutionError, execute_notebook
 
-from aslab import launch
-from asutil.io import rundir
+from aslab import launch, rundir
 
 PARAMETERS = """\
 objective: str = "psd"  # the pre-training objective; one of: ssp, sp, psd

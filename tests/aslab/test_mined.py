@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 from pages import mined as page
 
-from aslab import mined, runs
-from asutil.io import disk, rundir
+from aslab import mined, rundir, runs
+from asutil.io import disk
 from asutil.metrics import significance
 
 from ..made_up import cells

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 import yaml
 
-from aslab import export, own, own_inputs, runs
+from aslab import export, own, own_inputs, rundir, runs
 from asutil import corpus
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.sampling import Sampler
 
 HEAD = "question\tanswer\tlabel\n"

@@ -11,10 +11,10 @@ import pytest
 import yaml
 from pages import report
 
-from aslab import papers, records, runs
+from aslab import papers, records, rundir, runs
 from aslab import plan as plans
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from pages import examples, report
 
-from aslab import plan, publish, records, runs
+from aslab import plan, publish, records, rundir, runs
 from aslab.analysis import equal_runs
 from asutil import draws
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 
 @pytest.fixture

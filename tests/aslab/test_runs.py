@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 import torch
 
-from aslab import chains, parameters, provenance, runs
-from asutil.io import disk, hub, rundir
+from aslab import chains, parameters, provenance, rundir, runs
+from asutil.io import disk, hub
 
 CELL = """
 objective: str = "psd"  # what is learnt; one of: ssp, sp, psd

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 import torch
 
+from aslab import rundir
 from asutil.data.questions import Candidate, Question
-from asutil.io import rundir
 
 FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 SCRIPTS = [path for path in sorted(FOLDER.glob("*.py")) if "--quick" in path.read_text("utf-8") and path.stem != "side_by_side"]

@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 from pages import blind, leaderboard
 
-from aslab import measured, papers
+from aslab import measured, papers, rundir
 from aslab.blind import committed
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics import paired_bootstrap
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record

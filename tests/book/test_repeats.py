@@ -11,9 +11,9 @@ from bs4 import BeautifulSoup
 from pages import in_corpus
 from pages import repeats as page
 
-from aslab import repeats
+from aslab import repeats, rundir
 from aslab.analysis import equal_runs, overlap
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics.significance import paired_bootstrap
 from tests.trust import pages
 

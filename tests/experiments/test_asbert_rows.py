@@ -12,13 +12,13 @@ import yaml
 from pages import differences, examples, miniature, report, verdicts
 from scipy import stats
 
-from aslab import papers, publish, records, runs
+from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
 from aslab.analysis import comparisons
 from aslab.show import pca
 from asutil import metrics
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell
 

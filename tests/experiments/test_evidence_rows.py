@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 from pages import differences, miniature, report, verdicts
 
-from aslab import papers, publish, records, runs
+from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
 from aslab.analysis import comparisons
 from aslab.show import markup, pca
 from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics import significance
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding

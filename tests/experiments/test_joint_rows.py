@@ -10,11 +10,11 @@ import pytest
 import yaml
 from pages import differences, miniature, report, verdicts
 
-from aslab import papers, publish, runs
+from aslab import papers, publish, rundir, runs
 from aslab import plan as plans
 from aslab import records as measured
 from aslab.analysis import comparisons
-from asutil.io import disk, rundir
+from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell
 

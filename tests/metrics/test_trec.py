@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aslab import runs
+from aslab.trec import export
 from asutil import metrics
 from asutil.io import disk
 from asutil.metrics import trec
@@ -51,7 +52,7 @@ def measured(run, qrels):
 @pytest.mark.parametrize("seed", range(3))
 def test_trec_eval_finds_our_metrics_in_the_files(tmp_path, seed, steps):
     table = random_scores(seed, steps)
-    theirs = measured(*trec.export(run_of(tmp_path / "run", table), tmp_path / "out"))
+    theirs = measured(*export(run_of(tmp_path / "run", table), tmp_path / "out"))
     ours = metrics.of(table, ties="trec_eval", candidate_ids=table.candidate_id)
     assert (metrics.of(table).tied_questions > 0) == (steps < 100)
     assert set(theirs) == set(table.question_id)
@@ -64,7 +65,7 @@ def test_trec_eval_finds_our_metrics_in_the_files(tmp_path, seed, steps):
 @pytest.mark.parametrize("steps", [2, 5, 10_000])
 def test_ranks_are_those_of_the_projects_own_rule_for_ties(tmp_path, steps):
     table = random_scores(5, steps)
-    run, qrels = trec.export(run_of(tmp_path / "run", table), tmp_path / "out")
+    run, qrels = export(run_of(tmp_path / "run", table), tmp_path / "out")
     ranked = pd.read_csv(run, sep=" ", names=["question_id", "q0", "candidate_id", "rank", "score", "tag"])
     labels = pd.read_csv(qrels, sep=" ", names=["question_id", "zero", "candidate_id", "label"])
     assert set(ranked.q0) == {"Q0"} and set(ranked.tag) == {"run"} and set(labels.zero) == {0}
@@ -86,7 +87,7 @@ def test_scores_are_read_back_as_the_same_floats(tmp_path_factory, scores):
     near = np.concatenate([near, np.nextafter(near, np.float32(0))])
     ids = [f"c{n}" for n in range(len(near))]
     table = pd.DataFrame({"question_id": "q", "candidate_id": ids, "label": 1, "score": near})
-    run, _ = trec.export(run_of(folder, table), folder)
+    run, _ = export(run_of(folder, table), folder)
     read = {line.split()[2]: np.float32(line.split()[4]) for line in run.read_text().splitlines()}
     assert [read[name] for name in ids] == near.tolist()
 
@@ -101,22 +102,22 @@ def test_ids_keep_their_quotation_marks(tmp_path):
 
 def test_refusals_leave_the_files_as_they_were(tmp_path, monkeypatch):
     good, bad = random_scores(0, 9), random_scores(0, 9).assign(candidate_id=lambda table: table.candidate_id + " x")
-    paths = trec.export(run_of(tmp_path / "good", good), tmp_path / "out")
+    paths = export(run_of(tmp_path / "good", good), tmp_path / "out")
     before = [path.read_bytes() for path in paths]
     with pytest.raises(ValueError, match=r"row 0: .*white space, so candidate_id 'c\d+ x' cannot be one; give .* ids without white space"):
-        trec.export(run_of(tmp_path / "bad", bad), tmp_path / "out")
+        export(run_of(tmp_path / "bad", bad), tmp_path / "out")
     run_of(tmp_path / "good", random_scores(1, 9))
     monkeypatch.setattr(pd.DataFrame, "sort_values", lambda *_, **__: (_ for _ in ()).throw(OSError("disk full")))
     with pytest.raises(OSError, match="disk full"):  # between the two files
-        trec.export(tmp_path / "good", tmp_path / "out")
+        export(tmp_path / "good", tmp_path / "out")
     assert [path.read_bytes() for path in paths] == before and len(list((tmp_path / "out").iterdir())) == 2
 
 
 def test_only_a_finished_run_with_scores_is_exported(tmp_path):
     with pytest.raises(ValueError, match="stopped is not a finished run"):
-        trec.export(run_of(tmp_path / "stopped", random_scores(0, 9), record=False), tmp_path / "out")
+        export(run_of(tmp_path / "stopped", random_scores(0, 9), record=False), tmp_path / "out")
     with pytest.raises(ValueError, match=r"pretrained has no scores\.parquet"):
-        trec.export(run_of(tmp_path / "pretrained"), tmp_path / "out")
+        export(run_of(tmp_path / "pretrained"), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -143,7 +144,7 @@ def test_damaged_scores_are_refused_by_name(tmp_path):
     ]:
         run = run_of(tmp_path / "finetune-0123456789ab", wrong)
         with pytest.raises(ValueError, match=rf"finetune-0123456789ab/scores\.parquet.*{said}"):
-            trec.export(run, tmp_path / "out")
+            export(run, tmp_path / "out")
 
 
 def test_graded_relevances_are_right_from_a_level_on_as_in_trec_eval(tmp_path):

@@ -6,10 +6,10 @@ import pytest
 import torch
 from transformers import ElectraForMaskedLM, RobertaForMaskedLM
 
-from aslab import runs
+from aslab import backbone, runs
 from asutil.corpus import tokenizers
 from asutil.io import disk, hub
-from asutil.models import embedded, embedder, finder, loading
+from asutil.models import embedder, finder, loading
 
 TEXTS = ["a few words", "a longer text with more words than the other one", "two"]
 
@@ -31,7 +31,7 @@ def run(tmp_path_factory, tokenizer):
 
 @pytest.fixture
 def made(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(hub, "EMBEDDED_FOLDER", embedded.export(run, tmp_path / "pydocs_roberta"))
+    monkeypatch.setattr(hub, "EMBEDDED_FOLDER", backbone.export(run, tmp_path / "pydocs_roberta"))
     return hub.EMBEDDED_FOLDER
 
 
@@ -139,8 +139,8 @@ def test_only_a_finished_run_of_masked_language_modelling_is_taken(run, tmp_path
     folder = tmp_path / "pretrain-ssp-000000000002"
     (folder / "model").mkdir(parents=True)
     with pytest.raises(ValueError, match="is not a finished run"):
-        embedded.export(folder, tmp_path / "out")
+        backbone.export(folder, tmp_path / "out")
     disk.write_json(folder / "record.json", {"settings": {"objective": "ssp"}} | runs.hashes(folder))
     with pytest.raises(ValueError, match="objective=mlm is expected, its objective is ssp"):
-        embedded.export(folder, tmp_path / "out")
+        backbone.export(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()

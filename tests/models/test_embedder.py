@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerFast, RobertaConfig, XLNetConfig
 
-from aslab import chains, runs
+from aslab import chains, rundir, runs
 from aslab.show import tables
 from asutil import metrics
 from asutil.corpus import tokenizers
 from asutil.data import answers, baseline_scores
 from asutil.data.answers import Candidate, Question
-from asutil.io import checkpoints, disk, rundir
+from asutil.io import checkpoints, disk
 from asutil.models import embedder, heads
 from asutil.tasks import nearest, rankers
 

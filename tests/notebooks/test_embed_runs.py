@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aslab import rundir
 from asutil import metrics
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.tasks import nearest, rankers
 
 from ..conftest import WORDS

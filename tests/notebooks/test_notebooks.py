@@ -15,9 +15,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from aslab import parameters, runs
+from aslab import parameters, rundir, runs
 from aslab import rankers as listed
-from asutil.io import rundir
 from asutil.metrics import calibration
 from asutil.tasks import rankers
 
@@ -194,7 +193,7 @@ def test_task_difficulty_gives_a_runs_own_figures_from_its_own_index(line, corpu
 
 
 def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_file):
-    from asutil.tasks import own_tasks
+    from aslab import task_difficulty
 
     folder, pretrained, _ = line
     (folder / "control").mkdir()
@@ -203,7 +202,7 @@ def test_shuffled_labels_are_learnt_and_true_ones_are_validated(line, corpus_fil
     record = rundir.read_record(control)
     assert record["settings"]["labels"] == "shuffled" and "shuffled" in control.name
     assert rundir.read_record(pretrained)["settings"]["labels"] is None and "labels" not in pretrained.name
-    (found,) = own_tasks.measured(
+    (found,) = task_difficulty.measured(
         [(str(control), "psd")], runs.pretrained_with, str(corpus_file), folder / "control" / "shared", 40, 1024
     ).values()
     assert found == record["metrics"]["validation"]  # `measured` knows of true labels alone

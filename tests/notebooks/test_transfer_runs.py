@@ -5,8 +5,8 @@ import json
 import pandas as pd
 import pytest
 
+from aslab import rundir
 from asutil.data.answers import load_answers
-from asutil.io import rundir
 from asutil.tasks import rankers
 
 from .test_notebooks import papermill, questions_file  # noqa: F401

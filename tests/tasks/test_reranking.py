@@ -11,12 +11,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aslab import runs
+from aslab import rundir, runs, stages
 from aslab.show import lists
 from asutil import metrics
 from asutil.data import answers
 from asutil.data.answers import Candidate, Question
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.tasks import rankers, reranking
 
 from ..made_up import cells
@@ -287,13 +287,13 @@ def two(tmp_path):
 
 
 def test_two_runs_on_the_same_questions(two):
-    first, joint = reranking.records(two.first, two.joint, "laptop")
+    first, joint = stages.records(two.first, two.joint, "laptop")
     assert (first["name"], joint["name"]) == (two.first.name, two.joint.name)
-    scores = reranking.first_scores(two.first, two.joint)
+    scores = stages.first_scores(two.first, two.joint)
     assert scores.equals(two.scores)
-    assert len(reranking.load_questions(first, scores, str(two.data))) == 20
+    assert len(stages.load_questions(first, scores, str(two.data))) == 20
     with pytest.raises(ValueError, match="a record keeps no path, name the file or folder of own:mine again"):
-        reranking.load_questions(first, scores)
+        stages.load_questions(first, scores)
 
 
 @pytest.mark.parametrize(
@@ -312,29 +312,29 @@ def test_two_runs_on_the_same_questions(two):
 def test_other_runs_are_refused(two, changed, message):
     finished(two.folder, two.joint.name, path=two.data, **{"architecture": "joint", "k": 5, **changed})
     if message is None:  # the lower budget of the two
-        reranking.records(two.first, two.joint, "laptop")
+        stages.records(two.first, two.joint, "laptop")
         changed, message = {}, "budget: laptop expected, the lower one of laptop and gpu .*; got small"
     with pytest.raises(ValueError, match=message):
-        reranking.records(two.first, two.joint, "small")
+        stages.records(two.first, two.joint, "small")
 
 
 def test_other_data_are_refused(two):
-    first, _ = reranking.records(two.first, two.joint, "laptop")
+    first, _ = stages.records(two.first, two.joint, "laptop")
     lines = (two.data / "test.tsv").read_text().splitlines()
     (two.data / "test.tsv").write_text("\n".join([*lines[:3], lines[3].replace("candidate", "sentence"), *lines[4:]]) + "\n")
     with pytest.raises(ValueError, match="is not what finetune-mine-0123456789ab was made from: fingerprint [0-9a-f]{64} expected, got"):
-        reranking.load_questions(first, two.scores, str(two.data))
+        stages.load_questions(first, two.scores, str(two.data))
     other = {"path": two.data, "architecture": "joint", "k": 5}
     finished(two.folder, two.joint.name, **other)
     with pytest.raises(ValueError, match="the same questions: fingerprint is"):
-        reranking.records(two.first, two.joint, "laptop")
+        stages.records(two.first, two.joint, "laptop")
     finished(two.folder, two.joint.name, two.scores[two.scores.question_id != "test-3"], **other)
     with pytest.raises(ValueError, match=r"'test-3-0' of question 'test-3' with label 0 is in finetune-mine-0123456789ab alone \(8 such"):
-        reranking.first_scores(two.first, two.joint)
+        stages.first_scores(two.first, two.joint)
     (two.joint / "scores.parquet").unlink()
     finished(two.folder, two.joint.name, **other)
     with pytest.raises(ValueError, match=r"finetune-mine-joint-ba9876543210 has no scores.parquet"):
-        reranking.first_scores(two.first, two.joint)
+        stages.first_scores(two.first, two.joint)
 
 
 def test_stages_decide_the_hash_through_their_runs_and_are_shown_by_name(two):
@@ -453,11 +453,11 @@ def test_a_renamed_file_is_other_data_and_a_mirror_and_the_hub_have_the_same(tmp
     assert [question.id for question in answers.load_answers(first)["test"]] != [q.id for q in answers.load_answers(second)["test"]]
     inputs = {"dataset": answers.fingerprint_of_answers(first)}
     record = {"name": "finetune-mine", "settings": {"dataset": "own:mine.tsv"}, "inputs": inputs}
-    assert reranking.same_data(record, first) == first
+    assert stages.same_data(record, first) == first
     with pytest.raises(ValueError, match="expected, got [0-9a-f]{64} \\(of a file, its name counts, too\\)"):
-        reranking.same_data(record, second)
+        stages.same_data(record, second)
     of_the_hub = {"name": "finetune-wikiqa", "settings": {"dataset": "wikiqa"}, "inputs": {"dataset": "microsoft/wiki_qa"}}
     monkeypatch.setattr(answers, "fingerprint_of_answers", lambda name: "a hash of the mirror")
-    assert reranking.same_data(of_the_hub) == "wikiqa"
+    assert stages.same_data(of_the_hub) == "wikiqa"
     with pytest.raises(ValueError, match="fingerprint another hash expected, got a hash of the mirror"):
-        reranking.same_data(of_the_hub | {"inputs": {"dataset": "another hash"}})
+        stages.same_data(of_the_hub | {"inputs": {"dataset": "another hash"}})

@@ -12,14 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import RobertaConfig
 
-from aslab import papers, runs
+from aslab import papers, rundir, runs
 from aslab.show import lists, plots
 from asutil import metrics, training
 from asutil.corpus import tokenizers
 from asutil.data import answers, claims
 from asutil.data.claims import LABELS, Claim, Claims, Evidence
 from asutil.inputs import slots as claim_slots
-from asutil.io import rundir
 from asutil.metrics import verdicts
 from asutil.models import heads, joint, loading
 from asutil.tasks import rankers, verifying

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from aslab import runs
+from aslab import rundir, runs
 from asutil import corpus
 from asutil.corpus import tokenizers
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.models import loading
 from asutil.tasks import rankers, vectors
 from asutil.training import checkpoints as saved

@@ -20,7 +20,7 @@ from pathlib import Path
 import psutil
 from tqdm.auto import tqdm
 
-from asutil.io import rundir
+from aslab import rundir
 from tests.trust import must
 from tests.trust.loaders import DOCUMENTS
 

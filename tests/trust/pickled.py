@@ -98,8 +98,9 @@ def _made(trap: Trap):
 
 
 def _weights(trap: Trap, model: Path, tokenizer) -> None:
+    from aslab import task_difficulty
     from asutil.models import embedder, finder, loading
-    from asutil.tasks import own_tasks, rankers
+    from asutil.tasks import rankers
 
     triplet = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
     finding = {"kinds": ["span"], "form": "plain", "max_tokens": 64, "contrast": {}}
@@ -112,7 +113,7 @@ def _weights(trap: Trap, model: Path, tokenizer) -> None:
             "encoders.load_ranker": lambda place=place: rankers.load_ranker(place),
             "embedding.start_from": lambda place=place: embedder.start_from(place, tokenizer, triplet),
             "evidence_models.start_from": lambda place=place: finder.start_from(place, tokenizer, finding),
-            "own_tasks.load": lambda place=place: own_tasks.load(str(place), "nsp"),
+            "task_difficulty.load": lambda place=place: task_difficulty.load(str(place), "nsp"),
         }
         for what, read in readers.items():
             trap.refuses(f"{name} by {what}", read, "can run any code when it is opened, so it is refused", 'python -c "')

@@ -9,15 +9,14 @@ from pathlib import Path
 import numpy as np
 from pages import costs
 
-from aslab import gpus, launch, papers, pipeline, records, runs
+from aslab import gpus, launch, papers, pipeline, records, rundir, runs, stages, trec
 from aslab.show import plots
 from asutil import corpus
 from asutil.corpus import sources, tokenizers
 from asutil.data import answers, claims, long_questions
-from asutil.io import checkpoints, disk, rundir
-from asutil.metrics import trec
+from asutil.io import checkpoints, disk
 from asutil.models import loading
-from asutil.tasks import rankers, reranking, vectors
+from asutil.tasks import rankers, vectors
 from asutil.training import checkpoints as saved
 
 from . import damage, loaders, must
@@ -64,7 +63,7 @@ def exported(path: Path) -> None:
 
 
 def first_scores(path: Path) -> None:
-    same(len(reranking.first_scores(path.parent, path.parent)), len(written(path)), "rows")
+    same(len(stages.first_scores(path.parent, path.parent)), len(written(path)), "rows")
 
 
 class One:
@@ -176,7 +175,7 @@ LOADERS = [
     Loader("runs.read_all", f"{RUN}/record.json", RECORD, all_records),
     Loader("trec.export", f"{RUN}/record.json", RECORD, exported, beside={f"{RUN}/scores.parquet": SCORES}),
     Loader("trec.export", f"{RUN}/scores.parquet", SCORES, exported, beside={f"{RUN}/record.json": RECORD}),
-    Loader("reranking.first_scores", f"{RUN}/scores.parquet", SCORES, first_scores, beside={f"{RUN}/record.json": RECORD}),
+    Loader("stages.first_scores", f"{RUN}/scores.parquet", SCORES, first_scores, beside={f"{RUN}/record.json": RECORD}),
     Loader("comparisons.per_question", f"{RUN}/per_question.parquet", VALUES, values, beside={f"{RUN}/record.json": RECORD}),
     Loader("experiments.records", f"results/{PAPER}/roberta_base/wikiqa-small-seed0.json", RESULT, committed),
     Loader("costs.trained", f"results/{PAPER}/roberta_base/wikiqa-small-seed0.json", RESULT, cost),

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from aslab import own, pipeline, runs
+from aslab import own, pipeline, rundir, runs
 from asutil import corpus, training
 from asutil.corpus import tokenizers
 from asutil.data import answers
-from asutil.io import disk, rundir
+from asutil.io import disk
 from asutil.metrics.trec import read_run, write_trec
 from asutil.models import loading
 from asutil.models.word_vectors import WordVectors

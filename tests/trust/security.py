@@ -290,9 +290,8 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
 
 def run_names(folder: Path, root: Path) -> int:
     """Names that would lead out of `runs/`: nothing is read or written there; the number of names."""
-    from aslab import runs
-    from asutil.io import checkpoints, disk, rundir
-    from asutil.metrics import trec
+    from aslab import rundir, runs, trec
+    from asutil.io import checkpoints, disk
 
     ending = "-0123456789ab"
     outside = folder / f"outside{ending}"

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from papermill.translators import PythonTranslator
 
-from aslab import launch
+from aslab import launch, rundir
 from aslab.show import markup
-from asutil.io import hub, rundir
+from asutil.io import hub
 from tests.trust import Broken, browser, hostile_book, pickled, published, security
 from tests.trust.payloads import PAYLOADS
 

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pandas as pd
 
-from aslab import plan, runs
+from aslab import plan, rundir, runs
 from aslab.hours import work
 from aslab.papers import papers, read
-from asutil.io import rundir
 from asutil.io.disk import read_json
 
 # Assumptions; the page of the book shows each.

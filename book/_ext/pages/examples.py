@@ -10,7 +10,7 @@ from html import escape
 
 import pandas as pd
 
-from aslab import papers, plan, records
+from aslab import papers, plan, records, rundir
 from aslab.analysis import comparisons
 from aslab.papers import SPLITS
 from aslab.records import HERE
@@ -18,7 +18,7 @@ from aslab.show import markup, plots
 from aslab.show.markup import NAMES, Html
 from asutil.data import answers
 from asutil.draws import choose
-from asutil.io import hub, rundir
+from asutil.io import hub
 from asutil.metrics.changes import FATES, best_of, fates, move_counts, rank_moves
 
 WITHOUT_TEXT = (

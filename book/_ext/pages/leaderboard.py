@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from aslab import papers, rankers, records
+from aslab import papers, rankers, records, rundir
 from aslab.analysis import testable
 from aslab.records import COMMITTED
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
-from asutil.io import rundir
 from asutil.metrics import significance
 
 

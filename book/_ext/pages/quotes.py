@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from aslab import records
+from aslab import records, rundir
 from aslab.analysis import claims, comparisons
 from aslab.records import COMMITTED
 from aslab.show import markup
-from asutil.io import rundir
 from asutil.metrics.significance import Comparison
 
 QUOTED = re.compile(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from aslab import papers
+from aslab import papers, rundir
 from aslab import records as measured
 from aslab.analysis import comparisons, testable
 from aslab.analysis.comparisons import printed_points, rows_and_runs
@@ -15,7 +15,6 @@ from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, values
 from aslab.show import markup
 from aslab.show.markup import BEST, LEGEND, NAMES, Html
-from asutil.io import rundir
 from pages import verdicts
 
 NOT_RUN = "Not run"  # the panel of the data sets without runs

@@ -5,13 +5,12 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from aslab import papers, plan, records
+from aslab import papers, plan, records, rundir
 from aslab.analysis import testable
 from aslab.analysis.comparisons import printed_points, rows_and_runs
 from aslab.records import COMMITTED, HERE
 from aslab.show import markup
 from aslab.show.markup import Html
-from asutil.io import rundir
 
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = (

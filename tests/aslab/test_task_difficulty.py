@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from transformers import AlbertConfig, AlbertForPreTraining, BertConfig, BertForNextSentencePrediction, BertModel
 
-from aslab import runs
+from aslab import runs, task_difficulty
 from asutil import corpus as indexing
 from asutil import sampling, training
 from asutil.corpus import index as corpus_index
@@ -49,7 +49,7 @@ def batch(tokenizer):
 
 @pytest.mark.parametrize(("name", "objective", "field"), [("bert", "nsp", "logits"), ("albert", "sop", "sop_logits")])
 def test_class_1_is_what_the_released_head_calls_0(released, tokenizer, name, objective, field):
-    model = own_tasks.load(str(released / name), objective).eval()
+    model = task_difficulty.load(str(released / name), objective).eval()
     given = batch(tokenizer)
     with torch.no_grad():
         logits, masked = model(given)
@@ -59,7 +59,7 @@ def test_class_1_is_what_the_released_head_calls_0(released, tokenizer, name, ob
 
 def test_weights_without_the_head_are_refused(released):
     with pytest.raises(ValueError, match=r"bare has no head for nsp: a BertForNextSentencePrediction with all its weights is expected"):
-        own_tasks.load(str(released / "bare"), "nsp")
+        task_difficulty.load(str(released / "bare"), "nsp")
 
 
 def run_of(folder, objective):
@@ -72,10 +72,10 @@ def run_of(folder, objective):
 
 def test_a_run_is_asked_what_it_learnt_and_a_released_model_what_is_said(tmp_path):
     ssp, union = run_of(tmp_path, "ssp"), run_of(tmp_path, "all")
-    assert own_tasks.tasks([ssp, union]) == [(ssp, "ssp"), (union, "all")]
-    assert own_tasks.tasks([union], "psd") == [(union, "psd")]
-    assert own_tasks.tasks(["a/bert", "a/albert"], "nsp, sop") == [("a/bert", "nsp"), ("a/albert", "sop")]
-    assert own_tasks.tasks(["a/bert", "b/bert"], "nsp") == [("a/bert", "nsp"), ("b/bert", "nsp")]
+    assert task_difficulty.tasks([ssp, union]) == [(ssp, "ssp"), (union, "all")]
+    assert task_difficulty.tasks([union], "psd") == [(union, "psd")]
+    assert task_difficulty.tasks(["a/bert", "a/albert"], "nsp, sop") == [("a/bert", "nsp"), ("a/albert", "sop")]
+    assert task_difficulty.tasks(["a/bert", "b/bert"], "nsp") == [("a/bert", "nsp"), ("b/bert", "nsp")]
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_a_run_is_asked_what_it_learnt_and_a_released_model_what_is_said(tmp_pat
 )
 def test_what_cannot_be_asked(tmp_path, objective, asked, message):
     with pytest.raises(ValueError, match=message):
-        own_tasks.tasks([run_of(tmp_path, objective) if objective else "a/bert"], asked)
+        task_difficulty.tasks([run_of(tmp_path, objective) if objective else "a/bert"], asked)
 
 
 def test_all_means_the_finished_runs_of_the_budget_that_learnt_a_task(tmp_path):
@@ -106,7 +106,7 @@ def test_every_model_is_measured_on_its_own_task(released, tmp_path, documents):
     lines = ({"text": "\n\n".join(" ".join(paragraph) for paragraph in document)} for document in documents)
     (tmp_path / "own.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     asked = [(str(released / "bert"), "nsp"), (str(released / "albert"), "sop")]
-    found = own_tasks.measured(asked, runs.pretrained_with, str(tmp_path / "own.jsonl"), tmp_path, 8, 512, longest=48)
+    found = task_difficulty.measured(asked, runs.pretrained_with, str(tmp_path / "own.jsonl"), tmp_path, 8, 512, longest=48)
     assert [name.split(", ")[1] for name in found] == ["nsp", "sop"]
     for one in found.values():
         assert one["majority"] == 0.5 and 0 <= one["accuracy"] <= 1 and 0 < one["examples"] <= 8
@@ -287,7 +287,7 @@ def test_a_run_is_measured_as_it_was_made_from_its_own_index(tmp_path, monkeypat
     run, validation, index = pretrained(tmp_path, source, objective, **given)
     built, build = [], indexing.build
     monkeypatch.setattr(corpus_index, "build", lambda *args, **options: built.append(args) or build(*args, **options))
-    (found,) = own_tasks.measured(own_tasks.tasks([run]), runs.pretrained_with, source, tmp_path / "shared", 60, 512).values()
+    (found,) = task_difficulty.measured(task_difficulty.tasks([run]), runs.pretrained_with, source, tmp_path / "shared", 60, 512).values()
     assert found.pop("examples") <= 60 and found == validation and not built
     assert ("mlm_loss" in found) == (given.get("mlm_weight", 0) > 0)
     assert index.info["documents_read"] == 120 - 40 * (objective == "ssp")
@@ -301,7 +301,7 @@ def test_other_documents_are_read_as_the_run_read_its_own(tmp_path, monkeypatch)
     other = written(tmp_path / "other.jsonl", made_up_documents(90, seed=3, paragraphs=(3, 5), sentences=(3, 9)))
     made, sampler = [], sampling.Sampler
     monkeypatch.setattr(samplers, "Sampler", lambda *args, **options: made.append(sampler(*args, **options)) or made[-1])
-    own_tasks.measured([(run, "ssp")], runs.pretrained_with, other, tmp_path / "shared", 60, 512)
+    task_difficulty.measured([(run, "ssp")], runs.pretrained_with, other, tmp_path / "shared", 60, 512)
     assert (made[0].negatives, made[0].hard_negatives, made[0].split) == (3, 1, "validation")
     assert made[0].corpus.info["min_sentence_chars"] == 70 and made[0].corpus.info["documents_read"] == 90
 
@@ -312,4 +312,4 @@ def test_titles_that_changed_since_the_run_are_refused(tmp_path):
     run, *_ = pretrained(tmp_path, source, "ssp", exclude_titles=str(tmp_path / "titles.txt"))
     (tmp_path / "titles.txt").write_text("Title 4\n")
     with pytest.raises(ValueError, match=r"titles.txt has changed since pretrain-ssp-000000000001 left its titles out"):
-        own_tasks.measured([(run, "ssp")], runs.pretrained_with, source, tmp_path / "shared", 60, 512)
+        task_difficulty.measured([(run, "ssp")], runs.pretrained_with, source, tmp_path / "shared", 60, 512)

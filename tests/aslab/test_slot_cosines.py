@@ -9,11 +9,11 @@ import pytest
 import torch
 from transformers import BertConfig, RobertaConfig
 
-from aslab import slots
+from aslab import rundir, slot_cosines, slots
 from asutil import inputs
 from asutil.data import answers
-from asutil.io import disk, rundir
-from asutil.models import joint, loading, slot_cosines
+from asutil.io import disk
+from asutil.models import joint, loading
 
 from ..inputs.test_groups import bert  # noqa: F401
 from ..inputs.test_packing import joint_examples, joint_model

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from aslab import blind
 from asutil import metrics
 from asutil.data.questions import Candidate, Question
-from asutil.tasks import blind
 
 
 def asked(count, right="is a", seed=0):
@@ -46,7 +46,6 @@ def test_a_bag_of_words_learns_what_answers_look_like():
 
 def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions(tmp_path, monkeypatch, capsys):
     """A ranker that gives the right candidate where the question's number is that of its id, else the last."""
-    from aslab import blind as command
 
     class Knowing:
         def score(self, questions):
@@ -67,15 +66,15 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     }
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
     run["inputs"] = {"dataset": "of today"}
-    monkeypatch.setattr(command.answers, "fingerprint_of_answers", lambda dataset: "of today")
-    monkeypatch.setattr(command.rundir, "read_record", lambda folder: run)
-    monkeypatch.setattr(command.tasks.rankers, "load_ranker", lambda folder: Knowing())
+    monkeypatch.setattr(blind.answers, "fingerprint_of_answers", lambda dataset: "of today")
+    monkeypatch.setattr(blind.rundir, "read_record", lambda folder: run)
+    monkeypatch.setattr(blind.tasks.rankers, "load_ranker", lambda folder: Knowing())
     splits = {"train": asked(30), "test": asked(20, seed=1)}
     asked_for = []
     load = lambda dataset, protocol, **options: asked_for.append((dataset, protocol, options)) or splits
-    monkeypatch.setattr(command.answers, "load_answers", load)
+    monkeypatch.setattr(blind.answers, "load_answers", load)
     monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
-    command.main()
+    blind.main()
     found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
     (entry,), (words,) = found["runs"], found["bag_of_words"]
     last = np.mean([question.candidates[2].label for question in splits["test"]])
@@ -95,28 +94,26 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     # Of questions of the user's own, the record keeps no path.
     settings["dataset"], settings["protocol"] = "own:my_questions.tsv", "own"
     with pytest.raises(ValueError, match="name the file or folder of own:my_questions.tsv again"):
-        command.record([tmp_path])
+        blind.record([tmp_path])
     monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--dataset", "here/my_questions.tsv"])
-    command.main()
+    blind.main()
     assert asked_for[-1][:2] == ("here/my_questions.tsv", "own")
     settings["dataset"], settings["protocol"] = "mine", "clean"
-    command.main()
+    blind.main()
     assert asked_for[-1][0] == "mine"  # a published data set is found by its name
     run["inputs"] = {"dataset": "of yesterday"}
     with pytest.raises(ValueError, match="mine is not what finetune-mine was made from: fingerprint of yesterday expected, got of today"):
-        command.record([tmp_path])
+        blind.record([tmp_path])
     settings["architecture"] = "untrained"
     with pytest.raises(ValueError, match="expected a run that trained a model, its encoder was used as it was given"):
-        command.record([tmp_path])
+        blind.record([tmp_path])
     settings["architecture"] = "pair"
     run["notebook"] = "pretrain"
     with pytest.raises(ValueError, match="expected a run of finetune or embed, got one of pretrain"):
-        command.record([tmp_path])
+        blind.record([tmp_path])
 
 
 def test_a_pre_training_is_called_by_its_backbone_and_objective(tmp_path, monkeypatch):
-    from aslab import blind as command
-
     known = {
         "ssp": {"model": "owner/mini", "objective": "ssp", "labels": "shuffled"},
         "dpc": {"model": "ssp", "objective": "dpc", "labels": None},
@@ -126,9 +123,9 @@ def test_a_pre_training_is_called_by_its_backbone_and_objective(tmp_path, monkey
     for name in known:
         (tmp_path / name).mkdir()
         (tmp_path / name / "record.json").touch()
-    monkeypatch.setattr(command.rundir, "find", lambda name: tmp_path / name if name in (*known, "gone") else None)
-    monkeypatch.setattr(command.rundir, "read_record", lambda folder: {"settings": known[folder.name]})
-    assert command._pretrained("owner/mini") == "owner/mini"
-    assert command._pretrained("dpc") == "owner/mini + SSP, shuffled labels + DPC"
-    assert command._pretrained("tuned") == "owner/mini + SSP, shuffled labels + DPC + wikiqa"  # a fine-tuning from a fine-tuning
-    assert command._pretrained("elsewhere") == "gone + SP"  # a run that stayed on another machine
+    monkeypatch.setattr(blind.rundir, "find", lambda name: tmp_path / name if name in (*known, "gone") else None)
+    monkeypatch.setattr(blind.rundir, "read_record", lambda folder: {"settings": known[folder.name]})
+    assert blind._pretrained("owner/mini") == "owner/mini"
+    assert blind._pretrained("dpc") == "owner/mini + SSP, shuffled labels + DPC"
+    assert blind._pretrained("tuned") == "owner/mini + SSP, shuffled labels + DPC + wikiqa"  # a fine-tuning from a fine-tuning
+    assert blind._pretrained("elsewhere") == "gone + SP"  # a run that stayed on another machine

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from . import disk, files
+from asutil.io import disk, files
 
 NAME = re.compile(r"[\w.+ -]{1,200}-[0-9a-f]{12}")  # of a run: no character has a meaning in paths or HTML
 BUDGETS = ("laptop", "small", "gpu", "paper")  # the smallest first
@@ -23,7 +23,7 @@ def root() -> Path:
 def _root(project: str | None, working: Path) -> Path:
     if project:
         return Path(project).resolve()
-    for folder in (Path(__file__).resolve().parents[2], working, *working.parents):
+    for folder in (Path(__file__).resolve().parents[1], working, *working.parents):
         if (folder / "notebooks").is_dir() and (folder / "book").is_dir():
             return folder
     raise FileNotFoundError("no project here: expected a folder with notebooks/ and book/ (set ASUTIL_PROJECT to it)")

@@ -11,10 +11,10 @@ import torch
 from torch.nn.functional import normalize
 from transformers import RobertaConfig
 
-from ..data import answers
-from ..inputs import batches, groups
-from . import heads, joint, loading, pair
-from .scoring import evaluating
+from asutil.data import answers
+from asutil.inputs import batches, groups
+from asutil.models import heads, joint, loading, pair
+from asutil.models.scoring import evaluating
 
 ONE_VECTOR = 0.999  # above this mean cosine slots count as one vector
 EXAMPLES = 16  # inputs that are measured

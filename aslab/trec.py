@@ -1,0 +1,45 @@
+"""Writes the scores of a run as the two files that trec_eval reads.
+
+`python -m aslab.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
+`exported/qrels.txt` of a finished run.
+"""
+
+import argparse
+from pathlib import Path
+
+from asutil.metrics.trec import write_trec
+
+from . import rundir
+
+
+def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
+    """Write a run's scores of the test questions to `run.txt` and `qrels.txt` in a folder.
+
+    Args:
+        run: name or folder of a finished run that has scores; its name, without white space, is the tag.
+    Returns: the two paths.
+    Raises: ValueError for a run that is not finished or has no scores, and what `write_trec` raises.
+    """
+    folder, out = rundir.find(str(run)) or Path(run), Path(out)
+    name = rundir.read_record(folder).get("name", folder.name)
+    scores = rundir.read_table(folder, numbers=("label", "score"))
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        return write_trec(scores, out / "run.txt", out / "qrels.txt", tag="_".join(name.split()))
+    except ValueError as error:
+        raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m aslab.trec", description=__doc__.splitlines()[0])
+    parser.add_argument("run", help="name or folder of a finished run that has scores.parquet")
+    parser.add_argument("--out", type=Path, required=True, help="the folder to write run.txt and qrels.txt into")
+    arguments = parser.parse_args()
+    try:
+        print(*export(arguments.run, arguments.out))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+
+
+if __name__ == "__main__":
+    main()
