@@ -1,11 +1,17 @@
-"""What other installed packages add: functions by name, found by entry points of the groups `asutil.models` and `asutil.commands`."""
+"""What other packages, and rooms further down in this one, add: functions and modules by name, found by entry points (pyproject.toml)."""
 
-from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
 
 @cache
-def functions(group: str) -> dict[str, Callable]:
-    """The functions of `asutil.<group>`, by the names of their entry points."""
-    return {entry.name: entry.load() for entry in entry_points(group=f"asutil.{group}")}
+def named(group: str) -> dict[str, EntryPoint]:
+    """The entry points of the group `asutil.<group>` by name."""
+    return {entry.name: entry for entry in entry_points(group=f"asutil.{group}")}
+
+
+def load(group: str, name: str):
+    """The function or module of an entry point. Raises: LookupError where the package was installed before it had this one."""
+    if name not in named(group):
+        raise LookupError(f"asutil.{group} has no {name} in this installation: install asutil again (pip install -e .)")
+    return named(group)[name].load()

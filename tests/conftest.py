@@ -127,7 +127,7 @@ def held_out(tokenizer, tmp_path_factory):
 @pytest.fixture(scope="session")
 def entries():
     """The entries of pydocs, read once."""
-    from asutil.corpus import docstrings
+    from asutil.pydocs import documents as docstrings
 
     return list(docstrings.entries())
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from .. import plugins
 from ..io import files, hub
 
 
@@ -70,9 +71,7 @@ def without_paths(source) -> str:
 
 def _documents_of_one(source, split, text_column, separator, exclude_titles):
     if source == "pydocs":
-        from . import docstrings
-
-        return docstrings.documents()
+        return plugins.load("pydocs", "documents").documents()
     hub_id, _, config = source.partition(":")
     form = HUB_FORMS.get(hub_id, Form())
     column = text_column or form.text_column
@@ -222,9 +221,7 @@ def fingerprint_of_source(source: str) -> str:
 def _fingerprint_of_one(source: str) -> str:
     hub_id = source.partition(":")[0]
     if hub_id == "pydocs":
-        from . import docstrings
-
-        return docstrings.fingerprint_of_docstrings()
+        return plugins.load("pydocs", "documents").fingerprint_of_docstrings()
     if folder := hub.mirror(hub_id):
         return hub.sha256(folder)
     if (Path(source) / "corpus.json").is_file():  # an index: the file describes its origin

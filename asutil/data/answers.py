@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from ..corpus import docstrings
+from .. import plugins
 from ..io import disk, files, hub
 from . import document_order, own_answers, table_files, tables
 from .own_answers import ALL_RIGHT
@@ -139,7 +139,8 @@ def fingerprint_of_answers(name) -> str:
     that began with another division must not continue with this one.
     """
     if name == "pydocs":
-        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
+        documents = plugins.load("pydocs", "documents")
+        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in HUB:
         hub_id, _ = HUB[name]
         folder = hub.mirror(hub_id)
@@ -220,8 +221,9 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
 
 def _pydocs() -> dict[str, Split]:
     columns = {split: {"question_id": [], "question": [], "answer": [], "label": []} for split in SPLITS}
-    for question in docstrings.questions():
-        column = columns[docstrings.split_of(question.function)]
+    documents = plugins.load("pydocs", "documents")
+    for question in documents.questions():
+        column = columns[documents.split_of(question.function)]
         size = len(question.sentences)
         column["question_id"] += [question.id] * size
         column["question"] += [question.text] * size

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..corpus import cleaning, docstrings, sources
+from .. import plugins
+from ..corpus import cleaning, sources
 from ..io import disk, files, hub, spelling
-from . import pydocs_claims
 from .splits import SPLITS, Examples, file_of_split, limits_of, require, require_fields, require_id, require_text
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
@@ -73,7 +73,7 @@ def load_claims(
     limits = limits_of(limit, train_limit, test_limit, "claim")
     splits = {}
     if name == "pydocs_claims":
-        for split, rows in pydocs_claims.rows(MOST).items():
+        for split, rows in plugins.load("pydocs", "claims").rows(MOST).items():
             splits[split] = Claims(
                 Claim(id, text, label, tuple(Evidence(*piece) for piece in pieces)) for id, text, label, pieces in rows
             )
@@ -93,7 +93,8 @@ def fingerprint_of_claims(name) -> str:
     For a data set that is not in the mirror its name: its runs can be planned, and loading asserts its counts.
     """
     if name == "pydocs_claims":
-        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
+        documents = plugins.load("pydocs", "documents")
+        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in COUNTS and hub.mirror(f"local/{name}") is None:
         return f"local/{name}"
     hashes = [f"{split} {hub.sha256(path)}" for split, path in _paths(name).items() if path]

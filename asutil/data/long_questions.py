@@ -11,9 +11,10 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from ..corpus import docstrings, sources
+from .. import plugins
+from ..corpus import sources
 from ..io import files, hub, spelling
-from . import hotpotqa, pydocs_evidence, qasper
+from . import hotpotqa, qasper
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
 from .splits import SPLITS, limits_of
 
@@ -59,7 +60,7 @@ def load_evidence(
     """
     limits = limits_of(limit, train_limit, test_limit, "question")
     if name == "pydocs_evidence":
-        rows = pydocs_evidence.rows()
+        rows = plugins.load("pydocs", "evidence").rows()
         splits = {split: questions_of((row["id"], row, {}) for row in rows[split]) for split in SPLITS}
     elif name in HUB:
         splits = {split: _published(name, split) for split in SPLITS}
@@ -113,7 +114,8 @@ def _form(question: LongQuestion) -> str | None:
 def fingerprint_of_evidence(name) -> str:
     """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
     if name == "pydocs_evidence":
-        return docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
+        documents = plugins.load("pydocs", "documents")
+        return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in HUB:
         folder = hub.mirror(HUB[name])
         return hub.sha256(folder) if folder else HUB[name]

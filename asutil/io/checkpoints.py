@@ -49,7 +49,7 @@ class SavedModel:
 
 def saved_model(name: str | Path) -> SavedModel | None:
     """The model of another package by its name or folder; None where none knows it. Raises: what the package raises."""
-    known = (resolve(name) for resolve in plugins.functions("models").values())
+    known = (plugins.load("models", package)(name) for package in plugins.named("models"))
     return next((model for model in known if model is not None), None)
 
 

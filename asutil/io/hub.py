@@ -13,8 +13,8 @@ from pathlib import Path
 from .spelling import printable
 
 MIRROR = "ASUTIL_MIRROR"
-EMBEDDED_FOLDER = Path(__file__).parents[1] / "models" / "pydocs_roberta"  # comes with this package
-# Made of it by asutil.models.embedded.
+EMBEDDED_FOLDER = Path(__file__).parents[1] / "pydocs" / "pydocs_roberta"  # comes with this package
+# Made of it by asutil.pydocs.backbone.
 EMBEDDED = ("pydocs_roberta", "pydocs_electra", "pydocs_longformer", "pydocs_led")
 # Files that can run any code when they are opened.
 PICKLES = (".bin", ".ckpt", ".joblib", ".pickle", ".pkl", ".pt", ".pth")

@@ -123,7 +123,7 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
 
 def main() -> None:
     """The command `trec`, which writes the scores of finished work; the package that keeps it adds it (`plugins`)."""
-    plugins.functions("commands")["trec"]()
+    plugins.load("commands", "trec")()
 
 
 if __name__ == "__main__":

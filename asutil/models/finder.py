@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, LongformerConfig
 
-from .. import losses
+from .. import losses, plugins
 from ..corpus import tokenizers
 from ..inputs.long import add_markers
 from ..io import checkpoints, spelling
-from . import embedded, loading, saving, scoring
+from . import loading, saving, scoring
 from .heads import QuestionTypeProjection
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
@@ -247,8 +247,8 @@ MADE_HERE = {
     "tiny": lambda tokenizer: loading.tiny(tokenizer, mlm=False).backbone,
     "tiny_longformer": tiny_longformer,
     "tiny_led": tiny_led,
-    "pydocs_longformer": embedded.longformer,
-    "pydocs_led": embedded.led,
+    "pydocs_longformer": lambda tokenizer: plugins.load("pydocs", "backbone").longformer(tokenizer),
+    "pydocs_led": lambda tokenizer: plugins.load("pydocs", "backbone").led(tokenizer),
 }
 
 

@@ -11,10 +11,11 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, RobertaConfig
 
+from .. import plugins
 from ..corpus.tokenizers import load_tokenizer
 from ..inputs import packing
 from ..io import checkpoints
-from . import classifiers, electra, embedded, heads
+from . import classifiers, electra, heads
 from . import joint as joint_models
 from . import pair as pair_models
 from .pair import PairEncoder, widen_types
@@ -177,7 +178,12 @@ def _restore_heads(name, model: PairEncoder, saved: dict, keep_head: bool, membe
     model.fresh = tuple(head for head in model.fresh if head not in restored)
 
 
-MADE_HERE = {"tiny": tiny, "tiny_electra": electra.tiny, "mini": mini, "pydocs_electra": embedded.electra_pair}
+MADE_HERE = {
+    "tiny": tiny,
+    "tiny_electra": electra.tiny,
+    "mini": mini,
+    "pydocs_electra": lambda *given: plugins.load("pydocs", "backbone").electra_pair(*given),
+}
 
 
 def start_from(

@@ -18,7 +18,7 @@ from sphinx.util.docutils import SphinxRole
 from aslab.show import markup
 
 BANDS = {"asutil": "asutil: the core", "aslab": "aslab: the lab", "book/_ext": "book/_ext: the book's extension"}
-LEFT_OUT = ("asutil", "asutil/lazy")  # of every folder, they only load the names of its `__init__` when they are needed
+LEFT_OUT = ("asutil", "asutil/lazy", "asutil/plugins")  # of every folder, they only load names when they are needed
 SOURCES["sources"] = lambda _: [*module_files(""), *sorted((BOOK / "_ext").rglob("*.py"))]
 
 

@@ -13,7 +13,8 @@ from sphinx.util.docutils import SphinxDirective
 
 from aslab import papers, records
 from aslab.show import markup
-from asutil.corpus import cleaning, docstrings
+from asutil.corpus import cleaning
+from asutil.pydocs import documents as docstrings
 from asutil.sampling.formulas import span
 from asutil.sampling.objectives import OBJECTIVES
 

@@ -17,11 +17,11 @@ from aslab import papers, records, rundir
 from aslab.analysis import comparisons
 from aslab.show import markup
 from asutil import metrics
-from asutil.corpus import docstrings
 from asutil.data import claims
 from asutil.data.answers import Candidate, Question
 from asutil.inputs.groups import Groups
 from asutil.io import disk
+from asutil.pydocs import documents as docstrings
 
 K, SLOT_TOKENS = 5, 64
 SHOWN = 90  # characters of a text
@@ -39,7 +39,7 @@ class JointInput(SphinxDirective):
     """
 
     def run(self):
-        for name in ("inputs/groups.py", "inputs/pairs.py", "corpus/docstrings.py"):
+        for name in ("inputs/groups.py", "inputs/pairs.py", "pydocs/documents.py"):
             self.env.note_dependency(str(ROOT / "asutil" / name))
         question = first_question()
         if question is None:

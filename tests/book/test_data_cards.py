@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil.corpus import docstrings, sources
+from asutil.corpus import sources
 from asutil.data import answers
+from asutil.pydocs import documents as docstrings
 
 FOLDER = Path(__file__).parents[2] / "data_cards"
 CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")

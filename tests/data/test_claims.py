@@ -14,10 +14,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil.corpus import docstrings
 from asutil.data import claims
 from asutil.data.claims import Claim, Evidence, load_claims
 from asutil.io import hub
+from asutil.pydocs import documents as docstrings
 
 CARDS = Path(__file__).parents[2] / "data_cards"
 PIECE = ["Fight_Club_-LRB-film-RRB-", 3, "It is `` bleak '' -LRB- 1999 -RRB- .", 0.97]

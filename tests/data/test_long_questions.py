@@ -15,11 +15,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from asutil.corpus import docstrings
 from asutil.data import hotpotqa as hotpotqa_form
 from asutil.data import long_questions, qasper, question_rows
 from asutil.data.long_questions import Answer, LongQuestion, Passage, load_evidence, question_types
 from asutil.io import hub
+from asutil.pydocs import documents as docstrings
 
 CARDS = Path(__file__).parents[2] / "data_cards"
 

@@ -120,7 +120,7 @@ def test_a_table_of_the_laptop_has_nothing_of_another_budget_and_no_other_table_
 
 @pytest.mark.parametrize("told", ["backbone", "backbone-command"])
 def test_a_figure_of_the_backbone_that_its_record_does_not_give_is_noticed(told, tmp_path, directives):
-    folder = Path("asutil/models/pydocs_roberta")
+    folder = Path("asutil/pydocs/pydocs_roberta")
     shutil.copytree(ROOT / folder, tmp_path / folder)
     made = directives("as2_backbone")
     html = made.Backbone.show(None) if told == "backbone" else f"<pre>{made.BackboneCommand.show(None)[0].astext()}</pre>"
@@ -134,7 +134,7 @@ def test_a_figure_of_the_backbone_that_its_record_does_not_give_is_noticed(told,
 
 
 def test_weights_that_are_not_those_of_the_record_are_noticed(tmp_path, directives):
-    folder = Path("asutil/models/pydocs_roberta")
+    folder = Path("asutil/pydocs/pydocs_roberta")
     shutil.copytree(ROOT / folder, tmp_path / folder)
     weights = tmp_path / folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
@@ -144,7 +144,7 @@ def test_weights_that_are_not_those_of_the_record_are_noticed(tmp_path, directiv
 
 @pytest.mark.parametrize("change", ["a step", "the end"])
 def test_a_loss_that_is_not_the_one_in_the_log_is_noticed_in_its_plot(change, tmp_path, directives):
-    folder = Path("asutil/models/pydocs_roberta")
+    folder = Path("asutil/pydocs/pydocs_roberta")
     shutil.copytree(ROOT / folder, tmp_path / folder)
     page, log = block("backbone-loss", directives("as2_backbone").BackboneLoss.show(None)), tmp_path / folder / "log.jsonl"
     lines = log.read_text("utf-8").splitlines()

@@ -10,7 +10,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from ..draws import text_hash
-from . import docstring_files
+from . import files
 
 PACKAGES = ("numpy", "scipy", "pandas", "sklearn", "matplotlib", "torch", "transformers")
 NUMPYDOC = ("numpy", "scipy", "pandas", "sklearn")  # those whose docstrings have numpydoc sections
@@ -32,7 +32,7 @@ def read_docstrings(packages=PACKAGES, limit: int | None = None) -> Iterator[Doc
     """
     seen = set()
     for package in packages:
-        for module, qualname, text in docstring_files.of_package(package):
+        for module, qualname, text in files.of_package(package):
             if len(seen) == limit:
                 return
             digest = hashlib.blake2b(text.encode("utf-8", "replace"), digest_size=16).digest()

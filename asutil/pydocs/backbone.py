@@ -18,8 +18,8 @@ from transformers import (
 )
 
 from ..io import checkpoints, hub
-from . import electra
-from . import pair as pair_models
+from ..models import electra
+from ..models import pair as pair_models
 
 WINDOW = 64  # tokens that a token of a Longformer reads, on both sides together
 LONG = 1024  # positions of a Longformer and of an LED

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil.corpus import docstrings
-from asutil.data import long_questions, pydocs_evidence
+from asutil.data import long_questions
 from asutil.data.long_questions import load_evidence, question_types
+from asutil.pydocs import documents as docstrings
+from asutil.pydocs import evidence as pydocs_evidence
 
 CARD = Path(__file__).parents[2] / "data_cards" / "pydocs_evidence.md"
 

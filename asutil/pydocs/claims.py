@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from operator import itemgetter
 
-from ..corpus import docstrings
+from ..data.splits import SPLITS
 from ..draws import text_hash
-from .splits import SPLITS
+from . import documents
+from .documents import Entry
 
 TYPES = {
     "a boolean": ("bool", "boolean"),
@@ -43,14 +44,14 @@ WORDED |= {"Other Parameters": WORDED["Parameters"], "Yields": WORDED["Returns"]
 class Fact:
     """The default or the type that the head of an entry documents."""
 
-    entry: docstrings.Entry
+    entry: Entry
     kind: str  # facts of one kind exchange their values
     value: str  # as a claim has it
     meaning: object  # facts with different meanings contradict one another
     hash: int
 
 
-def fact_of(entry: docstrings.Entry) -> Fact | None:
+def fact_of(entry: Entry) -> Fact | None:
     """The literal default of an entry whose description does not mention defaults; else its plain type; None where it has neither."""
     number = text_hash(entry.id, "claims")
     if default := re.search(r"\bdefaults?\b(?:\s+(?:is|to))?\s*[:=]?\s*(.+)$", entry.signature):
@@ -72,7 +73,7 @@ def rows(most: int) -> dict[str, list[tuple]]:
     Returns: (id, text, label, pieces of evidence) by split, in the order of the ids; a piece is (title, sentence number, text).
     """
     facts = {split: defaultdict(list) for split in SPLITS}
-    for entry in docstrings.entries():
+    for entry in documents.entries():
         if (fact := fact_of(entry)) and len(_others(entry)) > 1:
             facts[entry.split][fact.kind].append(fact)
     claims = {split: [] for split in SPLITS}
@@ -86,7 +87,7 @@ def rows(most: int) -> dict[str, list[tuple]]:
     return {split: sorted(unsorted, key=itemgetter(0)) for split, unsorted in claims.items()}
 
 
-def _others(entry: docstrings.Entry) -> list[int]:
+def _others(entry: Entry) -> list[int]:
     """The sentences of the docstring that are not the entry's and do not have its name."""
     name = re.compile(rf"\b{re.escape(entry.name)}\b")
     return [i for i, sentence in enumerate(entry.sentences) if i not in entry.own and not name.search(sentence)]

@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from itertools import combinations, islice
 from typing import NamedTuple
 
-from ..corpus import docstrings
 from ..draws import text_hash
-from .pydocs_claims import ALIKE, TYPE, fact_of
+from . import documents
+from .claims import ALIKE, TYPE, fact_of
+from .documents import Entry
 
 SIZES = {"train": 96, "dev": 32, "test": 32}  # questions of a wording that asks yes or no, with each answer
 # Words and signs of a page -> sentences of each entry. They fit into some 256 and 512 tokens of BERT; a hash draws the page's size.
@@ -43,12 +44,12 @@ class PageQuestion(NamedTuple):
     kind: str
     text: str
     answer: str
-    entries: tuple[docstrings.Entry, ...]
+    entries: tuple[Entry, ...]
 
 
 def rows() -> dict[str, list[dict]]:
     """The questions of each split as rows of the form that a folder of one's own has, as many yes as no as spans."""
-    entries = [entry for entry in docstrings.entries() if "#" not in entry.id]
+    entries = [entry for entry in documents.entries() if "#" not in entry.id]
     functions = [
         [entry for entry in group if entry.sentences is group[0].sentences] for group in _by(entries, _owner).values()
     ]
@@ -70,11 +71,11 @@ def rows() -> dict[str, list[dict]]:
     return {split: sorted(unsorted, key=lambda row: row["id"]) for split, unsorted in rows.items()}
 
 
-def _owner(entry: docstrings.Entry) -> tuple[str, str]:
+def _owner(entry: Entry) -> tuple[str, str]:
     return entry.id.rpartition(":")[0].removesuffix(f".{entry.title}"), entry.title
 
 
-def _function(entries: list[docstrings.Entry], each: int) -> Function:
+def _function(entries: list[Entry], each: int) -> Function:
     numbers = sorted({0}.union(*(entry.own[:each] for entry in entries)))
     sentences = [entries[0].sentences[i] for i in numbers]
     size = sum(len(re.findall(r"\w+|[^\w\s]", text)) + 2 for text in [entries[0].title, *sentences])  # two markers each
@@ -129,7 +130,7 @@ def _question(wording: str, kind: str, answer: str, entry, *others, value: str =
     return PageQuestion(":".join([wording, *ids]), entry.split, wording, kind, text, answer, (entry, *others))
 
 
-def _type(entry: docstrings.Entry) -> str:
+def _type(entry: Entry) -> str:
     """The type in the head: its text before shape, default and optional."""
     return re.sub(r"(^|,? )(of shape|\(?(shape|optional|defaults?))\b.*$", "", entry.signature).strip(" ,.;")
 

@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from asutil.corpus import docstring_files
+from asutil.pydocs import files as docstring_files
 
 FOUND = [("invented", "", "The package."), ("invented.a", "A", "A."), ("invented.a", "A.m", "It has a \ud800 alone.")]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from asutil.corpus import docstrings
 from asutil.data import claims
 from asutil.data.claims import load_claims
 from asutil.draws import text_hash
+from asutil.pydocs import documents as docstrings
 
 CARD = Path(__file__).parents[2] / "data_cards" / "pydocs_claims.md"
 

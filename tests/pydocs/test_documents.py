@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asutil.corpus import docstrings
+from asutil.pydocs import documents as docstrings
 
 FUNCTION = '''
 def area(width, height, *args, unit="m"):
@@ -106,7 +106,7 @@ def test_docstrings_equal_what_python_says_of_numpy():
 
 def test_nothing_heavy_is_imported():
     code = (
-        "import sys; from asutil.corpus import docstrings\n"
+        "import sys; from asutil.pydocs import documents as docstrings\n"
         "assert len(list(docstrings.read_docstrings(('torch', 'transformers'), limit=20))) == 20\n"
         "docstrings.fingerprint_of_docstrings()\n"
         "assert not {'torch', 'transformers'} & set(sys.modules)"
