@@ -4,6 +4,7 @@ import logging
 from types import SimpleNamespace
 
 from asutil.data import answers, claims, long_questions
+from asutil.data.data_sets import TITLES
 from asutil.io import files
 
 from . import rundir, stages, transfer
@@ -22,7 +23,7 @@ def check(notebook: str, given: dict) -> None:
         first, _ = stages.records(*both, s.budget)
         stages.same_data(first, s.dataset)
         return
-    published = {*answers.NAMES, *claims.NAMES, *long_questions.KINDS}
+    published = TITLES
     logging.disable(logging.WARNING)  # the notebook warns
     try:
         if s.also_rank:

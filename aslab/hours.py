@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from asutil.data import answers, claims, long_questions
+from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
 from asutil.io import disk
 
 from . import chains, gpus, plan, records, rundir, runs
@@ -170,11 +170,11 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     dataset, architecture = settings["dataset"], settings.get("architecture")
     try:
         if notebook == "verify_claims":
-            return claims.COUNTS[dataset]["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
+            return CLAIMS[dataset].counts["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
-            questions = long_questions.COUNTS[dataset]["train"]["questions"]
+            questions = LONG[dataset].counts["train"]["questions"]
             return min(questions, _train_limit(settings) or questions), 1
-        protocols, protocol = answers.COUNTS[dataset], settings["protocol"]
+        protocols, protocol = ANSWERS[dataset].counts, settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
         questions, candidates = protocols[protocol]["train"]
@@ -182,7 +182,7 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
             candidates = candidates * limit // questions
             questions = limit
         if architecture == "triplet":
-            candidates = answers.TRIPLETS[dataset, settings["protocol"]]
+            candidates = ANSWERS[dataset].triplets[settings["protocol"]]
             candidates = min(candidates, questions * (settings.get("triplets_per_question") or candidates))
     except KeyError:
         raise ValueError(f"{notebook}: how many examples {dataset!r} has is not known") from None

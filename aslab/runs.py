@@ -21,6 +21,7 @@ from filelock import FileLock
 
 from asutil.corpus import sources
 from asutil.data import answers, claims, long_questions
+from asutil.data.data_sets import TEST_ONLY
 from asutil.io import disk, hub
 from asutil.io.spelling import nearest
 
@@ -157,7 +158,7 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     for name, fingerprint in _fingerprints(notebook).items():
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
-    if source := answers.TEST_ONLY.get(values.get("dataset")):
+    if source := TEST_ONLY.get(values.get("dataset")):
         advice = f"{values['dataset']} has only test questions, those that {source} trains on"
         raise ValueError(f"dataset: {advice}: name it in also_rank of finetune or embed")
     if others := {name: answers.fingerprint_of_answers(path) for name, path in also_ranked(values).items()}:

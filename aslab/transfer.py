@@ -9,6 +9,7 @@ import pandas as pd
 
 from asutil import metrics
 from asutil.data import answers, baseline_scores
+from asutil.data.data_sets import TEST_ONLY
 from asutil.data.questions import Split
 
 from . import chains, rundir, runs
@@ -47,7 +48,7 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
 def require_unseen(name: str, own: dict) -> None:
     """Refuse questions that a run, or one that its model came from, was trained on. Raises: ValueError."""
     trained_on = {own["dataset"], *(run.get("dataset") for run in chains.earlier(own["model"], own.get("runs_dir")))}
-    source = answers.TEST_ONLY.get(name)
+    source = TEST_ONLY.get(name)
     if source in trained_on:
         raise ValueError(
             f"also_rank: {name} are the training questions of {source}, which this model was fine-tuned on: "

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from aslab import rundir
-from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
@@ -372,8 +372,9 @@ def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
     """
     rows = []
     for (dataset, baseline), tests in printed_tests(data, metric).groupby(["dataset", "baseline"], sort=False):
-        questions, _ = answers.COUNTS.get(dataset, {}).get("clean", {}).get("test", (None, None))
-        if questions:
+        test = ANSWERS[dataset].protocols["clean"].get("test") if dataset in ANSWERS else None
+        if test:
+            questions = test.questions
             mean, std = printed_points(data["rows"][baseline]["published"][dataset][metric], data["unit"])
             interval = [100 * x for x in significance.proportion_interval(mean / 100, questions)]
             losses = (0, round(questions / LOST))

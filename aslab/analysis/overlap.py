@@ -10,6 +10,7 @@ import pandas as pd
 
 from asutil.corpus import sources
 from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 from asutil.io import hub
 from asutil.metrics.significance import Comparison
 
@@ -28,11 +29,10 @@ def record(corpus: str) -> dict:
     if "title" not in documents.column_names:
         raise ValueError(f"{corpus}: expected a column title, got {', '.join(documents.column_names)}")
     titles = {title.casefold() for title in documents.column("title").to_pylist()}
-    hub_id, protocols = answers.HUB[DATASET]
+    data = ANSWERS[DATASET]
     splits, about = answers.load_answers(DATASET, PROTOCOL), {}
     for split in ("dev", "test"):
-        stem, _ = protocols[PROTOCOL][split]
-        table = hub.table(hub_id, stem)
+        table = hub.table(data.hub_id, data.protocols[PROTOCOL][split].file)
         article = dict(zip(*(table.column(name).to_pylist() for name in ("question_id", "document_title"))))
         asked = [question.id for question in splits[split]]
         in_corpus = [name for name in asked if article[name].casefold() in titles]

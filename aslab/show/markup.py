@@ -11,21 +11,18 @@ from html import escape
 
 import numpy as np
 
+from asutil.data.data_sets import TITLES
 from asutil.metrics import registry
 
 # fmt: off
-NAMES = registry.titles() | {
-    "pydocs_evidence": "pydocs evidence",
-    "asnq": "ASNQ", "wikiqa": "WikiQA", "wikiqa_dev": "WikiQA, dev",
-    "trecqa": "TREC-QA", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "newsas2": "NewsAS2", "iqad_bench_1": "IQAD, bench 1",
-    "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test", "climate_fever": "Climate-FEVER",
-    "qasper": "QASPER",
-    "hotpotqa": "HotpotQA", "pretraining": "Own pre-training task, validation documents", "random": "random order",
+NAMES = registry.titles() | TITLES | {
+    "wikiqa_dev": "WikiQA, dev", "trecqa_dev": "TREC-QA, dev", "wqa": "WQA", "iqad_bench_1": "IQAD, bench 1",
+    "iqad_bench_2": "IQAD, bench 2", "fever_dev": "FEVER, dev", "fever_test": "FEVER, test",
+    "pretraining": "Own pre-training task, validation documents", "random": "random order",
     "document_order": "document order", "bm25": "BM25", "zero_shot": "zero-shot cosine", "all_sentences": "all sentences",
-    "nq_sentences": "NQ sentences", "selqa": "SelQA", "trecqa_transfer": "TREC-QA, transfer",
     "wikiqa_from_nq_sentences": "WikiQA, trained on NQ sentences", "trecqa_from_nq_sentences": "TREC-QA, trained on NQ sentences",
     "selqa_from_nq_sentences": "SelQA, trained on NQ sentences",
-    "majority": "most frequent label", "most_frequent_answer": "most frequent answer", "pydocs_claims": "pydocs claims",
+    "majority": "most frequent label", "most_frequent_answer": "most frequent answer",
 }
 # fmt: on
 LEGEND = (

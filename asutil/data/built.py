@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..io import disk, hub
-from . import answers
+from .data_sets import ANSWERS
 
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("question", "answer", "question_id", "document_title")] + [("label", pa.int8())]
@@ -77,7 +77,7 @@ def command(name: str, description: str, release: str, build: Callable[[Path, Pa
         release: what the folder holds that is read, for the help.
         build: (folder of the release, folder to write) -> the record that `write` returns.
     """
-    place = f"${hub.MIRROR}/{answers.HUB[name][0]}"
+    place = f"${hub.MIRROR}/{ANSWERS[name].hub_id}"
     use = f"With --to {place}, load_answers({name!r}) reads the data set; any other folder is loaded by its path."
     parser = argparse.ArgumentParser(prog=f"python -m asutil.data.{name}", description=description, epilog=use)
     parser.add_argument("release", type=Path, help=release)
@@ -98,9 +98,9 @@ def summary(record: dict, folder: Path) -> str:
     ]
     for source, reasons in record["left_out"].items():
         lines += [f"{source}: left out {count:,} questions, {reason}" for reason, count in reasons.items()]
-    known = answers.COUNTS[name]["clean"]
+    known = ANSWERS[name].counts["clean"]
     other = [split for split in known if tuple(counts[split]) != known[split]]
     if other:
         lines.append(f"other counts than those of the committed results: {', '.join(other)} (data_cards/{name}.md)")
-    place = f"{hub.MIRROR}/{answers.HUB[name][0]}"
+    place = f"{hub.MIRROR}/{ANSWERS[name].hub_id}"
     return "\n".join([*lines, f"load_answers({str(folder)!r}) reads it; as ${place}, load_answers({name!r}) does, too"])

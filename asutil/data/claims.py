@@ -13,20 +13,11 @@ from pathlib import Path
 from .. import plugins
 from ..corpus import cleaning, sources
 from ..io import disk, files, hub, spelling
+from .data_sets import CLAIMS
 from .splits import SPLITS, Examples, file_of_split, limits_of, require, require_fields, require_id, require_text
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
-NAMES = ("fever", "climate_fever", "pydocs_claims")
 MOST = 5  # pieces of evidence that a claim keeps, the first ones: what KernelGAT and the paper read
-# (claims, evidence): joint_inference, table 6; data_cards/climate_fever.md
-COUNTS = {
-    "fever": {"train": (145_406, 722_473), "dev": (19_998, 98_915), "test": (19_998, 98_839)},
-    "climate_fever": {"train": (981, 4_905), "dev": (200, 1_000)},
-}
-EXPECTED = {
-    "fever": "bert_train.json, bert_dev.json and bert_test.json, from the data page of the KernelGAT repository (thunlp/KernelGAT, data/)",
-    "climate_fever": "train.jsonl and dev.jsonl, Climate-FEVER in the same form (data_cards/climate_fever.md)",
-}
 FILES = ("{}.jsonl", "{}.json", "bert_{}.json", "bert_{}.jsonl")
 
 
@@ -82,7 +73,7 @@ def load_claims(
         for split, path in paths.items():
             blind = (name, split) == ("fever", "test")
             splits[split] = _read(path, blind) if path else Claims()
-        for split, expected in COUNTS.get(name, {}).items():
+        for split, expected in CLAIMS[name].counts.items() if name in CLAIMS else ():
             _check_counts(splits[split].report, expected, f"{name}, {split} ({paths[split].name})")
     return {split: claims.limited(limits[split]) for split, claims in splits.items()}
 
@@ -95,7 +86,7 @@ def fingerprint_of_claims(name) -> str:
     if name == "pydocs_claims":
         documents = plugins.load("pydocs", "documents")
         return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
-    if name in COUNTS and hub.mirror(f"local/{name}") is None:
+    if name in CLAIMS and hub.mirror(f"local/{name}") is None:
         return f"local/{name}"
     hashes = [f"{split} {hub.sha256(path)}" for split, path in _paths(name).items() if path]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
@@ -127,21 +118,20 @@ def leaderboard(claims: Sequence[Claim], predictions: Sequence[int], path: str |
 
 def _paths(name) -> dict[str, Path | None]:
     """The file of each split; None for a test set that is not there."""
-    required = COUNTS.get(name, ("train", "dev"))
-    hint = f". Expected for {name}: {EXPECTED[name]}" if name in EXPECTED else ""
-    if name in COUNTS:
+    required, hint = ("train", "dev"), ""
+    if name in CLAIMS:
+        required, hint = CLAIMS[name].counts, f". Expected for {name}: {CLAIMS[name].files}"
         folder = hub.mirror(f"local/{name}")
         if folder is None:
             raise FileNotFoundError(
-                f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {EXPECTED[name]}"
+                f"{hub.unreachable(f'local/{name}', LookupError())} Expected in it: {CLAIMS[name].files}"
             )
     else:
         folder = files.expanded(name)
         if not folder.is_dir():
             came = " that holds train.jsonl, dev.jsonl and maybe test.jsonl, got a file" * folder.is_file()
-            raise FileNotFoundError(
-                f"{name}: expected one of {', '.join(NAMES)} or a folder with claims{came or spelling.nearest(name, NAMES)}"
-            )
+            came = came or spelling.nearest(name, tuple(CLAIMS))
+            raise FileNotFoundError(f"{name}: expected one of {', '.join(CLAIMS)} or a folder with claims{came}")
     return {split: file_of_split(folder, split, FILES, split not in required, hint) for split in SPLITS}
 
 

@@ -15,32 +15,11 @@ from .. import plugins
 from ..corpus import sources
 from ..io import files, hub, spelling
 from . import hotpotqa, qasper
+from .data_sets import LONG, SPLITS
 from .question_rows import KINDS, Answer, LongQuestion, LongQuestions, Passage, questions_of
-from .splits import SPLITS, limits_of
+from .splits import limits_of
 
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
-
-HUB = {"hotpotqa": "hotpotqa/hotpot_qa", "qasper": "allenai/qasper"}
-STEMS = {
-    "hotpotqa": {"train": "train", "dev": "validation"},
-    "qasper": {"train": "train", "dev": "validation", "test": "test"},
-}
-# QASPER's repository is a loading script, which nothing here runs: the hub keeps its parquet files on a branch.
-OPTIONS = {"hotpotqa": {"config": "distractor"}, "qasper": {"config": "qasper", "revision": "refs/convert/parquet"}}
-# The files of each release, for the splits that have labels.
-RELEASES = {
-    "hotpotqa": {"train": "hotpot_train_v*.json", "dev": "hotpot_dev_distractor_v*.json"},
-    "qasper": {split: f"qasper-{split}-v*.json" for split in SPLITS},
-}
-# The whole published data, data_cards/hotpotqa.md and data_cards/qasper.md; asserted when read from the hub or from a release.
-COUNTS = {
-    "hotpotqa": {"train": {"questions": 90_447}, "dev": {"questions": 7_405}},
-    "qasper": {
-        "train": {"questions": 2_593, "papers": 888},
-        "dev": {"questions": 1_005, "papers": 281},
-        "test": {"questions": 1_451, "papers": 416},
-    },
-}
 
 
 def load_evidence(
@@ -62,7 +41,7 @@ def load_evidence(
     if name == "pydocs_evidence":
         rows = plugins.load("pydocs", "evidence").rows()
         splits = {split: questions_of((row["id"], row, {}) for row in rows[split]) for split in SPLITS}
-    elif name in HUB:
+    elif name in LONG:
         splits = {split: _published(name, split) for split in SPLITS}
     else:
         splits = _own(name)
@@ -116,9 +95,9 @@ def fingerprint_of_evidence(name) -> str:
     if name == "pydocs_evidence":
         documents = plugins.load("pydocs", "documents")
         return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
-    if name in HUB:
-        folder = hub.mirror(HUB[name])
-        return hub.sha256(folder) if folder else HUB[name]
+    if name in LONG:
+        folder = hub.mirror(LONG[name].hub_id)
+        return hub.sha256(folder) if folder else LONG[name].hub_id
     _, paths = _paths(name)
     hashes = [f"{split} {hub.sha256(path)}" for split, path in paths.items() if path]
     return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
@@ -129,21 +108,21 @@ def fingerprint_of_evidence(name) -> str:
 
 def _published(name: str, split: str) -> LongQuestions:
     """One split from the mirror, which may have a part of it, or whole from the hub."""
-    if split not in STEMS[name]:
+    data = LONG[name]
+    if split not in data.stems:
         return LongQuestions(note=f"no labelled {split} set")
-    hub_id = HUB[name]
-    stem = STEMS[name][split]
-    folder = hub.mirror(hub_id)
+    stem = data.stems[split]
+    folder = hub.mirror(data.hub_id)
     if folder and (path := _release(folder, name).get(split)):
         return _released(name, split, path)
     try:
-        paths = hub.parquet_files(hub_id, stem, **OPTIONS[name])
+        paths = hub.parquet_files(data.hub_id, stem, **data.options)
     except FileNotFoundError:
         if folder and split == "test":
             return LongQuestions(note=f"the mirror has no {stem} file")
         raise
-    content = [(f"{hub_id}/{path.name}", files.table(path)) for path in paths]
-    where = f"{hub_id}/{stem}"
+    content = [(f"{data.hub_id}/{path.name}", files.table(path)) for path in paths]
+    where = f"{data.hub_id}/{stem}"
     if name == "qasper":
         rows = parquet_rows(content, qasper.COLUMNS)
         papers = ((f"{location}, paper {paper['id']}", paper) for location, paper in rows)
@@ -174,7 +153,7 @@ def _released(name: str, split: str, path: Path) -> LongQuestions:
 def _hotpotqa(split: str, rows, where: str, whole: bool) -> LongQuestions:
     """HotpotQA's questions, of (location, row in the hub's form)."""
     questions = questions_of(hotpotqa.row(location, row) for location, row in rows)
-    return _noted(questions, COUNTS["hotpotqa"][split], {"questions": len(questions)}, where, whole)
+    return _noted(questions, LONG["hotpotqa"].counts[split], {"questions": len(questions)}, where, whole)
 
 
 def _qasper(split: str, papers, where: str, whole: bool) -> LongQuestions:
@@ -188,7 +167,7 @@ def _qasper(split: str, papers, where: str, whole: bool) -> LongQuestions:
 
     questions = questions_of(rows())
     counts = {"questions": len(questions), "papers": len(places)}
-    return _noted(questions, COUNTS["qasper"][split], counts, where, whole)
+    return _noted(questions, LONG["qasper"].counts[split], counts, where, whole)
 
 
 def _noted(questions: LongQuestions, expected: dict, counts: dict, where: str, whole: bool) -> LongQuestions:
@@ -208,7 +187,7 @@ def _noted(questions: LongQuestions, expected: dict, counts: dict, where: str, w
 
 def _release(folder: Path, name: str) -> dict[str, Path]:
     """The files of a data set's release, by split."""
-    paths = {split: sorted(folder.rglob(pattern)) for split, pattern in RELEASES[name].items()}
+    paths = {split: sorted(folder.rglob(pattern)) for split, pattern in LONG[name].release.items()}
     for several in paths.values():
         if len(several) > 1:
             raise ValueError(f"{folder}: expected one file a split, got {', '.join(path.name for path in several)}")
@@ -225,14 +204,14 @@ def _paths(name) -> tuple[str | None, dict[str, Path | None]]:
         raise FileNotFoundError(
             f"{name}: expected one of {', '.join(KINDS)} or a folder with questions{spelling.nearest(name, tuple(KINDS))}"
         )
-    released = next((other for other in RELEASES if _release(folder, other)), None)
+    released = next((other for other in LONG if _release(folder, other)), None)
     if released:
         paths = _release(folder, released)
     else:
         paths = {split: path for split in SPLITS if (path := folder / f"{split}.jsonl").is_file()}
     for split in ("train", "dev"):
         if split not in paths:
-            names = ", ".join(patterns[split] for patterns in RELEASES.values())
+            names = ", ".join(data.release[split] for data in LONG.values() if data.release)
             raise FileNotFoundError(
                 f"{folder}: expected {split}.jsonl or one of {names}; it holds {files.listing(folder)}"
             )

@@ -9,15 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..io import files
+from .data_sets import LONG
 from .qasper import plain
 from .splits import Examples, require, require_fields, require_id, require_text
 
-# Question types, each with its number by position. Both forms of data have yes and no.
-KINDS = {
-    "hotpotqa": ("span", "yes", "no"),
-    "qasper": ("extractive", "abstractive", "yes", "no", "unanswerable"),
-    "pydocs_evidence": ("span", "yes", "no"),
-}
+KINDS = {name: data.kinds for name, data in LONG.items()}
 ALL_KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
 
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from ..draws import text_hash
 from ..io import files, spelling
+from .data_sets import SPLITS
 
-SPLITS = ("train", "dev", "test")
+__all__ = ["SPLITS", "Examples"]
 BEYOND = "beyond the limit"
 
 

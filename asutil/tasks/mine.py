@@ -21,6 +21,7 @@ from tqdm.auto import tqdm
 from .. import tasks
 from ..corpus import cleaning, sources
 from ..data import answers
+from ..data.data_sets import TEST_ONLY
 from ..data.questions import Split
 from ..data.splits import require_limit
 from ..draws import choose
@@ -118,7 +119,7 @@ def mine(
     """
     folder = Path(folder)
     _require_possible(folder, rule, limit)
-    if dataset in answers.TEST_ONLY:
+    if dataset in TEST_ONLY:
         raise ValueError(f"{dataset}: expected a data set with training questions, got one that is a test alone")
     whole = answers.load_answers(dataset, protocol)
     splits = {name: split.limited(limit) for name, split in whole.items()}

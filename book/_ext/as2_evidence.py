@@ -18,6 +18,7 @@ from aslab.show import markup
 from aslab.show.markup import NAMES
 from asutil import draws
 from asutil.data import long_questions
+from asutil.data.data_sets import LONG
 from asutil.io import hub
 from asutil.metrics import changes
 
@@ -264,7 +265,7 @@ def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
     """question id -> its text, and the text of every sentence by number; empty where the data set is not on this
     machine.
     """
-    if dataset in long_questions.HUB and hub.mirror(long_questions.HUB[dataset]) is None:
+    if LONG[dataset].hub_id and hub.mirror(LONG[dataset].hub_id) is None:
         return {}
     splits = long_questions.load_evidence(dataset)
     questions = {question.id: question for question in splits["test"] or splits["dev"]}

@@ -18,7 +18,7 @@ from aslab.records import COMMITTED, HERE
 from aslab.rundir import BUDGETS
 from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
-from asutil.data import answers
+from asutil.data.data_sets import ANSWERS, TRIPLETS
 from asutil.io import hub
 from asutil.metrics import changes
 
@@ -35,15 +35,15 @@ class TripletCounts(SphinxDirective):
     required_arguments = 1
 
     def run(self):
-        self.env.note_dependency(str(ROOT / "asutil" / "data" / "answers.py"))
-        return [nodes.raw("", boxed(triplet_table(self.arguments[0], answers.TRIPLETS)), format="html")]
+        self.env.note_dependency(str(ROOT / "asutil" / "data" / "data_sets.py"))
+        return [nodes.raw("", boxed(triplet_table(self.arguments[0], TRIPLETS)), format="html")]
 
 
 def triplet_table(protocol: str, counts: dict) -> str:
     body = []
     for (dataset, protocol_of_count), triplets in counts.items():
         if protocol_of_count == protocol:
-            _, pairs = answers.COUNTS[dataset][protocol]["train"]
+            _, pairs = ANSWERS[dataset].counts[protocol]["train"]
             figures = map(markup.number, (f"{pairs:,}", f"{triplets:,}", f"{triplets / pairs:.2f}"))
             body.append(markup.line([markup.cell(NAMES[dataset], "th", scope="row"), *figures]))
     caption = "The training split: pairs of a question and a candidate, and all triplets of a question, a right and a wrong candidate."
@@ -56,7 +56,7 @@ class Counts(Shown):
     required_arguments = 2
 
     def show(self, paper, protocol):
-        self.env.note_dependency(str(ROOT / "asutil" / "data" / "answers.py"))
+        self.env.note_dependency(str(ROOT / "asutil" / "data" / "data_sets.py"))
         return boxed(count_table(papers.read(paper)["counts"], protocol))
 
 
@@ -68,7 +68,7 @@ def count_table(printed: dict, protocol: str) -> str:
     for dataset, splits in printed.items():
         head = [markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(splits)))]
         for split, theirs in splits.items():
-            ours = answers.COUNTS[dataset][protocol][split]
+            ours = ANSWERS[dataset].counts[protocol][split]
             figures = (_both(theirs), _both(ours), _difference(theirs, ours), quoted(dataset, protocol, split))
             body.append(markup.line([*head, split, *map(markup.number, figures)]))
             head = []
@@ -89,13 +89,12 @@ def _difference(counts, others) -> str:
 
 def quoted(dataset: str, protocol: str, split: str) -> str:
     """The counts of a protocol's split if quotation marks are read as quoting; in words where they are not known."""
-    hub_id, protocols = answers.HUB[dataset]
+    data = ANSWERS[dataset]
     if dataset not in TAB_SEPARATED:
         return "–"
-    if hub.mirror(hub_id) is None:
+    if hub.mirror(data.hub_id) is None:
         return "data not at hand"
-    name, _ = protocols[protocol][split]
-    table = hub.table(hub_id, name)
+    table = hub.table(data.hub_id, data.protocols[protocol][split].file)
     columns = (table[name].to_pylist() for name in ("question_id", "question", "document_title", "answer", "label"))
     return _both(read_with_quotes("\t".join(map(str, row)) for row in zip(*columns)))
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from aslab import papers, records, rundir
 from aslab.analysis import comparisons
-from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 
 from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_seeds, values
 
@@ -193,7 +193,7 @@ def test_printed_gains_equal_scipy():
 
 def test_limits_of_a_test_set():
     at = comparisons.limits(DATA).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
-    assert at.questions == answers.COUNTS["trecqa"]["clean"]["test"][0] == 68
+    assert at.questions == ANSWERS["trecqa"].protocols["clean"]["test"].questions == 68
     interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
     assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high
     assert at.gain == pytest.approx(100 * 4 / 68)  # (64/68)^68 = .016 < .025 < (65/68)^68 = .046

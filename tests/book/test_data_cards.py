@@ -9,10 +9,12 @@ import yaml
 
 from asutil.corpus import sources
 from asutil.data import answers
+from asutil.data.data_sets import ANSWERS, TITLES
 from asutil.pydocs import documents as docstrings
 
 FOLDER = Path(__file__).parents[2] / "data_cards"
 CARDS = sorted(path for path in FOLDER.glob("*.md") if path.stem != "TEMPLATE")
+HUB = {name: data.hub_id for name, data in ANSWERS.items() if data.hub_id}
 
 
 def parts(path):
@@ -21,8 +23,8 @@ def parts(path):
 
 
 def test_there_is_a_card_for_every_data_set():
-    assert {path.stem for path in CARDS} >= {*answers.NAMES, "wqa", "iqad"}
-    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *(hub_id for hub_id, _ in answers.HUB.values())}
+    assert {path.stem for path in CARDS} >= {*TITLES, "wqa", "iqad"}
+    assert {parts(path)[0]["hub_id"] for path in CARDS} >= {*sources.HUB_FORMS, *HUB.values()}
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)
@@ -36,12 +38,12 @@ def test_headings_and_front_matter_follow_the_template(path):
         assert section.strip()
 
 
-@pytest.mark.parametrize("name", list(answers.HUB))
+@pytest.mark.parametrize("name", HUB)
 def test_counts_are_those_that_loading_asserts(name):
     front, _ = parts(FOLDER / f"{name}.md")
-    assert front["hub_id"] == answers.HUB[name][0]
+    assert front["hub_id"] == HUB[name]
     counts = {p: {side: tuple(count.values()) for side, count in sides.items()} for p, sides in front["counts"].items()}
-    assert counts == answers.COUNTS[name]
+    assert counts == ANSWERS[name].counts
 
 
 @pytest.mark.parametrize("path", CARDS, ids=lambda path: path.stem)

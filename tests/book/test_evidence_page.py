@@ -16,6 +16,7 @@ from matplotlib.textpath import TextPath
 
 from aslab import papers, records, runs
 from asutil.data import long_questions
+from asutil.data.data_sets import LONG
 from asutil.data.long_questions import Answer, LongQuestion, Passage
 from asutil.inputs import long
 from asutil.io import disk, hub
@@ -218,7 +219,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
 
 
 def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
-    (tmp_path / long_questions.HUB["hotpotqa"]).mkdir(parents=True)
+    (tmp_path / LONG["hotpotqa"].hub_id).mkdir(parents=True)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     monkeypatch.setattr(page.long_questions, "load_evidence", lambda name: {"train": [], "dev": [QUESTION], "test": []})
     html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")

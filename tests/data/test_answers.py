@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from asutil.data import answers as questions
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
+from asutil.data.data_sets import ANSWERS, Part
 from asutil.io import hub
 
 mirror = pytest.mark.skipif(not os.environ.get(hub.MIRROR), reason=f"{hub.MIRROR} is not set: no real data at hand")
@@ -200,6 +202,15 @@ def test_missing_files_and_names(tmp_path):
 # -------------------------------------------------------------------------------------------------------------- the hub
 
 
+def counting(monkeypatch, name, counts):
+    """Other counts than the published ones: protocol -> split -> (questions, candidates)."""
+    protocols = {}
+    for protocol, splits in counts.items():
+        parts = ANSWERS[name].protocols[protocol]
+        protocols[protocol] = {split: Part(*parts[split][:2], *count) for split, count in splits.items()}
+    monkeypatch.setitem(ANSWERS, name, replace(ANSWERS[name], protocols=protocols))
+
+
 def hub_of(tmp_path, monkeypatch, counts):
     """A mirror with rows of WikiQA's form, and the counts that they should have."""
     root = tmp_path / "mirror" / "microsoft" / "wiki_qa"
@@ -207,7 +218,7 @@ def hub_of(tmp_path, monkeypatch, counts):
     for stem in ("train", "validation", "test"):
         write(root / f"{stem}.parquet", [*ROWS, ("Q3", "none?", "Page", "Nothing.", 0), ("Q4", "all?", "Page", "Everything.", 1)])
     monkeypatch.setenv(hub.MIRROR, str(tmp_path / "mirror"))
-    monkeypatch.setitem(questions.COUNTS, "wikiqa", counts)
+    counting(monkeypatch, "wikiqa", counts)
 
 
 def test_protocol_rules_on_rows_of_wikiqas_form(tmp_path, monkeypatch):
@@ -270,7 +281,7 @@ def test_fingerprint_of_a_users_data_follows_its_three_files(tmp_path):
 )
 def test_real_counts(name, protocol):
     splits = load_answers(name, protocol)
-    for split, (asked, candidates) in questions.COUNTS[name][protocol].items():
+    for split, (asked, candidates) in ANSWERS[name].counts[protocol].items():
         content = splits[split]
         found = list(content)
         assert len(found) == len(content) == len({q.id for q in found}) == asked

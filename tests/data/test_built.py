@@ -7,13 +7,16 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil.data import answers, built, nq_sentences, selqa
+from asutil.data import built, nq_sentences, selqa
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 from asutil.metrics import at_random, of
 
 from .test_answers import mirror
+
+BUILT = [name for name, data in ANSWERS.items() if data.built]
 
 CARDS = Path(__file__).parents[2] / "data_cards"
 SENTENCES = ["A tower stands there . ", "It was built in 1901 . ", "Ben and Ann paid for it ."]
@@ -237,7 +240,7 @@ def test_an_incomplete_or_altered_copy_is_refused(tmp_path, monkeypatch):
     assert len(load_answers(folder)["test"]) == 1, "a folder loaded by its path claims nothing"
 
 
-@pytest.mark.parametrize("name", answers.BUILT)
+@pytest.mark.parametrize("name", BUILT)
 def test_without_a_copy_the_error_says_how_to_build_one(tmp_path, monkeypatch, name):
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
     with pytest.raises(FileNotFoundError, match=rf"local/{name} is on no hub.*python -m asutil\.data\.{name} RELEASE --to"):
@@ -280,7 +283,7 @@ def test_untrained_orders_are_those_of_the_card(name, expected):
 
 @pytest.mark.mirror
 @mirror
-@pytest.mark.parametrize("name", answers.BUILT)
+@pytest.mark.parametrize("name", BUILT)
 def test_the_overlap_that_a_card_states(name):
     card = " ".join((CARDS / f"{name}.md").read_text(encoding="utf-8").split())
     folder = hub.mirror("local/wikipedia_large").parents[1]

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from asutil.data import hotpotqa as hotpotqa_form
 from asutil.data import long_questions, qasper, question_rows
+from asutil.data.data_sets import LONG
 from asutil.data.long_questions import Answer, LongQuestion, Passage, load_evidence, question_types
 from asutil.io import hub
 from asutil.pydocs import documents as docstrings
@@ -131,6 +133,10 @@ def test_text_that_is_no_utf_8_is_refused_by_file_and_row():
         list(long_questions.parquet_rows([("owner/train.parquet", pa.table({"question": texts}))], ["question"]))
 
 
+def counting(monkeypatch, name, counts):
+    monkeypatch.setitem(LONG, name, replace(LONG[name], counts=counts))
+
+
 def put(folder, splits, form="{}-00000-of-00001"):
     for split, rows in splits.items():
         path = folder / f"{form.format(split)}.parquet"
@@ -146,7 +152,7 @@ def test_counts_are_asserted_where_the_whole_is_read(on_hub, monkeypatch):
     put(folder / "fullwiki", {"train": [hotpot("c")], "validation": [hotpot("c")], "test": [hotpot("c")]})
     with pytest.raises(ValueError, match=r"hotpotqa/hotpot_qa/train: expected 90,447 questions, got 2 questions"):
         load_evidence("hotpotqa")
-    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
+    counting(monkeypatch, "hotpotqa", {"train": {"questions": 2}, "dev": {"questions": 1}})
     splits = load_evidence("hotpotqa")
     assert splits["train"].report["note"] == splits["dev"].report["note"] == ""
     shutil.copytree(folder, root / "mirror/hotpotqa/hotpot_qa")  # as `hf download` writes it
@@ -156,9 +162,9 @@ def test_counts_are_asserted_where_the_whole_is_read(on_hub, monkeypatch):
 
 def test_cards_have_the_counts_that_loading_asserts():
     counts = {split: {"questions": count["questions"]} for split, count in card("hotpotqa")["counts"]["distractor"].items()}
-    assert counts == long_questions.COUNTS["hotpotqa"]
+    assert counts == LONG["hotpotqa"].counts
     counts = {split: dict(zip(("questions", "papers"), count.values())) for split, count in card("qasper")["counts"]["v0.3"].items()}
-    assert counts == long_questions.COUNTS["qasper"]
+    assert counts == LONG["qasper"].counts
     assert sum(count["questions"] for count in counts.values()) == 5_049, "the total in the title of QASPER's own page"
 
 
@@ -178,7 +184,7 @@ def hotpot_release(tmp_path, monkeypatch):
         write(tmp_path / "release" / name, [[released(row) for row in rows[split]]])
     for other in ("hotpot_dev_fullwiki_v1.json", "hotpot_test_fullwiki_v1.json"):
         write(tmp_path / "release" / other, [[]])
-    monkeypatch.setitem(long_questions.COUNTS, "hotpotqa", {split: {"questions": len(of)} for split, of in rows.items()})
+    counting(monkeypatch, "hotpotqa", {split: {"questions": len(of)} for split, of in rows.items()})
     return tmp_path / "release", rows
 
 
@@ -268,7 +274,7 @@ def release(tmp_path, monkeypatch):
     """A folder with the JSON files of the release, and the counts that they should have."""
     for split in long_questions.SPLITS:
         write(tmp_path / "release" / f"qasper-{split}-v0.3.json", [{"1": paper(), "2": paper(id="q2", answers=ANSWERS[:1])}])
-    monkeypatch.setitem(long_questions.COUNTS, "qasper", {split: {"questions": 2, "papers": 2} for split in long_questions.SPLITS})
+    counting(monkeypatch, "qasper", {split: {"questions": 2, "papers": 2} for split in long_questions.SPLITS})
     return tmp_path / "release"
 
 

@@ -11,14 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from asutil.corpus.cleaning import splitter_function
-from asutil.data import answers as questions
 from asutil.data import document_order, newsas2
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
+from asutil.data.data_sets import ANSWERS
 from asutil.data.splits import SPLITS
 from asutil.io import hub
 
-from .test_answers import folder, mirror
+from .test_answers import counting, folder, mirror
 
 PAGES = [[f"Sentence {n} of page {page} is long enough." for n in range(12)] for page in range(8)]
 
@@ -44,8 +44,8 @@ def on_hub(tmp_path, monkeypatch, rows, name="newsas2", printed=1.5, group=50, k
     for split in SPLITS:
         pq.write_table(pa.table(columns), target / f"{split}-00000-of-00001-0f1e2d3c4b5a6978.parquet", row_group_size=group)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setitem(questions.COUNTS, name, {"clean": dict.fromkeys(SPLITS, (len(numbers), len(rows)))})
-    monkeypatch.setitem(questions.POSITIVES, "newsas2", dict.fromkeys(SPLITS, printed))
+    counting(monkeypatch, name, {"clean": dict.fromkeys(SPLITS, (len(numbers), len(rows)))})
+    monkeypatch.setitem(ANSWERS, "newsas2", replace(ANSWERS["newsas2"], positives=dict.fromkeys(SPLITS, printed)))
 
 
 # ---------------------------------------------------------------------------------------------------------------- the hub
@@ -53,8 +53,8 @@ def on_hub(tmp_path, monkeypatch, rows, name="newsas2", printed=1.5, group=50, k
 
 def test_published_counts_and_shares():
     published = {"train": (71_561, 1_840_533), "dev": (2_102, 51_844), "test": (2_083, 51_472)}
-    assert questions.COUNTS["newsas2"] == {"clean": published}
-    assert questions.POSITIVES["newsas2"] == {"train": 1.69, "dev": 1.66, "test": 1.68}
+    assert ANSWERS["newsas2"].counts == {"clean": published}
+    assert ANSWERS["newsas2"].positives == {"train": 1.69, "dev": 1.66, "test": 1.68}
     # Every question of a clean dev or test set has a positive: the printed per cent cannot be a share of the candidates.
     assert all(asked / candidates > 0.0385 for asked, candidates in published.values())
 
@@ -78,7 +78,7 @@ def test_counts_are_of_all_rows_and_clean_sets_leave_out_what_cannot_be_ranked(t
     splits = load_answers("newsas2")
     assert [len(split) for split in splits.values()] == [25, 24, 24]
     assert splits["test"].report["dropped"] == {"no positive": {"questions": 1, "candidates": 12}}
-    monkeypatch.setitem(questions.COUNTS, "newsas2", {"clean": dict.fromkeys(SPLITS, (24, 288))})
+    counting(monkeypatch, "newsas2", {"clean": dict.fromkeys(SPLITS, (24, 288))})
     with pytest.raises(ValueError, match=r"newsas2.*expected 24 questions and 288 candidates, got 25 and 300"):
         load_answers("newsas2")
 
@@ -185,7 +185,9 @@ def test_rows_that_were_brought_together_are_no_neighbours(tmp_path, monkeypatch
         on_hub(
             tmp_path / str(number), monkeypatch, [(*row, int(n < 2)) for n, row in enumerate(rows.split())], printed=2 / len(set(rows[::3]))
         )
-        monkeypatch.setitem(questions.HUB, "newsas2", ("lucadiliello/news_as2", {"clean": {split: (split, "all") for split in SPLITS}}))
+        parts = ANSWERS["newsas2"].protocols["clean"]
+        whole = {split: part._replace(rule="all") for split, part in parts.items()}
+        monkeypatch.setitem(ANSWERS, "newsas2", replace(ANSWERS["newsas2"], protocols={"clean": whole}))
         found = document_order.measure(load_answers("newsas2")["dev"])
         assert (found.shared, found.same) == wanted
 

@@ -15,12 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from asutil.data import answers, tables
+from asutil.data import tables
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
+from asutil.data.data_sets import ANSWERS
 from asutil.io import hub
 
-from .test_answers import folder
+from .test_answers import counting, folder
 
 
 @settings(max_examples=150, deadline=None)
@@ -198,7 +199,7 @@ def asnq(tmp_path, monkeypatch, files=1, order=None, group=5, counts=(4, 22), **
             columns |= train if split == "train" and n == 0 else {}
             pq.write_table(pa.table(columns), folder / f"{split}-{n:05d}-of-{len(parts):05d}.parquet", row_group_size=group)
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    monkeypatch.setitem(answers.COUNTS, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
+    counting(monkeypatch, "asnq", {"clean": dict.fromkeys(("train", "dev", "test"), counts)})
     return folder
 
 
@@ -246,7 +247,7 @@ def test_asnq_protocols_limits_and_positives(tmp_path, monkeypatch):
 
 
 def test_asnq_has_the_published_counts_and_no_others(tmp_path, monkeypatch):
-    assert answers.COUNTS["asnq"] == {"clean": {"train": (57242, 20377568), "dev": (1336, 463914), "test": (1336, 466148)}}
+    assert ANSWERS["asnq"].counts == {"clean": {"train": (57242, 20377568), "dev": (1336, 463914), "test": (1336, 466148)}}
     asnq(tmp_path, monkeypatch, counts=(57_242, 20_377_568))
     with pytest.raises(ValueError, match=r"asnq.*train: expected 57,242 questions and 20,377,568 candidates, got 4 and 22"):
         load_answers("asnq")

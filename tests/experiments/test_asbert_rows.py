@@ -17,7 +17,7 @@ from aslab import plan as plans
 from aslab.analysis import comparisons
 from aslab.show import pca
 from asutil import metrics
-from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell
@@ -71,7 +71,7 @@ def test_rows_with_the_same_figures_are_marked_and_no_others():
 
 def test_printed_counts_differ_from_ours_where_the_data_card_says_why():
     """A quotation mark read as a quote costs rows of WikiQA; one candidate of TREC-QA's test side is not counted."""
-    ours = {dataset: answers.COUNTS[dataset]["asbert"] for dataset in DATA["counts"]}
+    ours = {dataset: ANSWERS[dataset].counts["asbert"] for dataset in DATA["counts"]}
     less = {
         (dataset, side): tuple(np.subtract(ours[dataset][side], printed))
         for dataset, sides in DATA["counts"].items()

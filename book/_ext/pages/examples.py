@@ -17,6 +17,7 @@ from aslab.records import HERE
 from aslab.show import markup, plots
 from aslab.show.markup import NAMES, Html
 from asutil.data import answers
+from asutil.data.data_sets import ANSWERS
 from asutil.draws import choose
 from asutil.io import hub
 from asutil.metrics.changes import FATES, best_of, fates, move_counts, rank_moves
@@ -181,7 +182,7 @@ def at_hand(record: dict, dataset: str, question_ids) -> dict:
 
     The text of pydocs follows from versions of packages: with other versions than the record's there is none.
     """
-    if dataset not in answers.NAMES or (dataset in answers.HUB and hub.mirror(answers.HUB[dataset][0]) is None):
+    if dataset not in ANSWERS or (ANSWERS[dataset].hub_id and hub.mirror(ANSWERS[dataset].hub_id) is None):
         return {}
     recorded, fingerprint = record.get("inputs", {}).get("dataset"), answers.fingerprint_of_answers(dataset)
     if dataset == "pydocs" and recorded not in (None, fingerprint):
