@@ -2,14 +2,15 @@
 
 import argparse
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Container, Iterable, Sequence
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..io import disk, hub
-from .data_sets import ANSWERS
+from .data_sets import ANSWERS, SPLITS
 
 SCHEMA = pa.schema(
     [(name, pa.string()) for name in ("question", "answer", "question_id", "document_title")] + [("label", pa.int8())]
@@ -30,42 +31,43 @@ def rows_of(id: str, question: str, title: str, sentences: list[tuple[str, int]]
     return [shared | {"answer": text, "label": label} for text, label in texts if text]
 
 
-def has_both_labels(rows: list[dict]) -> bool:
-    return {row["label"] for row in rows} == {0, 1}
-
-
 def write(
     folder: str | Path,
     name: str,
-    splits: dict[str, list[list[dict]]],
-    sources: list[Path],
-    left_out: dict[str, Counter],
+    sources: Sequence[Path],
+    questions: Iterable[tuple[Path, str, list[dict] | None, str | None]],
+    splits_of_one_label: Container[str] = (),
 ) -> dict:
-    """Write the questions of each split as a folder for `load_answers`, complete or not at all.
+    """Write the questions of a release as a folder for `load_answers`, complete or not at all.
 
     Args:
-        splits: split -> questions, each as its rows. sources: the files that were read.
-        left_out: file -> how many questions were left out, by reason.
-    Returns: the record in built.json.
+        sources: the files that are read.
+        questions: (file, split, rows of a question, why it is left out or None).
+        splits_of_one_label: where questions stay without both labels, which are left out elsewhere.
+    Returns: the record in built.json: counts of each split, and how many questions were left out by file and reason.
     Raises: FileExistsError for a folder that exists; ValueError for a split without questions.
     """
+    splits = {split: [] for split in SPLITS}
+    left_out = {path.name: Counter() for path in sources}
+    for path, split, rows, reason in questions:
+        if reason is None and split not in splits_of_one_label and {row["label"] for row in rows} != {0, 1}:
+            reason = "without both labels"
+        if reason:
+            left_out[path.name][reason] += 1
+        else:
+            splits[split].append(rows)
+    left_out = {source: dict(reasons) for source, reasons in left_out.items()}
     if Path(folder).exists():
         raise FileExistsError(f"{folder} exists already: delete it to build again")
-    if empty := [split for split, questions in splits.items() if not questions]:
-        lost = {source: dict(reasons) for source, reasons in left_out.items()}
-        raise ValueError(f"{empty[0]}: no question is left to write; left out by file: {lost}")
-    counts = {split: [len(questions), sum(map(len, questions))] for split, questions in splits.items()}
+    if empty := [split for split, kept in splits.items() if not kept]:
+        raise ValueError(f"{empty[0]}: no question is left to write; left out by file: {left_out}")
+    counts = {split: [len(kept), sum(map(len, kept))] for split, kept in splits.items()}
     with disk.whole_folder(folder) as part:
-        for split, questions in splits.items():
-            table = pa.Table.from_pylist([row for question in questions for row in question], SCHEMA)
-            pq.write_table(table, part / f"{split}.parquet")
-        record = {
-            "name": name,
-            "counts": counts,
-            "left_out": {source: dict(reasons) for source, reasons in left_out.items()},
-            "sources_sha256": {path.name: hub.sha256(path) for path in sources},
-            "files_sha256": disk.hashes(part),
-        }
+        for split, kept in splits.items():
+            pq.write_table(pa.Table.from_pylist(list(chain(*kept)), SCHEMA), part / f"{split}.parquet")
+        sources_sha256 = {path.name: hub.sha256(path) for path in sources}
+        record = {"name": name, "counts": counts, "left_out": left_out, "sources_sha256": sources_sha256}
+        record["files_sha256"] = disk.hashes(part)
         disk.write_json(part / disk.BUILT, record)
     return record
 
@@ -93,9 +95,7 @@ def command(name: str, description: str, release: str, build: Callable[[Path, Pa
 def summary(record: dict, folder: Path) -> str:
     """What was built, in words, and how it is loaded."""
     name, counts = record["name"], record["counts"]
-    lines = [
-        f"{split}: {asked:,} questions, {candidates:,} candidates" for split, (asked, candidates) in counts.items()
-    ]
+    lines = [f"{split}: {count:,} questions, {size:,} candidates" for split, (count, size) in counts.items()]
     for source, reasons in record["left_out"].items():
         lines += [f"{source}: left out {count:,} questions, {reason}" for reason, count in reasons.items()]
     known = ANSWERS[name].counts["clean"]

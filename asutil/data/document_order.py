@@ -1,6 +1,6 @@
 """Whether the rows of a data set are in the order of its documents, where no column tells: without that order, no row has a context.
 
-The rows of a split alone can show that they are not (`check`); the documents themselves can show that they are (`beside`).
+The rows of a split alone can show that they are not (`check`); the documents themselves can show that they are (`count_in_order`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -100,7 +100,7 @@ def _share(true: np.ndarray) -> float:
     return float(true.mean()) if len(true) else 0.0
 
 
-def beside(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]:
+def count_in_order(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]:
     """How many neighbours are neighbours in a document of their question, and how many have a document at all.
 
     Args:
@@ -109,7 +109,7 @@ def beside(questions, documents: Mapping[str, Iterable[str]]) -> tuple[int, int]
 
     Example:
         >>> from asutil.data.answers import Candidate, Question
-        >>> beside([Question("1", "who?", (Candidate("", "She.", 1, None, "Not he."),))], {"who?": ["It was her. She.  Not he."]})
+        >>> count_in_order([Question("1", "who?", (Candidate("", "She.", 1, None, "Not he."),))], {"who?": ["It was her. She.  Not he."]})
         (1, 1)
     """
     confirmed = total = 0

@@ -38,8 +38,8 @@ def release(path: Path) -> Iterator[tuple[str, dict]]:
         yield location, row
 
 
-def row(location: str, row: dict) -> tuple[str, dict, Counter]:
-    """(location, row, lost evidence by reason) of a question in the hub's form.
+def rows(location: str, row: dict) -> Iterator[tuple[str, dict, Counter]]:
+    """(location, row, lost evidence by reason) of the one question in a row of the hub's form.
 
     A title names its paragraph, or both paragraphs that have it; a number beyond the paragraph's end names nothing.
     Raises: ValueError that names the location.
@@ -69,4 +69,4 @@ def row(location: str, row: dict) -> tuple[str, dict, Counter]:
         id = f"{UNNAMED}{text_hash(str(row['question']), size=8):016x}"
     kind = row["answer"] if row["answer"] in ("yes", "no") else "span"
     answer = {"answer": row["answer"], "kind": kind, "evidence": evidence}
-    return location, {"id": id, "question": row["question"], "passages": passages, **answer}, lost
+    yield location, {"id": id, "question": row["question"], "passages": passages, **answer}, lost

@@ -22,6 +22,9 @@ from .splits import limits_of
 __all__ = ["KINDS", "Answer", "LongQuestion", "LongQuestions", "Passage", "load_evidence"]
 
 
+FORMS = {"hotpotqa": hotpotqa, "qasper": qasper}
+
+
 def load_evidence(
     name, limit: int | None = None, train_limit: int | None = None, test_limit: int | None = None
 ) -> dict[str, LongQuestions]:
@@ -122,12 +125,10 @@ def _published(name: str, split: str) -> LongQuestions:
             return LongQuestions(note=f"the mirror has no {stem} file")
         raise
     content = [(f"{data.hub_id}/{path.name}", files.table(path)) for path in paths]
-    where = f"{data.hub_id}/{stem}"
+    rows = parquet_rows(content, FORMS[name].COLUMNS)
     if name == "qasper":
-        rows = parquet_rows(content, qasper.COLUMNS)
-        papers = ((f"{location}, paper {paper['id']}", paper) for location, paper in rows)
-        return _qasper(split, papers, where, whole=folder is None)
-    return _hotpotqa(split, parquet_rows(content, hotpotqa.COLUMNS), where, whole=folder is None)
+        rows = ((f"{location}, paper {paper['id']}", paper) for location, paper in rows)
+    return _read(name, split, rows, f"{data.hub_id}/{stem}", whole=folder is None)
 
 
 def parquet_rows(content, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
@@ -145,40 +146,28 @@ def parquet_rows(content, columns: Iterable[str]) -> Iterator[tuple[str, dict]]:
 
 def _released(name: str, split: str, path: Path) -> LongQuestions:
     """A file of a release, whose counts are the published ones."""
-    if name == "qasper":
-        return _qasper(split, qasper.release(path), path.name, whole=True)
-    return _hotpotqa(split, hotpotqa.release(path), path.name, whole=True)
+    return _read(name, split, FORMS[name].release(path), path.name, whole=True)
 
 
-def _hotpotqa(split: str, rows, where: str, whole: bool) -> LongQuestions:
-    """HotpotQA's questions, of (location, row in the hub's form)."""
-    questions = questions_of(hotpotqa.row(location, row) for location, row in rows)
-    return _noted(questions, LONG["hotpotqa"].counts[split], {"questions": len(questions)}, where, whole)
+def _read(name: str, split: str, rows: Iterable[tuple[str, dict]], where: str, whole: bool) -> LongQuestions:
+    """The questions of (location, row in the hub's form), a paper a row for QASPER, with a note of their counts.
 
+    Raises: ValueError for the counts of a whole split that are not the published ones.
+    """
+    locations = set()
 
-def _qasper(split: str, papers, where: str, whole: bool) -> LongQuestions:
-    """QASPER's questions, of (location, paper)."""
-    places = set()
+    def question_rows():
+        for location, row in rows:
+            locations.add(location)
+            yield from FORMS[name].rows(location, row)
 
-    def rows():
-        for location, paper in papers:
-            places.add(location)
-            yield from qasper.rows(location, paper)
-
-    questions = questions_of(rows())
-    counts = {"questions": len(questions), "papers": len(places)}
-    return _noted(questions, LONG["qasper"].counts[split], counts, where, whole)
-
-
-def _noted(questions: LongQuestions, expected: dict, counts: dict, where: str, whole: bool) -> LongQuestions:
-    """The questions with a note of their counts. Raises: ValueError for the counts of a whole split that are not the published ones."""
-    published = " and ".join(f"{number:,} {what}" for what, number in expected.items())
-    came = " and ".join(f"{number:,} {what}" for what, number in counts.items())
+    questions = questions_of(question_rows())
+    expected = LONG[name].counts[split]
+    counts = {what: {"questions": len(questions), "papers": len(locations)}[what] for what in expected}
+    published, came = (" and ".join(f"{n:,} {what}" for what, n in some.items()) for some in (expected, counts))
     if whole and counts != expected:
         raise ValueError(f"{where}: expected {published}, got {came}")
-    notes = []
-    if counts != expected:
-        notes.append(f"{came}, of the published {published}")
+    notes = [f"{came}, of the published {published}"] if counts != expected else []
     if unnamed := sum(question.id.startswith(hotpotqa.UNNAMED) for question in questions):
         notes.append(f"{unnamed} without an id")
     questions.report["note"] = "; ".join(notes)

@@ -6,17 +6,13 @@ the text, the end excluded. Where an annotator found no answer there is `noAnswe
 """
 
 import json
-from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from ..corpus.cleaning import splitter_function
-from ..io import disk
-from .splits import SPLITS
+from . import built
+from .data_sets import SPLITS
 
 
 def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dict:
@@ -29,34 +25,22 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
     Args:
         source: combined-newsqa-data-v1.json.
         splitter: `nltk`, the paper's, or `blingfire`.
-    Returns: split -> questions and candidates written, and `left_out`, the questions that were not, by reason.
-    Raises: ValueError that names the file and the fault; FileExistsError for a file that is there.
+        folder: must not exist.
+    Returns: the record, with counts and what was left out.
+    Raises: ValueError that names the file and the fault; FileExistsError.
     """
-    split_text = splitter_function(splitter)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    for split in SPLITS:
-        if (folder / f"{split}.parquet").exists():
-            raise FileExistsError(f"{folder} has {split}.parquet already: delete it to build again")
-    questions = {split: [] for split in SPLITS}
-    left_out = {split: Counter() for split in SPLITS}
-    for story in stories(source):
-        try:
-            answerable = list(rows(story, split_text))
-        except ValueError as error:
-            raise ValueError(f"{source}, {error}") from None
-        split = story["type"]
-        kept = [group for group in answerable if split == "train" or len({row["label"] for row in group}) == 2]
-        questions[split] += kept
-        left_out[split]["without an answer"] += len(story["questions"]) - len(answerable)
-        left_out[split]["without both labels"] += len(answerable) - len(kept)
-    counts = {}
-    for split, groups in questions.items():
-        table = pa.Table.from_pylist([row for group in groups for row in group])
-        table = table.rename_columns({"key": "question_id"}) if groups else table
-        disk.atomically(folder / f"{split}.parquet", lambda path, table=table: pq.write_table(table, path))
-        counts[split] = {"questions": len(groups), "candidates": len(table), "left_out": dict(+left_out[split])}
-    return counts
+    source, split_text = Path(source), splitter_function(splitter)
+
+    def questions():
+        for story in stories(source):
+            try:
+                groups = list(rows(story, split_text))
+            except ValueError as error:
+                raise ValueError(f"{source}, {error}") from None
+            for group in groups:
+                yield source, story["type"], group, None if group else "without an answer"
+
+    return built.write(folder, "newsas2", [source], questions(), splits_of_one_label=("train",))
 
 
 def stories(source: str | Path) -> Iterator[dict]:
@@ -93,9 +77,9 @@ def _check_story(story: dict) -> None:
 
 
 def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]:
-    """The rows of each answerable question of a story, in the story's order: key, question, answer, label, document_title.
+    """The rows of each question of a story, in the story's order: question, answer, question_id, document_title, label.
 
-    label = 1 where a sentence contains a whole span that an annotator marked. Questions whose consensus is no answer are left out.
+    label = 1 where a sentence contains a whole span that an annotator marked. A question whose consensus is no answer has no rows.
 
     Paper: contextual_as2, appendix A.2.
     Example:
@@ -115,16 +99,12 @@ def rows(story: dict, split: Callable[[str], list[str]]) -> Iterator[list[dict]]
     ranges = list(zip([0, *stops], stops))
     for number, question in enumerate(story["questions"]):
         if "s" not in question["consensus"]:
+            yield []
             continue
         spans = [(before[span["s"]], before[span["e"]]) for span in _annotated(question)]
-        key = f"{story['storyId']}#{number}"
-        text = " ".join(question["q"].split())
-        group = []
-        for sentence, (start, stop) in zip(sentences, ranges):
-            label = int(any(start <= first < last <= stop for first, last in spans))
-            row = {"key": key, "question": text, "answer": sentence, "label": label}
-            group.append(row | {"document_title": story["storyId"]})
-        yield group
+        labels = [int(any(start <= first < last <= stop for first, last in spans)) for start, stop in ranges]
+        id, text = f"{story['storyId']}#{number}", " ".join(question["q"].split())
+        yield built.rows_of(id, text, story["storyId"], list(zip(sentences, labels)))
 
 
 def _annotated(question: dict) -> list[dict]:

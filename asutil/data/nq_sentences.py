@@ -7,7 +7,6 @@ so on, with answer_spans = [[start, end], ...].
 """
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -42,28 +41,28 @@ def build(source: str | Path, folder: str | Path) -> dict:
     if not training or not test.is_file():
         expected = "expected qed-train.jsonlines and qed-dev.jsonlines of github.com/google-research-datasets/QED"
         raise FileNotFoundError(f"{source}: {expected}; it holds {files.listing(source)}")
-    splits = {"train": [], "dev": [], "test": []}
-    left_out = {path.name: Counter() for path in (*training, test)}
-    texts = {"train": set(), "test": set()}
-    for path in (test, *training):  # test first: none of its questions may be in train
-        asked = texts["test" if path == test else "train"]
-        for location, row in _rows(path):
-            rows = question_rows(row, location)
-            text = same_text(row["question_text"])
-            if rows is None:
-                reason = "an answer is not where its span says"
-            elif not built.has_both_labels(rows):
-                reason = "without both labels"
-            elif text in asked:
-                reason = "asked before"
-            elif text in texts["test"]:
-                reason = "asked in test"
-            else:
-                asked.add(text)
-                splits["test" if path == test else split_of(row["title_text"])].append(rows)
-                continue
-            left_out[path.name][reason] += 1
-    return built.write(folder, "nq_sentences", splits, [*training, test], left_out)
+
+    def questions():
+        seen = {"train": set(), "test": set()}
+        for path in (test, *training):  # test first: none of its questions may be in train
+            own = seen["test" if path == test else "train"]
+            for location, row in _rows(path):
+                rows = question_rows(row, location)
+                text = same_text(row["question_text"])
+                reason = None
+                if rows is None:
+                    reason = "an answer is not where its span says"
+                elif {row["label"] for row in rows} != {0, 1}:
+                    reason = "without both labels"
+                elif text in own:
+                    reason = "asked before"
+                elif text in seen["test"]:
+                    reason = "asked in test"
+                else:
+                    own.add(text)
+                yield path, "test" if path == test else split_of(row["title_text"]), rows, reason
+
+    return built.write(folder, "nq_sentences", [*training, test], questions())
 
 
 def split_of(title: str) -> str:

@@ -5,13 +5,13 @@ article, section, candidates = the sentences of the section in order, and answer
 """
 
 import hashlib
-from collections import Counter
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from ..io import files
 from . import built
+from .data_sets import SPLITS
 from .splits import require, require_fields, require_text
 
 FIELDS = ("question", "article", "section", "candidates", "answers")
@@ -31,25 +31,23 @@ def build(source: str | Path, folder: str | Path) -> dict:
     """
     source = Path(source)
     inside = source / "ass" if (source / "ass").is_dir() else source
-    paths = {split: inside / f"selqa-ass-{split}.json" for split in ("train", "dev", "test")}
+    paths = {split: inside / f"selqa-ass-{split}.json" for split in SPLITS}
     if missing := [paths[split].name for split in ("dev", "test") if not paths[split].is_file()]:
         raise FileNotFoundError(
             f"{inside}: expected {', '.join(missing)} of github.com/emorynlp/selqa; it holds {files.listing(inside)}"
         )
     released = [path for path in paths.values() if path.is_file()]
-    splits, left_out = {split: [] for split in paths}, {}
-    for path in released:
-        of_file = path.stem.removeprefix("selqa-ass-")
-        left_out[path.name] = Counter()
-        questions = files.published_json(path, list, "questions of SelQA")
-        for number, question in enumerate(tqdm(questions, path.name, unit=" questions", delay=5)):
-            rows = question_rows(question, f"{of_file}-{number}", f"{path.name}, question {number + 1}")
-            if not built.has_both_labels(rows):
-                left_out[path.name]["without both labels"] += 1
-                continue
+
+    def questions():
+        for path in released:
+            of_file = path.stem.removeprefix("selqa-ass-")
             divided = of_file == "dev" and paths["train"] not in released
-            splits[split_of(question["article"]) if divided else of_file].append(rows)
-    return built.write(folder, "selqa", splits, released, left_out)
+            objects = files.published_json(path, list, "questions of SelQA")
+            for number, question in enumerate(tqdm(objects, path.name, unit=" questions", delay=5)):
+                rows = question_rows(question, f"{of_file}-{number}", f"{path.name}, question {number + 1}")
+                yield path, split_of(question["article"]) if divided else of_file, rows, None
+
+    return built.write(folder, "selqa", released, questions())
 
 
 def split_of(article: str) -> str:

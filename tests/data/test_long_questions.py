@@ -573,7 +573,7 @@ FACTS = st.lists(st.tuples(st.sampled_from(["Oslo", "Bergen", "Rome"]), st.integ
 @given(FACTS)
 def test_every_supporting_fact_is_kept_or_counted(facts):
     """By a slow reading: a fact is kept where a paragraph of its title has its sentence."""
-    _, row, lost = hotpotqa_form.row("here", hotpot(facts=facts))
+    ((_, row, lost),) = hotpotqa_form.rows("here", hotpot(facts=facts))
     question = question_rows.question_of(row, "here")
     wanted = {
         (i, j) for title, j in facts for i, name in enumerate(CONTEXT["title"]) if name == title and 0 <= j < len(CONTEXT["sentences"][i])

@@ -230,12 +230,13 @@ NEWS = [
 
 
 def constructed(path: Path) -> None:
-    counts = newsas2.build(path, path.parent / "news", splitter="blingfire")
+    record = newsas2.build(path, path.parent / "news", splitter="blingfire")
+    counts, left_out = record["counts"], record["left_out"][path.name]
     read = [question for story in json.loads(path.read_bytes())["data"] for question in story["questions"]]
-    same(sum(one["questions"] + sum(one["left_out"].values()) for one in counts.values()), len(read), "questions kept and left out")
-    for split, counted in counts.items():
+    same(sum(questions for questions, _ in counts.values()) + sum(left_out.values()), len(read), "questions kept and left out")
+    for split, (_, candidates) in counts.items():
         table = pq.read_table(path.parent / "news" / f"{split}.parquet")
-        same(counted["candidates"], len(table), f"rows of {split}")
+        same(candidates, len(table), f"rows of {split}")
 
 
 QED = [
@@ -338,17 +339,19 @@ def own_evidence(path: Path) -> None:
     same(split.report["read"]["evidence"], sum(len(other["evidence"]) for row in rows for other in row.get("answers", [row])), "evidence")
 
 
+def asked_of(form, rows) -> long_questions.LongQuestions:
+    return long_questions.questions_of(question for place, row in rows for question in form.rows(place, row))
+
+
 def release(path: Path) -> None:
-    papers = list(qasper.release(path))
-    made = [(place, row, lost) for place, paper in papers for place, row, lost in qasper.rows(place, paper)]
-    split, held = long_questions.questions_of(made), json.loads(path.read_bytes().decode("utf-8-sig"))
+    split, held = asked_of(qasper, qasper.release(path)), json.loads(path.read_bytes().decode("utf-8-sig"))
     accounted(split)
     same([one.text for one in split], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
 
 
 def hotpot(path: Path) -> None:
     found = [(path.name, files.table(path))]
-    split = long_questions.questions_of(hotpotqa.row(place, row) for place, row in long_questions.parquet_rows(found, hotpotqa.COLUMNS))
+    split = asked_of(hotpotqa, long_questions.parquet_rows(found, hotpotqa.COLUMNS))
     rows = written(path)
     accounted(split)
     same([one.text for one in split], [qasper.plain(row["question"]) for row in rows], "questions")
@@ -357,7 +360,7 @@ def hotpot(path: Path) -> None:
 
 def hotpot_release(path: Path) -> None:
     split, rows = (
-        long_questions.questions_of(hotpotqa.row(place, row) for place, row in hotpotqa.release(path)),
+        asked_of(hotpotqa, hotpotqa.release(path)),
         json.loads(path.read_bytes()),
     )
     accounted(split)
