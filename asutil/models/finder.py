@@ -240,10 +240,8 @@ def tiny_longformer(tokenizer) -> nn.Module:
 
 def tiny_led(tokenizer) -> nn.Module:
     """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
-    return AutoModelForSeq2SeqLM.from_config(
     config = plugins.load("pydocs", "backbone").led_config(tokenizer, TINY | {"vocab_size": len(tokenizer)})
     return AutoModelForSeq2SeqLM.from_config(config)
-    )
 
 
 MADE_HERE = {

@@ -9,7 +9,7 @@ import importlib.metadata
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +27,7 @@ from ..data.splits import require_limit
 from ..draws import choose
 from ..io import disk, hub
 from . import vectors
-from .ranked_sentences import RANKED, Asked, Neighbours, key_of
+from .ranked_sentences import RANKED, MiningQuestion, Neighbours, key_of
 
 CANDIDATES = "candidates"  # in place of a file: the candidates of all training questions
 TOGETHER = 1 << 10  # questions that are ranked together, and written together
@@ -47,6 +47,13 @@ class Rule(NamedTuple):
     skip: int = 0
     margin: float | None = 0.05  # None: every sentence is kept
     depth: int = 1000  # ranks that are looked at, the question's own candidates not counted
+
+    def require_possible(self) -> None:
+        """Raises: ValueError naming a value that is too small."""
+        for name, least in {"negatives": 1, "skip": 0, "margin": 0, "depth": self.skip + self.negatives}.items():
+            value = getattr(self, name)
+            if value is not None and not value >= least:
+                raise ValueError(f"{name}: at least {least} expected, got {value}")
 
     def taken(self, scores: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, int]:
         """The positions of the negatives, and how many sentences the margin excludes.
@@ -76,19 +83,19 @@ def _distinct(texts: Iterable[str], numbers: dict[bytes, int]) -> Iterator[str]:
             yield text
 
 
-def _asked(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[Asked]:
+def _questions(train: Split, whole: Split, numbers: dict[bytes, int]) -> list[MiningQuestion]:
     """The texts of the questions of `train` that have a right candidate, each once.
 
     Their candidates are those of all questions of `whole` with that text.
     """
-    asked = {q.text: Asked(q.text, [], []) for q in train if any(candidate.label for candidate in q.candidates)}
+    made = {q.text: MiningQuestion(q.text, [], []) for q in train if any(candidate.label for candidate in q.candidates)}
     for question in whole:
-        for candidate in question.candidates if question.text in asked else ():
+        for candidate in question.candidates if question.text in made else ():
             number = numbers.get(key_of(candidate.text))
             if number is not None:
-                asked[question.text].own.append(number)
-                asked[question.text].right.extend([number] * candidate.label)
-    return list(asked.values())
+                made[question.text].own.append(number)
+                made[question.text].right.extend([number] * candidate.label)
+    return list(made.values())
 
 
 # ------------------------------------------------------------------ the data set
@@ -118,14 +125,19 @@ def mine(
     Raises: FileExistsError for a folder that exists; ValueError or OSError for what cannot be read or written.
     """
     folder = Path(folder)
-    _require_possible(folder, rule, limit)
+    if folder.exists():
+        raise FileExistsError(f"{folder} exists: expected a new folder; delete this one or take another name")
+    require_limit(limit, "question")
+    rule.require_possible()
     if dataset in TEST_ONLY:
         raise ValueError(f"{dataset}: expected a data set with training questions, got one that is a test alone")
     whole = answers.load_answers(dataset, protocol)
     splits = {name: split.limited(limit) for name, split in whole.items()}
     made_from = {"name": _name(dataset), "fingerprint": answers.fingerprint_of_answers(dataset)}
     record = {"dataset": made_from | {"protocol": protocol, "limit": limit}}
-    record["sentences"] = {"name": _name(sentences), "sha256": _sha256(sentences)}
+    # The candidates have the hash of their data set.
+    sha256 = None if sentences == CANDIDATES else hub.sha256(Path(sentences))
+    record["sentences"] = {"name": _name(sentences), "sha256": sha256}
     record["model"] = {"name": _name(model)}
     encoder = None if model in RANKED else tasks.rankers.load_encoder(model)
     right = (candidate.text for question in splits["train"] for candidate in question.candidates if candidate.label)
@@ -139,8 +151,8 @@ def mine(
     with disk.whole_folder(folder) as part:
         with tempfile.TemporaryDirectory(dir=part) as temporary:
             ranker = Neighbours(texts, encoder, Path(temporary) / "vectors") if encoder else RANKED[model](texts)
-            asked = _asked(splits["train"], whole["train"], numbers)
-            negatives, counts = _negatives(splits["train"], asked, ranker, rule)
+            questions = _questions(splits["train"], whole["train"], numbers)
+            negatives, counts = _negatives(splits["train"], questions, ranker, rule)
         for name, split in splits.items():
             _write(split, negatives if name == "train" else {}, part / f"{name}.parquet")
         answers.load_answers(part, protocol)  # what a training refuses is refused here
@@ -155,27 +167,24 @@ def mine(
 
 
 def _sentences(source: str | Path, train: Split) -> Iterator[str]:
+    """The sentences to mine from; those of a folder of documents are the ones that an index of it has."""
     if source == CANDIDATES:
-        return (candidate.text for question in train for candidate in question.candidates)
-    if Path(source).is_dir():
-        return _of_documents(Path(source))
-    return (text for _, text in vectors.read(source, COLUMNS))
+        yield from (candidate.text for question in train for candidate in question.candidates)
+    elif Path(source).is_dir():
+        split = cleaning.splitter_function("blingfire")
+        for document in sources.documents(Path(source)):
+            for paragraph in cleaning.clean(document):
+                yield from split(paragraph)
+    else:
+        yield from (text for _, text in vectors.read(source, COLUMNS))
 
 
-def _of_documents(folder: Path) -> Iterator[str]:
-    """The sentences that an index of the folder has."""
-    split = cleaning.splitter_function("blingfire")
-    for document in sources.documents(folder):
-        for paragraph in cleaning.clean(document):
-            yield from split(paragraph)
-
-
-def _negatives(train: Split, asked: list[Asked], ranker, rule: Rule) -> tuple[dict[str, list[str]], dict]:
+def _negatives(train: Split, questions: list[MiningQuestion], ranker, rule: Rule) -> tuple[dict[str, list[str]], dict]:
     """The mined negatives by question text, and counts of the train questions."""
     negatives, excluded, unranked = {}, {}, {}
-    with tqdm(total=len(asked), desc="mining", unit=" questions", dynamic_ncols=True) as bar:
-        for start in range(0, len(asked), TOGETHER):
-            window = asked[start : start + TOGETHER]
+    with tqdm(total=len(questions), desc="mining", unit=" questions", dynamic_ncols=True) as bar:
+        for start in range(0, len(questions), TOGETHER):
+            window = questions[start : start + TOGETHER]
             for question, (numbers, scores, right) in zip(window, ranker.ranked(window, rule.depth)):
                 positions, excluded[question.text] = rule.taken(scores, right)
                 negatives[question.text] = ranker.texts(numbers[positions])
@@ -196,47 +205,29 @@ def _negatives(train: Split, asked: list[Asked], ranker, rule: Rule) -> tuple[di
 
 
 def _write(split: Split, negatives: dict[str, list[str]], path: Path) -> None:
-    """Write the questions with their candidates, mined negatives last; these have no place in a document."""
+    """Write the questions with their candidates, mined negatives last; these have no place in a document.
+
+    Where the data set has no titles, the candidates of a question are of one document.
+    """
     kinds = {"question_id": pa.string(), "question": pa.string(), "answer": pa.string(), "label": pa.int8()}
     kinds |= {"document_title": pa.string()} if split.ordered else {}
     schema = pa.schema({**kinds, "mined": pa.bool_()})
     with pq.ParquetWriter(path, schema) as writer:
-        for start in range(0, len(split), TOGETHER):
+        questions = zip(split.ids, split.starts.tolist(), split.stops.tolist())
+        while some := list(islice(questions, TOGETHER)):
             rows = []
-            for number in range(start, min(start + TOGETHER, len(split))):
-                rows += _rows(split, number, negatives)
+            for id, start, stop in some:
+                known = split.table.slice(start, stop - start).to_pylist()
+                question = {"question_id": id, "question": known[0]["question"]}
+                rows += [question | {"document_title": id} | row | {"mined": False} for row in known]
+                mined = negatives.get(question["question"], ())
+                rows += [question | {"answer": text, "label": 0, "mined": True} for text in mined]
             writer.write_table(pa.Table.from_pylist(rows, schema))
-
-
-def _rows(split: Split, number: int, negatives: dict[str, list[str]]) -> list[dict]:
-    """The rows of a question; where the data set has no titles, its candidates are of one document."""
-    start, stop = int(split.starts[number]), int(split.stops[number])
-    id, rows = split.ids[number], split.table.slice(start, stop - start).to_pylist()
-    question = {"question_id": id, "question": rows[0]["question"]}
-    known = [question | {"document_title": id} | row | {"mined": False} for row in rows]
-    mined = [question | {"answer": text, "label": 0, "mined": True} for text in negatives.get(question["question"], ())]
-    return known + mined
 
 
 def _name(source: str | Path) -> str:
     """A name without the folders of this machine."""
     return Path(source).name if Path(source).exists() else str(source)
-
-
-def _sha256(sentences: str | Path) -> str | None:
-    """The hash of the file; the candidates have that of their data set."""
-    return None if sentences == CANDIDATES else hub.sha256(Path(sentences))
-
-
-def _require_possible(folder: Path, rule: Rule, limit: int | None) -> None:
-    if folder.exists():
-        raise FileExistsError(f"{folder} exists: expected a new folder; delete this one or take another name")
-    require_limit(limit, "question")
-    least = {"negatives": 1, "skip": 0, "margin": 0, "depth": rule.skip + rule.negatives}
-    for name, bound in least.items():
-        value = getattr(rule, name)
-        if value is not None and not value >= bound:
-            raise ValueError(f"{name}: at least {bound} expected, got {value}")
 
 
 # ------------------------------------------------------------------ the command line
@@ -260,50 +251,41 @@ def summary(record: dict, folder: Path) -> str:
 
 
 def main() -> None:
-    options = _parser().parse_args()
-    rule = Rule(options.negatives, options.skip, options.margin, options.depth)
+    parser = _parser()
+    options = parser.parse_args()
+    rule = Rule(*(getattr(options, name) for name in Rule._fields))
     try:
         record = mine(
             options.questions, options.sentences, options.model, options.to, rule, options.protocol, options.limit
         )
     except (ValueError, OSError) as error:
-        _parser().error(str(error))
+        parser.error(str(error))
     print(summary(record, options.to), options.to, sep="\n\n")
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m asutil.tasks.mine", description=__doc__.splitlines()[0])
-    default = "(default: %(default)s)"
     parser.add_argument("questions", help="a data set, or a file or folder of your own, as in notebooks/finetune.ipynb")
     forms = (
         ".txt with one sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
     )
-    parser.add_argument(
-        "sentences", help=f"{forms}; or the word {CANDIDATES}: the candidates of all training questions"
-    )
+    words = f"or the word {CANDIDATES}: the candidates of all training questions"
+    parser.add_argument("sentences", help=f"{forms}; {words}")
     encoders = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
-    parser.add_argument(
-        "--model",
-        required=True,
-        help=f"what ranks the sentences: bm25; random, as a control; or an encoder: {encoders}",
-    )
+    ranks = f"what ranks the sentences: bm25; random, as a control; or an encoder: {encoders}"
+    parser.add_argument("--model", required=True, help=ranks)
     parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
-    parser.add_argument(
-        "--protocol", default="clean", help=f"protocol of the data set: which questions are used {default}"
-    )
-    parser.add_argument(
-        "--limit", type=int, help="use at most so many questions of each split, as question_limit in the notebook"
-    )
-    most = f"largest number of negatives for a question {default}"
-    parser.add_argument("--negatives", type=int, default=USUAL.negatives, help=most)
-    skips = f"number of best sentences below the margin to leave out first {default}"
-    parser.add_argument("--skip", type=int, default=USUAL.skip, help=skips)
-    margin = (
-        f"a negative must score lower than each right candidate by this share of its score; none: no margin {default}"
-    )
-    parser.add_argument("--margin", type=_margin, default=USUAL.margin, help=margin)
-    depth = f"number of best sentences to look at, without the question's own candidates {default}"
-    parser.add_argument("--depth", type=int, default=USUAL.depth, help=depth)
+    uses = "use at most so many questions of each split, as question_limit in the notebook"
+    parser.add_argument("--limit", type=int, help=uses)
+    margin = "a negative must score lower than each right candidate by this share of its score; none: no margin"
+    for name, kind, default, text in (
+        ("protocol", str, "clean", "protocol of the data set: which questions are used"),
+        ("negatives", int, USUAL.negatives, "largest number of negatives for a question"),
+        ("skip", int, USUAL.skip, "number of best sentences below the margin to leave out first"),
+        ("margin", _margin, USUAL.margin, margin),
+        ("depth", int, USUAL.depth, "number of best sentences to look at, without the question's own candidates"),
+    ):
+        parser.add_argument(f"--{name}", type=kind, default=default, help=f"{text} (default: %(default)s)")
     return parser
 
 

@@ -39,8 +39,8 @@ class OwnTask(nn.Module):
 def shared_words(sampler: samplers.Sampler, size: int) -> dict:
     """A baseline on the first `size` examples that counts shared words: a trained model should be better.
 
-    score = cosine of the TF-IDF vectors of the first part and the second one, for mspp of the first part and each
-    candidate. Inverse document frequencies are counted over the examples' own parts.
+    score = cosine of the TF-IDF vectors of the first part and the second one, for mspp of the first part and each candidate.
+    Inverse document frequencies are counted over the examples' own parts.
 
     Returns: auc_tfidf and rank_1_tfidf, as in `training.order_metrics`; nothing where no part has a word.
     """

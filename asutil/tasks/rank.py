@@ -68,7 +68,13 @@ class BaseRanker(ABC):
         asked = (
             as_questions(question, candidates, contexts) if several else [as_question(question, candidates, contexts)]
         )
-        rankings = [self._best_first(scores, fitted) for scores in self._scores_alone(asked)]
+        rankings = []
+        for scores in self._scores_alone(asked):
+            ranked = best_first(scores, self.name)
+            if fitted is not None and ranked:
+                numbers, scores = zip(*ranked)
+                ranked = list(zip(numbers, fitted.probabilities(scores).tolist()))
+            rankings.append(ranked)
         return rankings if several else rankings[0]
 
     def _scores_alone(self, asked: list[Question]) -> list[np.ndarray]:
@@ -77,13 +83,6 @@ class BaseRanker(ABC):
         full = Ordered(question for question in asked if question.candidates)
         scores = self.score(full, progress=False)["score"].to_numpy() if full else np.zeros(0, np.float32)
         return np.split(scores, np.cumsum(sizes)[:-1]) if asked else []
-
-    def _best_first(self, scores: np.ndarray, fitted: Calibration | None) -> list[tuple[int, float]]:
-        ranked = best_first(scores, self.name)
-        if fitted is None or not ranked:
-            return ranked
-        numbers, scores = zip(*ranked)
-        return list(zip(numbers, fitted.probabilities(scores).tolist()))
 
     def answer(
         self, question, candidates, contexts: list | None = None, threshold: float | None = None
@@ -183,21 +182,15 @@ class Ranker(BaseRanker):
         max_tokens = max_tokens or self.max_tokens
         check_length(self.model, max_tokens)
         identity = folder and self._identity(max_tokens)
-        context = self.model.parts == 3
-        return windowed(
-            questions, lambda window, bar: self._window(window, max_tokens, bar), progress, folder, identity, context
-        )
 
-    def _window(self, questions: list, max_tokens: int, bar) -> pd.DataFrame:
-        pairs = self.inputs_of(questions)
-        question_ids = [pairs.question_ids[owner] for owner in pairs.owners]
-        table = {
-            "question_id": question_ids,
-            "candidate_id": pairs.candidate_ids,
-            "label": pairs.labels.astype(np.int8),
-        }
-        scores = self._scores(pairs, max_tokens, bar)
-        return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
+        def window_scores(window: list, bar) -> pd.DataFrame:
+            pairs = self.inputs_of(window)
+            table = {"question_id": [pairs.question_ids[owner] for owner in pairs.owners]}
+            table |= {"candidate_id": pairs.candidate_ids, "label": pairs.labels.astype(np.int8)}
+            scores = self._scores(pairs, max_tokens, bar)
+            return pd.DataFrame(table).assign(score=pairs.mean_over_duplicates(scores) if self.joint_k else scores)
+
+        return windowed(questions, window_scores, progress, folder, identity, context=self.model.parts == 3)
 
     def _scores(self, pairs, max_tokens: int, bar) -> np.ndarray:
         members = pairs.members(np.arange(len(pairs)))
@@ -215,16 +208,14 @@ class Ranker(BaseRanker):
                 scores[scoring.moved(rows[full], device)] = differences[scoring.moved(full, device)]
         return scores.cpu().numpy()  # the only time that a GPU is waited for
 
-    @property
-    def _device(self) -> torch.device:
-        return next(self.model.parameters()).device
 
     def _identity(self, max_tokens: int) -> str:
         """A hash of what scores follow from besides the questions: weights, architecture, tokenizer, length, device."""
         config = self.model.backbone.config.to_dict()
         unrelated = ("_name_or_path", "transformers_version")
         config = {name: value for name, value in config.items() if name not in unrelated}
-        settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, self._device.type]
+        device = next(self.model.parameters()).device
+        settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, device.type]
         return checkpoints.fingerprint_of_weights(
             settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
         )
@@ -257,19 +248,22 @@ def windowed(
 
     Args:
         score: (questions of a window, progress bar) -> DataFrame.
-        identity: a hash of what else the scores follow from. context: they follow from the candidates' contexts, too.
+        identity: hash of model, template and lengths. context: the scores follow from the candidates' contexts, too.
     """
+    count = len(questions.rows()) if hasattr(questions, "rows") else None
+    if isinstance(questions, list | tuple):
+        count = sum(len(question.candidates) for question in questions)
     tables = []
-    with tqdm(total=_count_pairs(questions), unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
+    with tqdm(total=count, unit=" pairs", disable=not progress, dynamic_ncols=True) as bar:
         for number, window in enumerate(windows_of(questions)):
             path = folder and Path(folder) / f"window-{number:05d}-{_window_hash(identity, window, context)}"
             scores = _read_window(path) if path else None
-            if scores is None:
+            if scores is not None:
+                bar.update(len(scores))
+            else:
                 scores = score(window, bar)
                 if path:
                     _write_window(path, scores)
-            else:
-                bar.update(len(scores))
             tables.append(scores)
     if not tables:
         raise ValueError("expected questions with candidates to score, got none")
@@ -296,13 +290,6 @@ def _window_hash(identity: str | None, window: list, context: bool) -> str:
         for q in window
     ]
     return hashlib.sha256(json.dumps([identity, rows]).encode()).hexdigest()[:16]
-
-
-def _count_pairs(questions: Iterable) -> int | None:
-    """The number of pairs, where it is known without reading all questions."""
-    if isinstance(questions, list | tuple):
-        return sum(len(question.candidates) for question in questions)
-    return len(questions.rows()) if hasattr(questions, "rows") else None
 
 
 def _write_window(path: Path, scores: pd.DataFrame) -> None:

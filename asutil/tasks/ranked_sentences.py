@@ -14,7 +14,7 @@ from . import vectors
 Ranked = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
 
-class Asked(NamedTuple):
+class MiningQuestion(NamedTuple):
     """The text of a question, and the numbers of its candidates and of its right ones among the distinct sentences."""
 
     text: str
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
     right: list[int]
 
 
-class Listed:
+class SentenceList:
     """Sentences in memory."""
 
     def __init__(self, sentences: Iterable[str]):
@@ -35,7 +35,7 @@ class Listed:
         return [self._sentences[number] for number in numbers]
 
 
-class Words(Listed):
+class BM25(SentenceList):
     """Sentences ranked by BM25; one that shares no word with a question has no rank."""
 
     def __init__(self, sentences: Iterable[str]):
@@ -43,25 +43,25 @@ class Words(Listed):
         self.identity = {"readout": "bm25", "k1": 1.5, "b": 0.75}
         self._scores = baselines.bm25_over(self._sentences)
 
-    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+    def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
         """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        for question in asked:
+        for question in questions:
             scores = self._scores(question.text)
             numbers = np.setdiff1d(np.flatnonzero(scores), question.own)
             best = numbers[np.argsort(-scores[numbers], kind="stable")[:depth]]
             yield best, scores[best], scores[question.right]
 
 
-class Drawn(Listed):
+class RandomOrder(SentenceList):
     """Sentences in a random order, which a hash of the question decides: the control for what choosing them gains."""
 
     def __init__(self, sentences: Iterable[str]):
         super().__init__(sentences)
         self.identity = {"readout": "random"}
 
-    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+    def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
         """For each question `depth` sentences with score 0, and score 1 for its right candidates: every margin lets them pass."""
-        for question in asked:
+        for question in questions:
             others = np.setdiff1d(np.arange(len(self)), question.own)
             drawn = np.random.default_rng(list(key_of(question.text))).permutation(others)[:depth]
             yield drawn, np.zeros(len(drawn)), np.ones(len(question.right))
@@ -81,21 +81,20 @@ class Neighbours:
     def texts(self, numbers: Iterable[int]) -> list[str]:
         return self._vectors.texts(numbers)
 
-    def ranked(self, asked: list[Asked], depth: int) -> Ranked:
+    def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
         """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        encoded = vectors.encoded(self._encoder, [question.text for question in asked], "query")
-        most = depth + max(len(question.own) for question in asked)
-        for question, vector, scores, numbers in zip(asked, encoded, *self._vectors.search(encoded, most, self._by)):
+        encoded = vectors.encoded(self._encoder, [question.text for question in questions], "query")
+        most = depth + max(len(question.own) for question in questions)
+        for question, vector, scores, numbers in zip(
+            questions, encoded, *self._vectors.search(encoded, most, self._by)
+        ):
             others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
             right = self._vectors.vectors[question.right]
-            yield (
-                numbers[others],
-                scores[others],
-                tasks.nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by),
-            )
+            of_right = tasks.nearest.similarity(np.tile(vector, (len(right), 1)), right, self._by)
+            yield numbers[others], scores[others], of_right
 
 
-RANKED = {"bm25": Words, "random": Drawn}
+RANKED = {"bm25": BM25, "random": RandomOrder}
 
 
 def key_of(text: str) -> bytes:

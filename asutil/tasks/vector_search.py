@@ -91,9 +91,8 @@ class Vectors:
         """The k best vectors of each question, exactly, whatever the block size.
 
         dot: u.v;  cosine: u.v / (|u| |v|), 0 where a vector is 0;  distance: -|u - v|;  manhattan: -sum_i |u_i - v_i|
-        A score is summed in float64 and rounded to float32 once; of equal scores the smaller number is better. Products
-        in
-        float32 only select what is summed: all vectors that could be among the best, given how far float32 can err.
+        A score is summed in float64 and rounded to float32 once; of equal scores the smaller number is better.
+        Products in float32 only select what is summed: all vectors that could be among the best, given how far float32 can err.
 
         Shapes: (Q, H) float32 -> scores (Q, min(k, N)) float32, numbers (Q, min(k, N)) int64; best first
         Args:

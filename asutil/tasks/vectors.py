@@ -19,6 +19,7 @@ from .vector_search import BY, INFO, TEXTS, VECTORS, Vectors
 __all__ = ["BY", "INFO", "TEXTS", "VECTORS", "Vectors", "embed", "main", "read"]
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
 QUESTIONS, ANSWERS = ("question", "text"), ("answer", "text")  # columns of texts, the first that is there
+SUFFIXES = (".txt", ".tsv", ".jsonl", ".parquet")
 TOGETHER = 1 << 12  # rows of a file, or questions of a file, that are read at a time
 
 
@@ -35,35 +36,23 @@ def read(path: str | Path, columns: tuple[str, ...]) -> Iterator[tuple[str | Non
     Raises: ValueError naming file and row.
     """
     path = Path(path)
-    readers = {
-        ".txt": _lines,
-        ".tsv": _lines,
-        ".jsonl": lambda path: sources.read_rows(path, columns[0]),
-        ".parquet": lambda path: files.rows(files.batches(files.opened(path), path, TOGETHER), path),
-    }
-    if path.suffix not in readers:
-        raise ValueError(f"{path}: expected a file that ends in {', '.join(readers)}, got {path.suffix or 'no ending'}")
-    for place, row in readers[path.suffix](path):
+    if path.suffix == ".txt":
+        rows = ((place, {"line": line}) for place, line in files.lines(path))
+    elif path.suffix == ".parquet":
+        rows = files.rows(files.batches(files.opened(path), path, TOGETHER), path)
+    elif path.suffix in SUFFIXES:
+        rows = sources.read_rows(path, columns[0])
+    else:
+        raise ValueError(
+            f"{path}: expected a file that ends in {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'}"
+        )
+    for place, row in rows:
         column = next((column for column in ("line", *columns) if column in row), None)
         text = row.get(column)
         if not isinstance(text, str) or not text.strip():
             came = f"the columns {', '.join(row)}" if column is None else f"{text!r:.80}"
             raise ValueError(f"{place}: expected text in {column or ' or '.join(columns)}, got {came}")
         yield None if row.get("id") is None else str(row["id"]), text
-
-
-def _lines(path: Path) -> Iterator[tuple[str, dict]]:
-    """Place and fields of every line; the columns of a .tsv are in its first line, a .txt has one column."""
-    table = path.suffix == ".tsv"
-    columns = None if table else ["line"]
-    for place, line in files.lines(path):
-        fields = line.split("\t") if table else [line]
-        if columns is None:
-            columns = fields
-            continue
-        if len(fields) != len(columns):
-            raise ValueError(f"{place}: expected {len(columns)} fields as in the header, got {len(fields)}")
-        yield place, dict(zip(columns, fields))
 
 
 # ------------------------------------------------------------------ the command line

@@ -48,7 +48,7 @@ def test_an_encoder_ranks_by_the_similarity_that_it_was_saved_with(tmp_path, bac
     ranker = load_ranker(tmp_path / "model", "cpu")
     assert [score for _, score in sorted(ranker.rank(QUESTION, TEXTS))] == pytest.approx(expected, rel=1e-4, abs=1e-5)
     sentences = ranked_sentences.Neighbours(TEXTS, ranker.encoder, tmp_path / "vectors")
-    ((numbers, scores, _),) = sentences.ranked([ranked_sentences.Asked(QUESTION, [], [])], 4)
+    ((numbers, scores, _),) = sentences.ranked([ranked_sentences.MiningQuestion(QUESTION, [], [])], 4)
     assert scores.tolist() == pytest.approx([expected[n] for n in numbers], rel=1e-4, abs=1e-5)
     assert nearest.Nearest(ranker.encoder, "cosine").by == "cosine"
 
