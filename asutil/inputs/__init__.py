@@ -11,7 +11,7 @@ __getattr__ = names_of(
         "template": ("Template",),
         "pairs": ("IGNORED", "Pairs", "as_slots", "join_spans", "join_texts"),
         "masking": ("share_to_mask",),
-        "batches": ("FinetuningBatches", "PretrainingBatches", "laid_out", "micro_batches"),
+        "batches": ("FinetuningBatches", "LongBatches", "PretrainingBatches", "laid_out", "micro_batches"),
         "groups": ("Groups",),
         "ragged": ("Batch", "Ragged"),
     },

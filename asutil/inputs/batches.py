@@ -6,6 +6,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..draws import keyed, permuted
+from .cut import cut
 from .masking import SHARE, mask
 from .pairs import IGNORED, Pairs, join_spans
 from .ragged import Ragged, concatenated
@@ -33,21 +34,17 @@ def micro_batches(
         the template has them; masked_positions (into the flattened micro-batch) and masked_targets with masked; members; for joint inputs
         position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
     """
-    import torch
-
-    lengths = ragged.lengths
-    order = np.argsort(lengths, kind="stable")
+    last = len(ragged.lengths) - 1
     if masked is not None:
         places, targets = masked
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         column = places - ragged.offsets[row]
     result = []
-    stop = len(order)
-    while stop > 0:  # the longest first: memory is at its peak at the start, not in the last micro-batch
-        width = int(lengths[order[stop - 1]])
-        rows = order[max(0, stop - max(1, max_padded_tokens // width)) : stop]
-        stop -= len(rows)
+    # The longest first: memory is at its peak at the start, not in the last micro-batch. Of equal rows the last is first.
+    for backwards in cut(ragged.lengths[::-1], max_padded_tokens):
+        rows = last - backwards[::-1]
         part = ragged.take(rows)
+        width = int(part.lengths[-1])
         ids, types, positions = part.columns(pad)
         micro = {
             "input_ids": ids,
@@ -64,13 +61,31 @@ def micro_batches(
         if members is not None:
             micro["members"] = members[rows]
         if masked is not None:
-            new_row = np.full(len(order), -1)
+            new_row = np.full(last + 1, -1)
             new_row[rows] = np.arange(len(rows))
             here = np.flatnonzero(new_row[row] >= 0)
             micro["masked_positions"] = new_row[row[here]] * width + column[here]
             micro["masked_targets"] = targets[here]
-        result.append({name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in micro.items()})
+        result.append(tensors(micro))
     return result
+
+
+def tensors(table: dict[str, np.ndarray]) -> dict:
+    """The arrays of a micro-batch as torch tensors."""
+    import torch
+
+    return {name: torch.from_numpy(np.ascontiguousarray(array)) for name, array in table.items()}
+
+
+def optimiser_batch(micro: list[dict], examples: int, tokens: int, masked: int = 0, **counts: int) -> dict:
+    """What `batches[step]` is, for batches of every kind.
+
+    Args:
+        micro: micro-batches, tables of tensors.
+        examples, tokens, masked: how many there are in all micro-batches, padding not counted.
+        counts: `labels` where an example has several, and others that a model's loss divides by.
+    """
+    return {"micro": micro, "examples": examples, "masked": masked, "tokens": tokens, **counts}
 
 
 def laid_out(layout: str | None, ragged: Ragged, labels, pad, micro_tokens, masked=None, members=None) -> list[dict]:
@@ -139,20 +154,16 @@ class PretrainingBatches:
             ids, places, targets = mask(ragged, self.template, np.concatenate(keys), self.mlm_share)
             ragged = replace(ragged, ids=ids)
             masked, masked_count = (places, targets), len(places)
-        return {
-            "micro": laid_out(self.layout, ragged, labels, self.template.pad, self.micro_tokens, masked, members),
-            "examples": len(labels),
-            "labels": labels.size,
-            "masked": masked_count,
-            "tokens": len(ragged.ids),
-        }
+        micro = laid_out(self.layout, ragged, labels, self.template.pad, self.micro_tokens, masked, members)
+        return optimiser_batch(micro, len(labels), len(ragged.ids), masked_count, labels=labels.size)
 
 
 class FinetuningBatches:
     """Optimiser batches over the labelled pairs of a data set, by step; every epoch visits each pair once, in a keyed order.
 
     Args:
-        pairs: `Pairs`, or `groups.Groups`; then a batch has `batch_size` groups, which are drawn anew every epoch.
+        pairs: `Pairs`, or `groups.Groups`; then a batch has `batch_size` groups, which are drawn anew every epoch. A class of it takes
+            what has `len`, a `template` and its own way to join examples.
     """
 
     def __init__(self, pairs: Pairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0, layout=None):
@@ -177,10 +188,24 @@ class FinetuningBatches:
         members = self.pairs.members(self.examples(step), keyed(self.seed, epoch, GROUPING))
         ragged = self.pairs.join(members, self.max_tokens)
         labels = self.pairs.labels_of(members)
-        return {
-            "micro": laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens),
-            "examples": len(labels),
-            "labels": int((labels != IGNORED).sum()),
-            "masked": 0,
-            "tokens": len(ragged.ids),
-        }
+        micro = laid_out(self.layout, ragged, labels, self.pairs.template.pad, self.micro_tokens)
+        return optimiser_batch(micro, len(labels), len(ragged.ids), labels=int((labels != IGNORED).sum()))
+
+
+class LongBatches(FinetuningBatches):
+    """Optimiser batches of long questions (`long.Contexts`), by step.
+
+    Args:
+        with_answers: with the tokens of the answer, for a model with a decoder.
+    """
+
+    def __init__(self, contexts, epochs, batch_size, micro_tokens=8192, seed=0, with_answers=False):
+        super().__init__(contexts, epochs, batch_size, contexts.max_tokens, micro_tokens, seed)
+        self.with_answers = with_answers
+
+    def __getitem__(self, step: int) -> dict:
+        numbers = self.examples(step)
+        lengths = self.pairs.lengths[numbers]
+        micro = [self.pairs.padded(numbers[part], self.with_answers) for part in cut(lengths, self.micro_tokens)]
+        contrasted = sum(int(part["contrasted"].sum()) for part in micro)
+        return optimiser_batch(micro, len(numbers), int(lengths.sum()), contrasted=contrasted)

@@ -11,6 +11,8 @@ import numpy as np
 from ..corpus.tokenizing import tokenized
 from ..data.long_questions import KINDS, LongQuestion
 from ..draws import text_hash
+from .batches import tensors
+from .pairs import IGNORED
 from .template import Template
 
 MARKERS = ("[q]", "[/q]", "[doc]", "[/doc]", "[t]", "[/t]", "[s]", "[/s]")
@@ -35,7 +37,7 @@ def add_markers(tokenizer) -> int:
 
 
 @dataclass
-class Read:
+class TokenisedContext:
     """One question with as much of its context as fits, as token ids.
 
     Shapes: ids, is_global (T,); sentences (N,): positions of the markers; evidence (N,) bool; units (N, 2): passage and sentence number;
@@ -150,13 +152,47 @@ class Contexts:
     def __len__(self):
         return len(self.read)
 
+    @property
+    def lengths(self) -> np.ndarray:
+        """Tokens of each question. Shapes: (B,)"""
+        return np.array([len(read.ids) for read in self.read])
+
+    def padded(self, numbers: Sequence[int], with_answers: bool = False) -> dict:
+        """Some questions as tensors, padded to the longest.
+
+        Returns: input_ids, attention_mask, is_global, in_context, starts, ends (B, T); sentences (B, N): positions, -1 for none; evidence
+            (B, N); question, kinds (B,); contrasted (B,): whether the question has an answer and evidence; with `with_answers` the answer's
+            ids (B, A), -100 where there is none.
+        """
+        tokenizer = self.tokenizer
+        rows = [self.read[n] for n in numbers]
+        width = max(len(row.ids) for row in rows)
+        count = max(1, *(len(row.sentences) for row in rows))
+        table = {
+            "input_ids": stacked([row.ids for row in rows], width, tokenizer.pad_token_id),
+            "attention_mask": stacked([np.ones(len(row.ids)) for row in rows], width, 0),
+            "is_global": stacked([row.is_global for row in rows], width, 0),
+            "in_context": stacked([row.pieces > 0 for row in rows], width, 0).astype(bool),
+            "starts": stacked([row.starts for row in rows], width, 0).astype(bool),
+            "ends": stacked([row.ends for row in rows], width, 0).astype(bool),
+            "sentences": stacked([row.sentences for row in rows], count, -1),
+            "evidence": stacked([row.evidence for row in rows], count, 0).astype(bool),
+            "question": np.array([row.question for row in rows]),
+            "kinds": np.array([row.kind for row in rows]),
+            "contrasted": np.array([row.evidence.any() and self.kinds[row.kind] != "unanswerable" for row in rows]),
+        }
+        if with_answers:
+            ids = [np.array(tokenizer(self.questions[n].answers[0].text)["input_ids"]) for n in numbers]
+            table["answers"] = stacked(ids, max(map(len, ids)), IGNORED)
+        return tensors(table)
+
     def encode(self, text: str) -> list[tuple[int, int]]:
         """The beginning and the end of each token in a text, in characters."""
         return self.tokenizer.backend_tokenizer.encode(text, add_special_tokens=False).offsets
 
     # -------------------------------------------------------------- one question
 
-    def _read(self, question: LongQuestion) -> Read:
+    def _read(self, question: LongQuestion) -> TokenisedContext:
         units = [(p, s) for p, passage in enumerate(question.passages) for s in range(len(passage.sentences))]
         texts = [question.text, *(passage.title for passage in question.passages)]
         texts += [question.passages[p].sentences[s] for p, s in units]
@@ -219,7 +255,7 @@ class Contexts:
             layout.put(pieces[piece_of[unit]], piece_of[unit])
         return layout
 
-    def _with_answer(self, answer, layout: Layout, texts: list[str]) -> Read:
+    def _with_answer(self, answer, layout: Layout, texts: list[str]) -> TokenisedContext:
         pieces = np.array(layout.pieces)
         starts, ends = np.zeros(len(pieces), bool), np.zeros(len(pieces), bool)
         if answer.kind in ("span", "extractive"):
@@ -228,7 +264,7 @@ class Contexts:
                 for begin, end in occurrences(answer.text, texts[piece], self.encode):
                     if end < count:  # the last text may be cut
                         starts[first + begin] = ends[first + end] = True
-        return Read(
+        return TokenisedContext(
             ids=np.array(layout.ids, np.int64),
             is_global=np.array(layout.is_global),
             question=layout.question,
@@ -241,6 +277,14 @@ class Contexts:
             pieces=pieces,
             texts=texts,
         )
+
+
+def stacked(rows: list[np.ndarray], width: int, filler: int) -> np.ndarray:
+    """Rows of different lengths as one table, filled on the right."""
+    table = np.full((len(rows), width), filler, np.int64)
+    for row, values in zip(table, rows):
+        row[: len(values)] = values
+    return table
 
 
 def occurrences(answer: str, text: str, encode) -> list[tuple[int, int]]:

@@ -18,6 +18,7 @@ from transformers import AttentionInterface
 from transformers.masking_utils import AttentionMaskInterface
 
 from ..io import private
+from .cut import cut_evenly
 
 NAME = "asutil_packed"
 BLOCK = 128
@@ -44,15 +45,11 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
         examples begin and end; longest (int); first (B,): positions of the first tokens; labels and members (B,); masked_positions and
         masked_targets; for joint inputs firsts (B, S): where slots begin, -1 for an empty slot.
     """
-    order = np.argsort(-ragged.lengths, kind="stable")
-    until = ragged.lengths[order].cumsum()
-    pieces = -(-int(until[-1]) // max_tokens)
-    cuts = np.searchsorted(until, np.arange(1, pieces) * until[-1] / pieces, side="right")
     if masked is not None:
         places, targets = masked
         row = np.searchsorted(ragged.offsets, places, side="right") - 1
         masked = row, places - ragged.offsets[row], targets
-    return [_row(ragged, rows, labels, pad, masked, members) for rows in np.split(order, cuts) if len(rows)]
+    return [_row(ragged, rows, labels, pad, masked, members) for rows in cut_evenly(ragged.lengths, max_tokens)]
 
 
 def _row(ragged, rows, labels, pad, masked, members) -> dict:

@@ -9,6 +9,7 @@ from ..corpus.tokenizing import tokenized
 from ..data.claims import Claim
 from . import batches
 from . import pairs as input_pairs
+from .cut import cut
 from .ragged import Ragged
 from .template import Template
 
@@ -84,16 +85,11 @@ class Pairs(Slots):
         pairs = np.full(present.shape, -1)
         pairs[present] = np.arange(len(joined.lengths))
         longest = np.where(present, joined.lengths[pairs], 0).max(1)
-        order = np.argsort(-longest, kind="stable")
-        result = []
-        until = present.sum(1)[order].cumsum()
-        while len(order):
-            rows = max(1, micro_tokens // longest[order[0]])
-            some, order = np.split(order, [max(1, np.searchsorted(until, rows, side="right"))])
-            until = until[len(some) :] - until[len(some) - 1]
-            own = joined.take(pairs[some][present[some]])
-            result.append(self._micro_batch(own, present[some], labels[some], layout))
-        return result
+        parts = cut(longest, micro_tokens, present.sum(1))
+        return [
+            self._micro_batch(joined.take(pairs[some][present[some]]), present[some], labels[some], layout)
+            for some in parts
+        ]
 
     def _micro_batch(self, joined: Ragged, present: np.ndarray, labels: np.ndarray, layout: str | None) -> dict:
         # The pairs are ordered by length; their numbers take the place of the labels.
@@ -106,11 +102,11 @@ class Pairs(Slots):
         return micro | {"labels": torch.from_numpy(labels), "firsts": firsts}
 
 
-class Batches(batches.FinetuningBatches):
+class ClaimBatches(batches.FinetuningBatches):
     """Optimiser batches of claims (`Slots` or `Pairs`), by step; every epoch visits each claim once, in a keyed order."""
 
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
         joined, labels = self.pairs.join(numbers, self.max_tokens), self.pairs.labels[numbers]
         micro = self.pairs.laid_out(joined, numbers, labels, self.micro_tokens, self.layout)
-        return {"micro": micro, "examples": len(labels), "masked": 0, "tokens": len(joined.ids)}
+        return batches.optimiser_batch(micro, len(labels), len(joined.ids))

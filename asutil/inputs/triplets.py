@@ -7,6 +7,7 @@ import torch
 
 from ..draws import keyed
 from . import batches, pairs
+from .cut import cut
 from .ragged import Ragged
 from .template import Template
 
@@ -100,39 +101,29 @@ class Triplets(LabelledPairs):
         return np.stack([self._right[right], self._wrong[wrong]], -1)
 
 
-class Batches(batches.FinetuningBatches):
+class TripletBatches(batches.FinetuningBatches):
     """Optimiser batches of `LabelledPairs` or `Triplets`, by step; every epoch visits each example once, in a keyed order.
 
     A micro-batch is {"questions": a padded table (B, T), "candidates": one (B * R, T'), "labels": (B,)}, of whole examples ordered by
     their longest text.
     """
 
-    def __init__(self, examples: LabelledPairs, epochs, batch_size, max_tokens, micro_tokens=8192, seed=0):
-        super().__init__(examples, epochs, batch_size, max_tokens, micro_tokens, seed)
-
     def __getitem__(self, step: int) -> dict:
         numbers = self.examples(step)
         questions, candidates = self.pairs.join(numbers, self.max_tokens)
         labels = self.pairs.labels(numbers)
-        micro = []
         rows = np.arange(len(candidates.lengths)).reshape(-1, len(numbers))
         longest = np.maximum(questions.lengths, candidates.lengths[rows].max(0))
-        order = np.argsort(-longest, kind="stable")
-        while len(order):
-            some, order = np.split(order, [max(1, self.micro_tokens // (int(longest[order[0]]) * (1 + len(rows))))])
-            micro.append(
-                {
-                    "questions": _padded(questions.take(some), self.pairs.template.pad),
-                    "candidates": _padded(candidates.take(rows[:, some].ravel()), self.pairs.template.pad),
-                    "labels": torch.from_numpy(labels[some]),
-                }
-            )
-        return {
-            "micro": micro,
-            "examples": len(labels),
-            "masked": 0,
-            "tokens": len(questions.ids) + len(candidates.ids),
-        }
+        pad = self.pairs.template.pad
+        micro = [
+            {
+                "questions": _padded(questions.take(some), pad),
+                "candidates": _padded(candidates.take(rows[:, some].ravel()), pad),
+                "labels": torch.from_numpy(labels[some]),
+            }
+            for some in cut(longest, self.micro_tokens, 1 + len(rows))
+        ]
+        return batches.optimiser_batch(micro, len(labels), len(questions.ids) + len(candidates.ids))
 
 
 def _padded(texts: Ragged, pad: int) -> dict[str, torch.Tensor]:
@@ -140,7 +131,7 @@ def _padded(texts: Ragged, pad: int) -> dict[str, torch.Tensor]:
     table = {"input_ids": ids, "attention_mask": (np.arange(ids.shape[1]) < texts.lengths[:, None]).astype(np.int64)}
     if types is not None:
         table["token_type_ids"] = types
-    return {name: torch.from_numpy(array) for name, array in table.items()}
+    return batches.tensors(table)
 
 
 def _hash(text: str) -> int:

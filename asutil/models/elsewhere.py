@@ -6,8 +6,6 @@ like `embedder.Embedder`.
 
 import importlib.metadata
 import logging
-from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from torch import nn
 from tqdm.auto import tqdm
 from transformers import PreTrainedModel
 
+from ..inputs.cut import cut
 from ..io import checkpoints, hub, sentence_transformer, spelling
 from . import loading, scoring
 from .embedder import pooled
@@ -106,7 +105,9 @@ class InferSent:
         rows = [self.rows(text) for text in texts]
         vectors = np.zeros((len(texts), self.dimensions), np.float32)
         with tqdm(total=len(texts), desc="embedding", unit=" texts", disable=not progress, dynamic_ncols=True) as bar:
-            for batch in _by_length([len(row) for row in rows]):
+            lengths = np.array([len(row) for row in rows], np.int64)
+            worded = np.flatnonzero(lengths)
+            for batch in (worded[part] for part in cut(lengths[worded], TOKENS)):
                 vectors[batch] = self._vectors([rows[n] for n in batch]).cpu().numpy()
                 bar.update(len(batch))
         return vectors
@@ -118,14 +119,6 @@ class InferSent:
         packed = nn.utils.rnn.pack_padded_sequence(padded.to(self.device), lengths, batch_first=True)
         hidden, _ = nn.utils.rnn.pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         return pooled(hidden, (torch.arange(hidden.shape[1]) < lengths[:, None]).to(self.device), "max")
-
-
-def _by_length(lengths: list[int]) -> Iterator[list[int]]:
-    """The numbers of the texts that have words, the longest first, in batches of at most TOKENS words, padding included."""
-    order = deque(sorted((n for n, length in enumerate(lengths) if length), key=lambda n: -lengths[n]))
-    while order:
-        longest = lengths[order[0]]
-        yield [order.popleft() for _ in range(min(len(order), max(1, TOKENS // longest)))]
 
 
 def _infersent_weights(folder: Path) -> Path:

@@ -10,8 +10,8 @@ from tqdm.auto import tqdm
 
 from .. import draws
 from ..data.long_questions import KINDS
-from ..inputs.long import Contexts
-from ..inputs.long_batches import by_length, padded, parts_by_length, stacked
+from ..inputs.cut import cut
+from ..inputs.long import Contexts, stacked
 from ..inputs.template import Template
 from ..metrics import answers, rankings
 from ..models.finder import EvidenceFinder
@@ -49,8 +49,8 @@ def predict(
     sentences_of, row_of, numbers = {}, {}, np.arange(len(contexts))
     bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
     with bar, evaluating(model, autocast=False) as device:
-        for some in by_length(contexts, numbers, micro_tokens):
-            micro = {name: tensor.to(device) for name, tensor in padded(contexts, some).items()}
+        for some in cut(contexts.lengths, micro_tokens):
+            micro = {name: tensor.to(device) for name, tensor in contexts.padded(some).items()}
             with torch.autocast(device.type, torch.bfloat16, enabled=has_bf16(device)):
                 outputs = model(micro)
             written = _written(model, micro) if model.generates else None
@@ -245,7 +245,7 @@ def _means(model: EvidenceFinder, texts: list[np.ndarray], tokenizer, micro_toke
     rows = [np.concatenate([before, text, after]).astype(np.int64) for text in texts]
     vectors = [None] * len(rows)
     with evaluating(model, autocast=False) as device:
-        for some in parts_by_length([len(row) for row in rows], np.arange(len(rows)), micro_tokens):
+        for some in cut([len(row) for row in rows], micro_tokens):
             width = max(len(rows[n]) for n in some)
             ids = torch.from_numpy(stacked([rows[n] for n in some], width, tokenizer.pad_token_id)).to(device)
             inner = [np.r_[np.zeros(len(before)), np.ones(len(texts[n]))] for n in some]
@@ -277,7 +277,7 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15) -> dict:
                 f"cut at max_tokens={contexts.max_tokens}, which left out {contexts.dropped['evidence']} pieces of evidence"
             )
         for number in numbers:
-            read, micro = contexts.read[number], padded(contexts, [number])
+            read, micro = contexts.read[number], contexts.padded([number])
             outputs = model({key: tensor.to(device) for key, tensor in micro.items()})
             [positive] = draws.choose(np.flatnonzero(read.evidence), 1)
             [negative] = draws.choose(np.flatnonzero(~read.evidence), 1)

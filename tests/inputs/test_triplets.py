@@ -171,7 +171,7 @@ def test_a_batch_is_what_the_tokenizer_gives(tokenizer, kind, micro_tokens):
     made = asked([[1, 0, 0], [0, 1, 1, 0], [0], [1, 0]])
     rows = [(question, candidate) for question in made for candidate in question.candidates]
     pairs, seen = kind(tokenizer, made), []
-    batches = triplets.Batches(pairs, 1, 4, 16, micro_tokens, seed=1)
+    batches = triplets.TripletBatches(pairs, 1, 4, 16, micro_tokens, seed=1)
     for step in range(len(batches)):
         batch, numbers = batches[step], list(batches.examples(step))
         assert batch["examples"] == len(numbers) == sum(len(micro["labels"]) for micro in batch["micro"])
@@ -208,7 +208,7 @@ def trained(tokenizer, architecture, made, folder, epochs=60, **chosen):
     settings = settings_of(architecture, max_tokens=16, **chosen)
     with checkpoints.seeded(0):
         model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings)
-    batches = triplets.Batches(triplets.examples_for(architecture, tokenizer, made), epochs, 32, 16, 4096, seed=0)
+    batches = triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, made), epochs, 32, 16, 4096, seed=0)
     start = copy.deepcopy(model)
     training.train(model, batches, folder, **USUAL | {"peak_lr": 2e-3, "save_every": 10_000, "log_every": 50})
     return start, model
@@ -254,7 +254,7 @@ def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer
         torch.manual_seed(0)
         model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24)).double().eval()
     for micro_tokens in (1, 100_000):
-        batch = triplets.Batches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]
+        batch = triplets.TripletBatches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]
         model.zero_grad()
         parts = [model.losses(model(micro), micro, batch).sum() for micro in batch["micro"]]
         sum(parts).backward()
@@ -268,7 +268,7 @@ def test_a_loss_of_the_network_is_the_loss_of_its_vectors(tokenizer):
     made = asked([[1, 0, 0, 1], [0, 1, 0]])
     model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of("triplet", max_tokens=24)).eval()
     pairs = triplets.Triplets(tokenizer, made)
-    batch = triplets.Batches(pairs, 1, len(pairs), 24, 10_000)[0]
+    batch = triplets.TripletBatches(pairs, 1, len(pairs), 24, 10_000)[0]
     loss = sum(float(model.losses(model(micro), micro, batch)) for micro in batch["micro"])
     rows, by_hand = [(q, c) for q in made for c in q.candidates], 0.0
     for right, wrong in pairs.candidates(np.arange(len(pairs))):
@@ -285,7 +285,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, tmp_path, architec
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24))
-        return model, triplets.Batches(triplets.examples_for(architecture, tokenizer, made), 4, 4, 24, 200, seed=0)
+        return model, triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, made), 4, 4, 24, 200, seed=0)
 
     whole, batches = new()
     training.train(whole, batches, tmp_path / "whole", **USUAL)

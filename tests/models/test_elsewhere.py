@@ -62,15 +62,6 @@ def test_infersent_is_an_lstm_over_each_text_alone_and_the_largest_outputs(tmp_p
     assert model.parameters_learnt == 6 * len(listed) + sum(parameter.numel() for parameter in lstm.parameters())
 
 
-@given(st.lists(st.integers(0, 5000), max_size=60))
-def test_batches_are_of_like_length_and_bounded(lengths):
-    batches = [*elsewhere._by_length(lengths)]
-    taken = [n for batch in batches for n in batch]
-    assert sorted(taken) == [n for n, length in enumerate(lengths) if length]
-    assert [lengths[n] for n in taken] == sorted(filter(None, lengths), reverse=True)
-    assert all(len(batch) == 1 or len(batch) * lengths[batch[0]] <= elsewhere.TOKENS for batch in batches)
-
-
 def test_marks_without_a_vector_are_named(tmp_path, caplog):
     infersent(tmp_path)
     InferSent(tmp_path, cache=tmp_path / "cache")

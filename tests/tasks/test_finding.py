@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from asutil import losses, training
 from asutil.data.long_questions import KINDS as TYPES
 from asutil.data.long_questions import Answer, LongQuestion, Passage
-from asutil.inputs import long_batches
+from asutil.inputs import LongBatches
 from asutil.inputs.long import Contexts, add_markers
 from asutil.io import checkpoints
 from asutil.metrics import rankings
@@ -50,7 +50,7 @@ def questions():
 
 
 def in_one(model, contexts, **chosen):
-    (batch,) = [long_batches.Batches(contexts, 1, len(contexts), 10**6, 0, **chosen)[0]]
+    (batch,) = [LongBatches(contexts, 1, len(contexts), 10**6, 0, **chosen)[0]]
     return batch
 
 
@@ -58,11 +58,11 @@ def in_one(model, contexts, **chosen):
 def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
     model = new(tokenizer, name, 400).eval()
     contexts = read(model, questions)
-    micro = long_batches.padded(contexts, range(len(contexts)), model.generates)
+    micro = contexts.padded(range(len(contexts)), model.generates)
     with torch.no_grad():
         found = model(micro)
         for row, one in enumerate(contexts.read):
-            alone = model(long_batches.padded(contexts, [row], model.generates))
+            alone = model(contexts.padded([row], model.generates))
             count = len(one.sentences)
             torch.testing.assert_close(found["sentences"][row, :count], alone["sentences"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["evidence"][row, :count], alone["evidence"][0], atol=2e-5, rtol=1e-4)
@@ -91,7 +91,7 @@ def test_or_softmax_equals_a_loop():
 def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):
     model = new(tokenizer).eval()
     contexts = read(model, questions)
-    micro = long_batches.padded(contexts, range(len(contexts)))
+    micro = contexts.padded(range(len(contexts)))
     with torch.no_grad():
         found, by_loop = model(micro), []
         for row, one in enumerate(contexts.read):
@@ -114,7 +114,7 @@ def test_without_its_type_the_loss_of_a_generating_model_is_evidence_and_text(to
     whole = new(tokenizer, "tiny_led", 300).eval()
     settings = {**whole.settings, "type_loss": False}
     part = finder.start_from("tiny_led", copy.deepcopy(tokenizer), settings, 0).eval()
-    micro = long_batches.padded(read(whole, questions), range(len(questions)), True)
+    micro = read(whole, questions).padded(range(len(questions)), True)
     with torch.no_grad():
         found = whole(micro)
         types = torch.nn.functional.cross_entropy(found["kind"], micro["kinds"], reduction="none")
@@ -179,7 +179,7 @@ def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     model = new(tokenizer, projection="per_type", loss_weight=0.5).double().eval()
     contexts, found = read(model, questions), []
     for micro_tokens in (1, 10**6):
-        batch = long_batches.Batches(contexts, 1, 12, micro_tokens, 0)[0]
+        batch = LongBatches(contexts, 1, 12, micro_tokens, 0)[0]
         model.zero_grad()
         parts = [trainer.weighted(model.losses(model(micro), micro, batch), model.loss_weights()) for micro in batch["micro"]]
         sum(parts).backward()
@@ -194,7 +194,7 @@ def test_training_brings_evidence_to_the_front_and_near_the_question(tokenizer, 
     model = new(tokenizer, name, 300, projection="shared", loss_weight=0.5)
     contexts = read(model, [made_up(seed, passages=2, kind="yes") for seed in range(6)])
     before = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
-    training.train(model, long_batches.Batches(contexts, 20, 6, 4096, 0, model.generates), tmp_path, **USUAL)
+    training.train(model, LongBatches(contexts, 20, 6, 4096, 0, model.generates), tmp_path, **USUAL)
     after = finding.measure(*finding.predict(model, contexts, progress=False), contexts).record()
     for figure in ("map_evidence_head", "map_projected"):
         assert before[figure] < 0.8 and after[figure] > 0.9
@@ -393,7 +393,7 @@ def test_a_decoder_may_write_a_hundred_tokens(tokenizer, questions, monkeypatch)
     assert set(asked) == {63}  # the tiny decoder has 64 positions
     monkeypatch.setattr(model.backbone, "generate", lambda **given: asked.append(given["max_new_tokens"]) or torch.zeros(1, 1).long())
     model.backbone.config.max_decoder_position_embeddings = 1024  # LED's
-    finding._written(model, long_batches.padded(contexts, [0]))
+    finding._written(model, contexts.padded([0]))
     assert asked[-1] == 100
 
 
@@ -412,7 +412,7 @@ def test_a_decoder_without_global_attention_is_not_given_any(tokenizer, question
     model, given = new(tokenizer, "tiny_led", 300).eval(), []
     monkeypatch.setattr(model.backbone, "generate", lambda **options: given.append(set(options)) or torch.zeros(1, 1).long())
     for model.reads_globally in (True, False):
-        finding._written(model, long_batches.padded(read(model, questions), [0]))
+        finding._written(model, read(model, questions).padded([0]))
     assert given[0] - given[1] == {"global_attention_mask"}
 
 
@@ -448,7 +448,7 @@ def test_the_likeliest_span_lies_within_one_text(tokenizer, questions):
     model = new(tokenizer).eval()
     contexts = read(model, questions)
     with torch.no_grad():
-        found = model(long_batches.padded(contexts, [0]))
+        found = model(contexts.padded([0]))
     one, best, chosen = contexts.read[0], -np.inf, None
     starts, ends = found["span"][0].unbind(-1)
     for start in range(len(one.ids)):
@@ -474,7 +474,7 @@ def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_pat
     from ..conftest import Stopping
 
     make = lambda: new(tokenizer, projection="per_type", loss_weight=0.4)
-    batches = long_batches.Batches(read(make(), questions), 3, 5, 500, 0)
+    batches = LongBatches(read(make(), questions), 3, 5, 500, 0)
     whole, stopped, again = make(), make(), make()
     usual = USUAL | {"save_every": 2}
     training.train(whole, batches, tmp_path / "whole", **usual)

@@ -232,7 +232,7 @@ def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenize
     asked, found = made_up(12), {}
     for name, tokens, layout in (("whole", 10**6, "ordered"), ("pieces", 100, "ordered"), ("packed", 200, "packed")):
         model = sharpened(new_model(tokenizer, head))
-        batches = claim_slots.Batches(verifying.inputs_of(model, asked), 1, 12, length(head), tokens, layout=layout)
+        batches = claim_slots.ClaimBatches(verifying.inputs_of(model, asked), 1, 12, length(head), tokens, layout=layout)
         batch, total = batches[0], 0
         assert (len(batch["micro"]) == 1) == (name == "whole") and batch["examples"] == 12
         for micro in batch["micro"]:
@@ -249,12 +249,12 @@ def test_layouts_and_micro_batches_have_the_gradient_of_the_whole_batch(tokenize
 def test_every_epoch_visits_every_claim_once_in_another_order(tokenizer, asked):
     read = claim_slots.Slots(tokenizer, asked, 4)
     read.labels = np.arange(len(asked))  # the numbers of the claims
-    batches = claim_slots.Batches(read, 2, 7, 5 * L, seed=1)
+    batches = claim_slots.ClaimBatches(read, 2, 7, 5 * L, seed=1)
     seen = [torch.cat([micro["labels"] for micro in batches[step]["micro"]]).tolist() for step in range(len(batches))]
     epochs = [[number for step in seen[start : start + 4] for number in step] for start in (0, 4)]
     assert len(seen) == 8 and all(sorted(epoch) == list(range(24)) for epoch in epochs) and sorted(seen[0]) != sorted(seen[4])
     assert batches[2]["tokens"] == sum(int(micro["attention_mask"].sum()) for micro in batches[2]["micro"])
-    other = claim_slots.Batches(read, 2, 7, 5 * L, seed=2)
+    other = claim_slots.ClaimBatches(read, 2, 7, 5 * L, seed=2)
     assert sorted(other[0]["micro"][0]["labels"].tolist()) != sorted(batches[0]["micro"][0]["labels"].tolist())
 
 
@@ -275,7 +275,7 @@ def learnable(count, seed):
 
 
 def trained(model, head, folder, train, epochs=4, stopped=None, **options):
-    batches = claim_slots.Batches(verifying.inputs_of(model, train), epochs, 32, length(head), 2048)
+    batches = claim_slots.ClaimBatches(verifying.inputs_of(model, train), epochs, 32, length(head), 2048)
     batches = batches if stopped is None else Stopping(batches, stopped)
     return training.train(model, batches, folder, **{"peak_lr": 4e-3, **USUAL, **options})
 

@@ -23,7 +23,7 @@ from asutil.corpus import shards
 from asutil.data.answers import Candidate, Question
 from asutil.data.claims import Claim, Evidence
 from asutil.data.long_questions import Answer, LongQuestion, Passage
-from asutil.inputs import groups, long_batches, slots, triplets
+from asutil.inputs import groups, slots, triplets
 from asutil.inputs import long as long_inputs
 from asutil.models import joint, loading
 from asutil.models import pair as pair_models
@@ -118,13 +118,13 @@ def batches(index, seed: int, steps: int = 5) -> dict:
     for name, read in pairs.items():
         made[name] = inputs.FinetuningBatches(read, 2, 4, 128, 500, seed)
     for architecture in ("siamese", "triplet"):
-        made[architecture] = triplets.Batches(triplets.examples_for(architecture, tokenizer, asked), 2, 5, 64, 500, seed)
+        made[architecture] = triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, asked), 2, 5, 64, 500, seed)
     marked = copy.deepcopy(tokenizer)
     long_inputs.add_markers(marked)
     for kind, longest in ((slots.Slots, 96), (slots.Pairs, 64)):
-        made[f"claims, {kind.__name__.lower()}"] = slots.Batches(kind(tokenizer, claims(asked), 5), 2, 3, longest, 400, seed)
+        made[f"claims, {kind.__name__.lower()}"] = slots.ClaimBatches(kind(tokenizer, claims(asked), 5), 2, 3, longest, 400, seed)
     long = long_inputs.Contexts(marked, long_questions(index), ("span", "yes"), 400)
-    return made | {"evidence": long_batches.Batches(long, 2, 3, 400, seed), "written": long_batches.Batches(long, 2, 3, 400, seed, True)}
+    return made | {"evidence": inputs.LongBatches(long, 2, 3, 400, seed), "written": inputs.LongBatches(long, 2, 3, 400, seed, True)}
 
 
 def questions(index, count=8) -> list[Question]:
