@@ -11,9 +11,10 @@ import torch
 from torch.nn.functional import normalize
 from transformers import RobertaConfig
 
+from asutil import heads
 from asutil.data import answers
 from asutil.inputs import batches, groups
-from asutil.models import heads, joint, loading, pair
+from asutil.models import joint, loading, pair
 from asutil.models.scoring import evaluating
 
 ONE_VECTOR = 0.999  # above this mean cosine slots count as one vector

@@ -13,6 +13,7 @@ from importlib import metadata
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+EXTRAS = ("models", "lab")  # what the notebooks need besides the core
 RUNS_THE_NOTEBOOK = ("ipykernel", "ipywidgets", "papermill")
 
 
@@ -22,8 +23,9 @@ def name_of(requirement: str) -> str:
 
 
 def needed() -> list[str]:
-    dependencies = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
-    return [line for line in dependencies if name_of(line) not in RUNS_THE_NOTEBOOK]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    lines = [*project["dependencies"], *(line for extra in EXTRAS for line in project["optional-dependencies"][extra])]
+    return [line for line in lines if name_of(line) not in ("asutil", *RUNS_THE_NOTEBOOK)]
 
 
 def pins(installed: set[str]) -> list[str]:

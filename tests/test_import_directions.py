@@ -14,12 +14,22 @@ BELOW = {
     "asutil.lazy": (),
     "asutil.plugins": (),
     "asutil.losses": (),
+    "asutil.heads": (),
     "asutil.io": ("asutil.draws", "asutil.plugins"),
     "asutil.corpus": ("asutil.draws", "asutil.plugins", "asutil.io"),
     "asutil.data": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.corpus"),
     "asutil.inputs": ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data"),
     "asutil.sampling": ("asutil.draws", "asutil.io", "asutil.corpus", "asutil.data", "asutil.inputs"),
-    "asutil.models": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.corpus", "asutil.data", "asutil.inputs", "asutil.losses"),
+    "asutil.models": (
+        "asutil.draws",
+        "asutil.plugins",
+        "asutil.io",
+        "asutil.corpus",
+        "asutil.data",
+        "asutil.inputs",
+        "asutil.losses",
+        "asutil.heads",
+    ),
     "asutil.metrics": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.data"),
 }
 BELOW["asutil.training"] = tuple(name for name in BELOW if name != "asutil.lazy")

@@ -5,42 +5,47 @@ import itertools
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from filelock import FileLock
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from ..io import checkpoints, disk, hub, model_folders
+from ..io import disk, hub, model_folders
 from . import cleaning, sources
+from .plain_tokenizer import PlainTokenizer
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerFast
 
 TOKENIZER_DOCUMENTS = 20_000
 FROM_SCRATCH = ("tiny", "tiny_electra", "mini")  # models that have no tokenizer of their own
 
 
-def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
+def load_tokenizer(name: str | Path) -> "PreTrainedTokenizerFast":
     """The tokenizer of a hub id, a folder or a finished run; a byte-level one joins the ids of a text's sentences exactly.
 
     A byte-level pre-tokenizer gets its prefix space on the backend itself: transformers 5 drops the argument
     `add_prefix_space` where it falls back to its generic class. In a sequence of pre-tokenizers only a first byte-level one gets it:
     a later one would put a space before each piece. Text that spells a special token is read as text. Whether ids join is checked
-    where a corpus is indexed (`shards`), because only pre-training needs it.
+    where a corpus is indexed (`shards`), because only pre-training needs it. Without transformers it is a `PlainTokenizer` of a folder.
 
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run or a tokenizer that cannot be used.
     """
+    try:
+        from transformers import AutoTokenizer
+
+        from ..io import checkpoints
+    except ModuleNotFoundError:
+        plain = PlainTokenizer.load(hub.model_path(name))
+        _join_exactly(plain.backend_tokenizer)
+        return plain
     path = checkpoints.source(name)
     model_folders.refuse_no_tokenizer(path, name)
     tokenizer = checkpoints.from_pretrained(AutoTokenizer, path, name)
     if not tokenizer.is_fast:
         raise ValueError(f"{name}: a fast tokenizer (tokenizer.json) is expected, got {type(tokenizer).__name__}")
-    backend = tokenizer.backend_tokenizer
-    if isinstance(backend.pre_tokenizer, pre_tokenizers.ByteLevel):
-        options = {"use_regex": backend.pre_tokenizer.use_regex, "trim_offsets": backend.pre_tokenizer.trim_offsets}
-        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, **options)
+    if _join_exactly(tokenizer.backend_tokenizer):
         tokenizer.add_prefix_space = tokenizer.init_kwargs["add_prefix_space"] = True  # what save_pretrained writes
-    elif isinstance(backend.pre_tokenizer, pre_tokenizers.Sequence):
-        first = backend.pre_tokenizer[0]
-        if isinstance(first, pre_tokenizers.ByteLevel):
-            first.add_prefix_space = True
     _read_as_text(tokenizer)
     try:
         tokenizer(["Is it one?"], add_special_tokens=False)
@@ -53,7 +58,7 @@ def load_tokenizer(name: str | Path) -> PreTrainedTokenizerFast:
     return tokenizer
 
 
-def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedTokenizerFast:
+def train_tokenizer(documents: Iterable[str], vocab_size: int) -> "PreTrainedTokenizerFast":
     """Train a byte-level BPE with RoBERTa's special tokens: `<s> <pad> </s> <unk> <mask>` are ids 0 to 4. Deterministic.
 
     Example:
@@ -73,24 +78,18 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> PreTrainedToke
     options = {"special_tokens": special, "initial_alphabet": alphabet, "show_progress": False}
     backend.train_from_iterator(documents, trainers.BpeTrainer(vocab_size=vocab_size, **options))
     backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=backend,
-        bos_token="<s>",
-        pad_token="<pad>",
-        eos_token="</s>",
-        unk_token="<unk>",
-        cls_token="<s>",
-        sep_token="</s>",
-        mask_token=mask,
-        model_max_length=512,
-        model_input_names=["input_ids", "attention_mask"],
-    )
-    return _read_as_text(tokenizer)
+    config = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "cls_token": "<s>"}
+    config |= {"sep_token": "</s>", "model_max_length": 512, "model_input_names": ["input_ids", "attention_mask"]}
+    try:
+        from transformers import PreTrainedTokenizerFast
+    except ModuleNotFoundError:
+        return PlainTokenizer(backend, config | {"mask_token": mask.content})
+    return _read_as_text(PreTrainedTokenizerFast(tokenizer_object=backend, mask_token=mask, **config))
 
 
 def tokenizer_for(
     model: str | Path, source: str, folder: str | Path, scratch: Iterable[str] = (), **form
-) -> PreTrainedTokenizerFast:
+) -> "PreTrainedTokenizerFast":
     """The tokenizer of a model; for a model from scratch a BPE of 8,192 trained on the first documents of `source`, saved in `folder`.
 
     Args:
@@ -114,6 +113,20 @@ def tokenizer_for(
             with disk.whole_folder(saved) as part:
                 train_tokenizer(texts, vocab_size=8192).save_pretrained(part)
     return load_tokenizer(saved)
+
+
+def _join_exactly(backend: Tokenizer) -> bool:
+    """Give a byte-level pre-tokenizer its prefix space, also as the first of a sequence; whether it is the only one."""
+    words = backend.pre_tokenizer
+    if isinstance(words, pre_tokenizers.ByteLevel):
+        options = {"use_regex": words.use_regex, "trim_offsets": words.trim_offsets}
+        backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True, **options)
+        return True
+    if isinstance(words, pre_tokenizers.Sequence):
+        first = words[0]
+        if isinstance(first, pre_tokenizers.ByteLevel):
+            first.add_prefix_space = True
+    return False
 
 
 def _read_as_text(tokenizer):

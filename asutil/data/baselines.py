@@ -7,14 +7,16 @@ import sys
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import regex
 
-from .questions import Split
 from .splits import require_one_of
+
+if TYPE_CHECKING:
+    from .questions import Split
 
 # Scripts without spaces between words, and the mark that lengthens a vowel of Katakana.
 WITHOUT_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
@@ -26,7 +28,7 @@ ENOUGH = 10  # questions from which on equal scores are worth a warning
 log = logging.getLogger(__name__)
 
 
-def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
+def baseline_scores(split: "Split", baseline: str) -> pd.DataFrame:
     """Scores of an untrained ranker: question_id, candidate_id, label, score. Of a random order see `metrics.at_random`.
 
     Args:
@@ -37,6 +39,8 @@ def baseline_scores(split: Split, baseline: str) -> pd.DataFrame:
     require_one_of("baseline", baseline, ("document_order", "bm25"))
     frame = split.frame()
     if baseline == "bm25":
+        import pyarrow as pa
+
         questions = split.table["question"].take(pa.array(split.starts)).to_pylist()
         candidates = split.table["answer"].take(pa.array(split.rows())).to_pylist()
         scores = bm25(questions, candidates, split.stops - split.starts)

@@ -9,23 +9,9 @@ import pandas as pd
 import pyarrow as pa
 
 from . import tables
+from .candidates import Candidate as Candidate
+from .candidates import Question as Question
 from .splits import BEYOND, lowest_hashes
-
-
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    id: str
-    text: str
-    label: int
-    before: str | None  # the sentence before it in its document, None where it is unknown
-    after: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Question:
-    id: str
-    text: str
-    candidates: tuple[Candidate, ...]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ architecture and no package besides torch, and the backbone keeps its weights, i
 
 import contextlib
 import itertools
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +14,6 @@ import torch
 from torch.autograd.function import Function, once_differentiable
 from torch.nn.functional import dropout as dropout_of
 from torch.nn.functional import scaled_dot_product_attention
-from transformers import AttentionInterface
-from transformers.masking_utils import AttentionMaskInterface
 
 from ..io import private
 from .cut import cut_evenly
@@ -119,6 +117,7 @@ def outputs(backbone, micro: dict, token_types: bool, forward=None):
     inputs = {"input_ids": micro["input_ids"], "position_ids": micro["position_ids"] + first_position(backbone)}
     if token_types and "token_type_ids" in micro:
         inputs["token_type_ids"] = micro["token_type_ids"]
+    _register()
     former = private.attention(config)
     private.set_attention(config, NAME)
     try:
@@ -286,5 +285,11 @@ def _no_mask(*_, **__):
     """cu_seq_lens takes the place of a mask."""
 
 
-AttentionInterface.register(NAME, attention)
-AttentionMaskInterface.register(NAME, _no_mask)
+@cache
+def _register() -> None:
+    """Make `attention` known to transformers, which whoever has a backbone has imported."""
+    from transformers import AttentionInterface
+    from transformers.masking_utils import AttentionMaskInterface
+
+    AttentionInterface.register(NAME, attention)
+    AttentionMaskInterface.register(NAME, _no_mask)

@@ -23,7 +23,6 @@ from pathlib import Path
 
 import psutil
 from filelock import FileLock, Timeout
-from safetensors import SafetensorError
 
 from . import hub
 
@@ -71,7 +70,7 @@ def naming(path: Path, what: str = "{path} could not be written: {error}") -> It
         if isinstance(error, FileNotFoundError) and not temporary_names:  # it names a missing file that is read
             raise
         number = getattr(error, "errno", None) if isinstance(error, OSError) else _number_in(str(error))
-        if number is None and not isinstance(error, OSError | SafetensorError):
+        if number is None and not isinstance(error, OSError) and type(error).__name__ != "SafetensorError":
             raise
         raise OSError(number or errno.EIO, what.format(path=path, error=message)) from error
 

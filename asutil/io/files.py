@@ -6,10 +6,13 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 UNENCODABLE = re.compile("[\0\ud800-\udfff]")
 
@@ -146,22 +149,26 @@ def published_json(path: Path, kind: type, holds: str) -> dict | list:
 @contextlib.contextmanager
 def _naming_parquet(path: Path) -> Iterator[None]:
     """Turn whatever Arrow refuses into a ValueError that names the file."""
+    import pyarrow as pa
+
     try:
         yield
     except (pa.ArrowException, OSError) as error:
         raise ValueError(f"{path}: expected a parquet file, got one that Arrow refuses: {error}") from None
 
 
-def opened(path: Path) -> pq.ParquetFile:
+def opened(path: Path) -> "pq.ParquetFile":
     """A parquet file of which only the footer is in memory. Raises: ValueError that names it."""
+    import pyarrow.parquet as pq
+
     with _naming_parquet(path):
         # With pre_buffer the whole file stays in memory.
         return pq.ParquetFile(path, pre_buffer=False, page_checksum_verification=True)
 
 
 def batches(
-    file: pq.ParquetFile, path: Path, size: int, columns: Iterable[str] | None = None
-) -> Iterator[pa.RecordBatch]:
+    file: "pq.ParquetFile", path: Path, size: int, columns: Iterable[str] | None = None
+) -> "Iterator[pa.RecordBatch]":
     """The rows of an opened file, `size` at a time.
 
     Raises: ValueError that names the file; after the last row also where the footer claims another number of rows.
@@ -174,7 +181,7 @@ def batches(
     _check_count(file, path, count)
 
 
-def table(path: Path) -> pa.Table:
+def table(path: Path) -> "pa.Table":
     """All rows of a parquet file. Raises: ValueError that names it."""
     file = opened(path)
     with _naming_parquet(path):
@@ -183,14 +190,14 @@ def table(path: Path) -> pa.Table:
     return content
 
 
-def _check_count(file: pq.ParquetFile, path: Path, count: int) -> None:
+def _check_count(file: "pq.ParquetFile", path: Path, count: int) -> None:
     if count != file.metadata.num_rows:
         raise ValueError(
             f"{path}: expected a parquet file, got one that claims {file.metadata.num_rows:,} rows and holds {count:,}"
         )
 
 
-def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, dict]]:
+def rows(batches: "Iterable[pa.RecordBatch]", path: Path) -> Iterator[tuple[str, dict]]:
     """(location, row) of all rows, counted from 1. Raises: ValueError naming file and row of what is no text or no date."""
     first = 1
     for batch in batches:
@@ -202,7 +209,7 @@ def rows(batches: Iterable[pa.RecordBatch], path: Path) -> Iterator[tuple[str, d
         first += len(batch)
 
 
-def _row(batch: pa.RecordBatch, n: int, location: str) -> dict:
+def _row(batch: "pa.RecordBatch", n: int, location: str) -> dict:
     try:
         return batch.slice(n, 1).to_pylist()[0]
     except (ValueError, OverflowError) as error:
@@ -217,6 +224,8 @@ def frame(path: Path, ids: Iterable[str], numbers: Iterable[str]) -> pd.DataFram
         numbers: columns that it must have, of numbers.
     Raises: ValueError that names the file with its folder.
     """
+    import pyarrow as pa
+
     location = f"{path.parent.name}/{path.name}"
     content = table(path)
     for name in (*ids, *numbers):

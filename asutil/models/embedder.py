@@ -14,12 +14,12 @@ from transformers import AutoModel
 from .. import losses
 from ..corpus import index, tokenizers
 from ..corpus.tokenizing import tokenized
+from ..heads.siamese import Siamese
 from ..inputs import batches, pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.template import Template
 from ..io import checkpoints, hub, spelling
 from . import loading, saving, scoring
-from .heads import Siamese
 
 POOLINGS = ("mean", "cls", "max")
 ARCHITECTURES = ("siamese", "triplet", "untrained")

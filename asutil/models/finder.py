@@ -12,10 +12,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForSeq2SeqLM, Longforme
 
 from .. import losses, plugins
 from ..corpus import tokenizers
+from ..heads.question_types import QuestionTypeProjection
 from ..inputs.long import add_markers
 from ..io import checkpoints, spelling
 from . import loading, saving, scoring
-from .heads import QuestionTypeProjection
 
 SIMILARITIES = {"none": ("dot", "cosine"), "shared": ("bilinear", "projected"), "per_type": ("bilinear", "projected")}
 TINY = {"hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 512}

@@ -9,10 +9,10 @@ import pandas as pd
 import torch
 from torch import nn
 
+from ..heads import EVIDENCE, POOLED
 from ..inputs import pairs
 from ..io import checkpoints, spelling
 from . import pair
-from .heads import EVIDENCE, POOLED
 from .pair import PairEncoder
 
 LATER = {"pooling": "first", "init": None, "start": "class"}  # the choices of models that were saved without them

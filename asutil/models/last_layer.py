@@ -11,8 +11,8 @@ from functools import partial
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
+from ..heads import EVIDENCE
 from ..io import private
-from .heads import EVIDENCE
 
 BERT_LIKE = ("bert", "camembert", "electra", "roberta", "xlm-roberta")  # the same layers under the same names
 _batch = threading.local()  # what a thread's model reads now

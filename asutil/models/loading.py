@@ -11,11 +11,11 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification, RobertaConfig
 
-from .. import plugins
+from .. import heads, plugins
 from ..corpus.tokenizers import load_tokenizer
 from ..inputs import packing
 from ..io import checkpoints
-from . import classifiers, electra, heads
+from . import classifiers, electra
 from . import joint as joint_models
 from . import pair as pair_models
 from .pair import PairEncoder, widen_types

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from ..data.answers import Candidate, Question
+from ..data.candidates import Candidate, Question
 
 SEVERAL = (list, tuple, np.ndarray, pd.Series)  # what holds the questions of one call
 

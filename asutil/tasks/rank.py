@@ -12,17 +12,16 @@ import pandas as pd
 import torch
 from tqdm.auto import tqdm
 
+from .. import io, models
 from ..corpus import index
-from ..data.answers import Candidate, Question
+from ..data.candidates import Candidate, Question
 from ..inputs import batches, groups
 from ..inputs import pairs as input_pairs
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
-from ..io import checkpoints, disk, hub
+from ..io import disk, hub
 from ..metrics import calibration
 from ..metrics.calibration import Calibration
 from ..models import last_layer, scoring
-from ..models.loading import check_length, usual_length
-from ..models.pair import PairEncoder
 from .asked import SEVERAL, as_question, as_questions, best_first
 
 WINDOW = 1 << 15  # candidates that are tokenised and ordered by length together: memory is bounded by it
@@ -140,8 +139,8 @@ class Ranker(BaseRanker):
         joint_inference, section 3.2.
     """
 
-    def __init__(self, model: PairEncoder, max_tokens: int | None = None):
-        self.model, self.max_tokens = model, max_tokens or usual_length(model)
+    def __init__(self, model: "models.PairEncoder", max_tokens: int | None = None):
+        self.model, self.max_tokens = model, max_tokens or models.loading.usual_length(model)
 
     @property
     def joint_k(self) -> int | None:
@@ -180,7 +179,7 @@ class Ranker(BaseRanker):
         Returns: DataFrame with question_id, candidate_id, label (int8), score (float32), in the order of the questions.
         """
         max_tokens = max_tokens or self.max_tokens
-        check_length(self.model, max_tokens)
+        models.loading.check_length(self.model, max_tokens)
         identity = folder and self._identity(max_tokens)
 
         def window_scores(window: list, bar) -> pd.DataFrame:
@@ -216,7 +215,7 @@ class Ranker(BaseRanker):
         config = {name: value for name, value in config.items() if name not in unrelated}
         device = next(self.model.parameters()).device
         settings = [config, index.tokenizer_hash(self.model.tokenizer), max_tokens, device.type]
-        return checkpoints.fingerprint_of_weights(
+        return io.checkpoints.fingerprint_of_weights(
             settings, self.model.backbone, getattr(self.model, self.model.HEADS[0])
         )
 

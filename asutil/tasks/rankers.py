@@ -9,14 +9,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from transformers import AutoConfig
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
+from .. import heads, io, models, tasks
 from ..data import baselines
-from ..io import checkpoints, disk, hub, sentence_transformer, spelling
+from ..io import disk, hub, spelling
 from ..metrics.calibration import Calibration
-from ..models import elsewhere, embedder, heads, loading, scoring
-from . import cross_encoder, nearest, rank
+from ..models import scoring
+from . import rank
 
 CROSS_ENCODERS = ("ForSequenceClassification", "ForCausalLM")  # how the names of models end that read a pair of texts
 WORDS = ("bm25", "random")  # what ranks without a model, here or in `mine`
@@ -70,17 +69,17 @@ def _loaded(name, device, prompts) -> rank.BaseRanker:
     if name == "bm25":
         return Bm25()
     path, device = _path(name), device or scoring.device()
-    if embedder.saved_settings(path):
-        saved = checkpoints.saved_model(path)
-        return nearest.Nearest(embedder.load(name, device), saved and saved.rank_by)
-    folder = sentence_transformer.folder(name)
-    kind = sentence_transformer.kind_of(folder)
+    if models.embedder.saved_settings(path):
+        saved = io.checkpoints.saved_model(path)
+        return tasks.nearest.Nearest(models.embedder.load(name, device), saved and saved.rank_by)
+    folder = io.sentence_transformer.folder(name)
+    kind = io.sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
-        return nearest.Nearest(elsewhere.SentenceTransformerEncoder(name, None, device, prompts))
+        return tasks.nearest.Nearest(models.elsewhere.SentenceTransformerEncoder(name, None, device, prompts))
     if kind not in (None, "CrossEncoder"):
         raise ValueError(f"{name}: a SentenceTransformer or CrossEncoder is expected, got a {kind}")
     if kind == "CrossEncoder" or _reads_pairs(name, folder):
-        return cross_encoder.load(name, folder, device)
+        return tasks.cross_encoder.load(name, folder, device)
     return _fine_tuned(name, folder, device)
 
 
@@ -90,11 +89,11 @@ def _path(name: str | Path) -> str:
     advice = "" if "/" in text or text in known or Path(text).exists() else spelling.nearest(text.lower(), known, 0.7)
     if advice:
         raise ValueError(f"{spelling.printable(text)}: no such ranker, folder or run{advice}")
-    return checkpoints.source(name)
+    return io.checkpoints.source(name)
 
 
 def _require_prompts_read(name, encoder, prompts) -> None:
-    if prompts and not isinstance(encoder, elsewhere.SentenceTransformerEncoder):
+    if prompts and not isinstance(encoder, models.elsewhere.SentenceTransformerEncoder):
         raise ValueError(f"{name}: only an encoder of sentence-transformers takes prompts")
 
 
@@ -103,13 +102,16 @@ def _reads_pairs(name: str | Path, folder: Path) -> bool:
 
     Raises: ValueError for a config.json that cannot be read, and for a model that nothing here makes a ranker of.
     """
-    config = checkpoints.from_pretrained(AutoConfig, folder, name)
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    config = io.checkpoints.from_pretrained(AutoConfig, folder, name)
     architectures = config.architectures or []
     if not isinstance(architectures, list) or not all(isinstance(architecture, str) for architecture in architectures):
         raise ValueError(f"{name}: architectures in config.json is a list of names, got {config.architectures!r}")
     if any(architecture.endswith(CROSS_ENCODERS) for architecture in architectures):
         return True
-    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not (folder / checkpoints.HEAD).is_file():
+    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not (folder / io.checkpoints.HEAD).is_file():
         raise ValueError(
             f"{name}: an encoder such as bert, a cross-encoder (...ForSequenceClassification) or a causal language model "
             f"(...ForCausalLM) is expected, got a {config.model_type} model ({', '.join(architectures) or 'no architecture'})"
@@ -135,28 +137,28 @@ def _encoder(name, prompts):
     if name in WORDS:
         raise ValueError(f"{name} embeds no text: {EMBEDS} is expected")
     path = _path(name)
-    if embedder.saved_settings(path):
-        return embedder.load(name)
-    saved = checkpoints.saved_model(path)
+    if models.embedder.saved_settings(path):
+        return models.embedder.load(name)
+    saved = io.checkpoints.saved_model(path)
     if saved and saved.trained_by not in (None, "pretrain"):
         raise ValueError(f"{name}: expected a model that embeds each text by itself, got one of {saved.trained_by}")
-    folder = sentence_transformer.folder(name)
-    kind = sentence_transformer.kind_of(folder)
+    folder = io.sentence_transformer.folder(name)
+    kind = io.sentence_transformer.kind_of(folder)
     if kind == "SentenceTransformer":
-        return elsewhere.SentenceTransformerEncoder(name, None, prompts=prompts)
+        return models.elsewhere.SentenceTransformerEncoder(name, None, prompts=prompts)
     if kind is not None or _reads_pairs(name, folder):
         reads = f"a {kind or 'model that reads question and candidate together'}"
         raise ValueError(f"{name}: expected a model that embeds each text by itself, got {reads}")
-    return embedder.untrained(name)
+    return models.embedder.untrained(name)
 
 
 def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
     """The ranker of a model that was saved here, in a finished run or a folder; of an encoder alone, the mean of its tokens."""
-    model, saved = loading.load(name), checkpoints.saved_model(folder)
+    model, saved = models.loading.load(name), io.checkpoints.saved_model(folder)
     head = model.HEADS[0]
     fine_tune = f"fine-tune it first (notebooks/finetune.ipynb -p model {name})"
-    if head not in model.fresh and not (folder / checkpoints.HEAD).is_file():
-        return cross_encoder.load(name, folder, device)  # a config.json without the architecture of its weights
+    if head not in model.fresh and not (folder / io.checkpoints.HEAD).is_file():
+        return tasks.cross_encoder.load(name, folder, device)  # a config.json without the architecture of its weights
     if head in model.fresh and head != "pair":
         raise ValueError(f"{name} has no {head} head: {fine_tune}")
     if head in model.fresh:
@@ -164,7 +166,7 @@ def _fine_tuned(name: str | Path, folder: Path, device: str) -> rank.BaseRanker:
             "%s: an encoder without a head that ranks; candidates are ranked by the cosine of the mean of its tokens' vectors, untrained",
             name,
         )
-        return nearest.Nearest(embedder.untrained(name, device=device))
+        return tasks.nearest.Nearest(models.embedder.untrained(name, device=device))
     if saved and saved.trained_by == "pretrain":
         raise ValueError(f"{name} learnt its pre-training task, not to rank: {fine_tune}")
     if head in ("ie_1", "ae_1", *heads.POOLED):

@@ -13,11 +13,11 @@ import torch
 from tqdm.auto import tqdm
 
 from ..data.claims import LABELS, Claim
+from ..heads import POOLED
 from ..inputs.batches import TOKENS_ON_CPU, TOKENS_ON_GPU
 from ..inputs.slots import Pairs, Slots
 from ..metrics.verdicts import CLASSES
 from ..models import scoring
-from ..models.heads import POOLED
 from ..models.joint import JointEncoder
 
 UNKNOWN = -1  # the label of a claim in a blind test set

@@ -378,7 +378,7 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension
     import torch
     from transformers import RobertaConfig, RobertaModel
 
-    from asutil.models import heads
+    from asutil import heads
 
     def count(module):
         return sum(parameter.numel() for parameter in module.parameters())

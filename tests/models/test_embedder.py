@@ -14,12 +14,12 @@ from transformers import AutoConfig, AutoModel, BertConfig, PreTrainedTokenizerF
 
 from aslab import chains, rundir, runs
 from aslab.show import tables
-from asutil import metrics
+from asutil import heads, metrics
 from asutil.corpus import tokenizers
 from asutil.data import answers, baseline_scores
 from asutil.data.answers import Candidate, Question
 from asutil.io import checkpoints, disk
-from asutil.models import embedder, heads
+from asutil.models import embedder
 from asutil.tasks import nearest, rankers
 
 from ..conftest import WORDS

@@ -9,9 +9,9 @@ import torch
 from transformers import AutoModel, DistilBertConfig, ElectraConfig, ModernBertConfig
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
-from asutil import inputs, sampling, training
+from asutil import heads, inputs, sampling, training
 from asutil.inputs import groups
-from asutil.models import heads, joint, loading
+from asutil.models import joint, loading
 from asutil.models import pair as pair_models
 from asutil.models.joint import JointEncoder
 from asutil.models.pair import PairEncoder
@@ -188,7 +188,7 @@ def test_the_shape_says_all_and_refuses_what_does_not_fit():
     wide = joint.shape(True, "ie_1", 5, 384, "linear", "absolute", pooling="mean", init=0.3)
     assert (wide["pooling"], wide["init"]) == ("mean", 0.3)
     for wrong, said in (
-        (("pair", 5, 384, "linear", "absolute"), "head: one of ie_k, ae_k, ie_1, ae_1.* got 'pair'"),
+        (("pair", 5, 384, "linear", "absolute"), "head: one of ae_1, ae_k, ie_1, ie_k.* got 'pair'"),
         ((None, 5, 384, "linear", "absolute"), "head: .* got None"),
         (("ie_k", 5, 384, "linear", "relative"), "positions: one of absolute, skipping expected, got 'relative'"),
         (("ie_k", 5, 100, "linear", "absolute"), "max_tokens: a multiple of the 6 slots of a question and 5 candidates expected, got 100"),

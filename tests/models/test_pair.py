@@ -13,7 +13,8 @@ from transformers import (
     RobertaModel,
 )
 
-from asutil.models import heads, pair
+from asutil import heads
+from asutil.models import pair
 from tests.trust import slow
 from tests.trust.slow import READS
 

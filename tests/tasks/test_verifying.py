@@ -14,13 +14,13 @@ from transformers import RobertaConfig
 
 from aslab import papers, rundir, runs
 from aslab.show import lists, plots
-from asutil import metrics, training
+from asutil import heads, metrics, training
 from asutil.corpus import tokenizers
 from asutil.data import answers, claims
 from asutil.data.claims import LABELS, Claim, Claims, Evidence
 from asutil.inputs import slots as claim_slots
 from asutil.metrics import verdicts
-from asutil.models import heads, joint, loading
+from asutil.models import joint, loading
 from asutil.tasks import rankers, verifying
 from asutil.training import loop
 
@@ -365,7 +365,7 @@ def test_parameters_are_counted_by_hand(tokenizer, head):
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (("ie_2", 5, 96, "linear", "absolute"), r"head: one of ie_k, ae_k, ie_1, ae_1, pair_max, pair_weighted expected, got 'ie_2'"),
+        (("ie_2", 5, 96, "linear", "absolute"), r"head: one of ae_1, ae_k, ie_1, ie_k, pair_max, pair_weighted expected, got 'ie_2'"),
         (("ie_1", 5, 97, "linear", "absolute"), "max_tokens: a multiple of the 6 slots"),
         (("pair_max", 5, 64, "linear", None), "head_form: only joint models have one .*got 'linear'"),
         (("pair_weighted", 5, 64, None, "skipping"), "positions: only joint models have one .*got 'skipping'"),

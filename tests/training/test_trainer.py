@@ -4,7 +4,8 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForMaskedLM, Trainer, get_linear_schedule_with_warmup
 
-from asutil.models import electra, heads, joint, loading
+from asutil import heads
+from asutil.models import electra, joint, loading
 from asutil.training import optimiser
 
 SIZE = {"vocab_size": 50, "hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}

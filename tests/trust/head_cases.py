@@ -18,8 +18,9 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutputWithPooling
 
+from asutil import heads
 from asutil.corpus import tokenizers
-from asutil.models import electra, heads, joint, loading
+from asutil.models import electra, joint, loading
 from asutil.models import embedder as embedding
 from asutil.models import finder as evidence_models
 from asutil.models import pair as pair_models

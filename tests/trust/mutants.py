@@ -40,8 +40,11 @@ TESTS = {
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading"),
-    "models/heads": ("models/test_pair", "models/test_heads", "models/test_embedder", "models/test_joint"),
-    "losses": ("test_losses", "models/test_heads", "inputs/test_triplets", "tasks/test_finding"),
+    **{
+        f"heads/{file}": ("models/test_pair", "heads/test_heads", "models/test_embedder", "models/test_joint")
+        for file in ("base", "ie_k", "ae_k", "ie_1", "ae_1", "pair_max", "pair_weighted", "siamese", "question_types")
+    },
+    "losses": ("test_losses", "heads/test_heads", "inputs/test_triplets", "tasks/test_finding"),
     "metrics/rankings": ("metrics/test_rankings", "metrics/test_trec"),
     "metrics/registry": ("metrics/test_rankings", "metrics/test_measures"),
     "metrics/measures/p_at_1": ("metrics/test_rankings",),

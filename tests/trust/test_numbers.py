@@ -7,8 +7,8 @@ import torch
 from asutil import corpus as c
 from asutil import losses, metrics
 from asutil.corpus import index as corpus_index
+from asutil.heads import AggregatedEvidence1
 from asutil.metrics import rankings as ranking_metrics
-from asutil.models.heads import AggregatedEvidence1
 from asutil.sampling import OBJECTIVES, Sampler, pairs
 from asutil.sampling.objectives import ssp as ssp_file
 from asutil.sampling.pairs import PairSampler

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asutil import losses
-from asutil.models.heads import POOLED, QuestionTypeProjection, Siamese
+from asutil.heads import POOLED, QuestionTypeProjection, Siamese
 from tests.trust import slow
 
 

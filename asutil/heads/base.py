@@ -1,0 +1,47 @@
+"""The registry of heads, and what the heads on the embeddings of several inputs share."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+# What a head reads -> its key -> its class: the slots of a joint input, pairs in inputs of their own, the vectors of texts.
+HEADS: dict[str, dict[str, type[nn.Module]]] = {"slots": {}, "pairs": {}, "vectors": {}}
+
+
+def head(key: str, reads: str) -> Callable[[type], type]:
+    """A class decorator that registers a head."""
+
+    def registered(made: type) -> type:
+        HEADS[reads][key] = made
+        return made
+
+    return registered
+
+
+class EvidenceHead(nn.Module):
+    """What the four heads on [E_0 ... E_k] share: one linear layer, in float32 for a body of any precision.
+
+    Args:
+        form: "linear", as in the paper, or "released": dense, tanh and dropout before it, as in the authors' code.
+    Deviation: D-76.
+    """
+
+    reads = 1  # embeddings that are joined and scored
+
+    def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
+        super().__init__()
+        if form not in ("linear", "released"):
+            raise ValueError(f'head_form: "linear" or "released" expected, got {form!r}')
+        self.form = form
+        size = self.reads * hidden_size
+        before = [nn.Dropout(0.1), nn.Linear(size, size), nn.Tanh(), nn.Dropout(0.1)] if form == "released" else []
+        self.layers = nn.Sequential(*before, nn.Linear(size, classes))
+        for layer in self.layers:
+            if isinstance(layer, nn.Linear):
+                nn.init.normal_(layer.weight, std=0.02)
+                nn.init.zeros_(layer.bias)
+
+    def scored(self, vectors: torch.Tensor) -> torch.Tensor:
+        with torch.autocast(vectors.device.type, enabled=False):
+            return self.layers(vectors.to(self.layers[-1].weight.dtype))
