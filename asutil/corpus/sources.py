@@ -84,7 +84,9 @@ def _documents_of_one(source, split, text_column, separator, exclude_titles):
             raise FileNotFoundError(
                 f"corpus {source}: no .parquet, .jsonl or .txt file; it holds {files.listing(Path(source))}"
             )
-        rows = itertools.chain.from_iterable(_document_rows(path, column) for path in paths)
+        parquet = lambda path: path.suffix.lower() == ".parquet"
+        read = lambda path: _without_nul(read_rows(path, column), column) if parquet(path) else read_rows(path, column)
+        rows = itertools.chain.from_iterable(map(read, paths))
     return _texts(rows, column, separator or form.separator, exclude_titles)
 
 
@@ -104,15 +106,10 @@ def mirrored_files(source: str, split: str) -> list[Path]:
     return hub.parquet_files(hub_id, split, config or default)
 
 
-def _document_rows(path: Path, column: str) -> Iterator[tuple[str, dict]]:
-    rows = read_rows(path, column)
-    return _without_nul(rows, column) if path.suffix.lower() == ".parquet" else rows
-
-
 def _without_nul(rows, column: str) -> Iterator[tuple[str, dict]]:
-    """Rows of the hub or of parquet files, a blank for each NUL: OpenWebText has some, and no reader can mend the hub.
+    """Replaces NUL bytes by blanks: OpenWebText has some.
 
-    In other files a NUL stays an error, since there it shows an encoding that is not UTF-8.
+    In files of text a NUL stays an error, since there it shows an encoding that is not UTF-8.
     """
     for location, row in rows:
         text = row.get(column)

@@ -14,7 +14,17 @@ from .. import plugins
 from ..corpus import cleaning, sources
 from ..io import disk, files, hub, spelling
 from .data_sets import CLAIMS
-from .splits import SPLITS, Examples, file_of_split, limits_of, require, require_fields, require_id, require_text
+from .splits import (
+    SPLITS,
+    Examples,
+    file_of_split,
+    limits_of,
+    require,
+    require_fields,
+    require_id,
+    require_list,
+    require_text,
+)
 
 LABELS = ("SUPPORTS", "NOT ENOUGH INFO", "REFUTES")  # a label is a number: 0, 1, 2
 MOST = 5  # pieces of evidence that a claim keeps, the first ones: what KernelGAT and the paper read
@@ -180,7 +190,7 @@ def _claim(row: dict, location: str, blind: bool) -> Claim:
     evidence = row["evidence"]
     require_text(text, "claim", location)
     require(label is None or label in LABELS, location, f"a label of {', '.join(LABELS)}", label)
-    require(isinstance(evidence, list), location, "a list of evidence", evidence)
+    require_list(evidence, "evidence", location)
     files.require_encodable(f"{id} {text}", location)
     pieces = tuple(_evidence(piece, f"{location}, evidence {number}") for number, piece in enumerate(evidence, 1))
     return Claim(id, text, None if label is None else LABELS.index(label), pieces[:MOST])

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ..io import files
 from .data_sets import LONG
 from .qasper import plain
-from .splits import Examples, require, require_fields, require_id, require_text
+from .splits import Examples, require, require_fields, require_id, require_list, require_text
 
 KINDS = {name: data.kinds for name, data in LONG.items()}
 ALL_KINDS = tuple(dict.fromkeys(kind for kinds in KINDS.values() for kind in kinds))
@@ -75,12 +75,7 @@ def question_of(row: dict, location: str) -> LongQuestion:
     id = require_id(row["id"], location)
     text = row["question"]
     require_text(text, "question", location)
-    require(
-        isinstance(row["passages"], list) and row["passages"],
-        location,
-        "a list of passages, at least one",
-        row["passages"],
-    )
+    require_list(row["passages"], "passages", location, least=1)
     passages = tuple(
         _passage(passage, f"{location}, passage {number}") for number, passage in enumerate(row["passages"])
     )
@@ -88,7 +83,7 @@ def question_of(row: dict, location: str) -> LongQuestion:
         raise ValueError(f"{location}: expected either answer, kind and evidence, or answers; got {', '.join(row)}")
     if "answers" in row:
         annotated = row["answers"]
-        require(isinstance(annotated, list) and annotated, location, "a list of answers, at least one", annotated)
+        require_list(annotated, "answers", location, least=1)
         answers = tuple(
             _answer(answer, passages, f"{location}, answer {number}") for number, answer in enumerate(annotated, 1)
         )
@@ -122,7 +117,7 @@ def _answer(answer, passages: tuple[Passage, ...], location: str) -> Answer:
     require_text(text, "answer", location)
     if kind in ("yes", "no", "unanswerable"):
         require(text.strip().lower() == kind, location, f"the answer {kind!r} for that kind", text)
-    require(isinstance(answer["evidence"], list), location, "a list of evidence", answer["evidence"])
+    require_list(answer["evidence"], "evidence", location)
     pairs = []
     for number, pair in enumerate(answer["evidence"], 1):
         where = f"{location}, evidence {number}"

@@ -75,6 +75,12 @@ def require_text(text, name: str, location: str) -> None:
     require(isinstance(text, str) and text.strip(), location, f"text in {name!r}", text)
 
 
+def require_list(value, what: str, location: str, least: int = 0) -> None:
+    require(
+        isinstance(value, list) and len(value) >= least, location, f"a list of {what}{', at least one' * least}", value
+    )
+
+
 def require_limit(limit: int | None, unit: str, name="limit") -> None:
     if limit is not None and limit < 1:
         raise ValueError(f"{name} must be at least 1 {unit}, got {limit}")

@@ -12,6 +12,7 @@ import torch
 from .. import losses
 from ..metrics import rankings
 from . import rank
+from .embedding import encoded
 
 SIMILARITIES = ("distance", "cosine", "dot")  # readouts of two vectors, whatever made them
 RANK_BY = (*SIMILARITIES, "manhattan", "probability")
@@ -93,11 +94,8 @@ class Nearest(rank.BaseRanker):
         question_row_of = {} if asymmetric else row_of
         u = np.array([question_row_of.setdefault(q.text, len(question_row_of)) for q, _ in pairs], np.int64)
         v = np.array([row_of.setdefault(c.text, len(row_of)) for _, c in pairs], np.int64)
-        if asymmetric:
-            questions = self.encoder.encode(list(question_row_of), role="query")
-            vectors = self.encoder.encode(list(row_of), role="document")
-        else:
-            questions = vectors = self.encoder.encode(list(row_of))
+        vectors = encoded(self.encoder, list(row_of), "document")
+        questions = encoded(self.encoder, list(question_row_of), "query") if asymmetric else vectors
         bar.update(len(pairs))
         scores = self.readouts(questions[u], vectors[v])
         return rank.rows_of(pairs).assign(score=scores[self.by], **scores)

@@ -177,26 +177,23 @@ def test_round_trip(tmp_path_factory, data, suffix):
 
 
 def test_missing_files_and_names(tmp_path):
-    for name, message in [("wikqa", "did you mean 'wikiqa'"), ("zzz", "unknown data set")]:
-        with pytest.raises(ValueError, match=message):
-            load_answers(name)
-    with pytest.raises(FileNotFoundError, match=r"no\.tsv does not exist"):
-        load_answers(tmp_path / "no.tsv")
-    with pytest.raises(FileNotFoundError, match=r"expected one of train\.tsv, .*, train\.parquet; it holds nothing"):
-        load_answers(tmp_path)
-    folder(tmp_path)
-    write(tmp_path / "dev.jsonl", ROWS)
-    with pytest.raises(ValueError, match=r"one file for dev, got dev\.tsv, dev\.jsonl"):
-        load_answers(tmp_path)
+    for name in ("empty", "two"):
+        (tmp_path / name).mkdir()
+    write(folder(tmp_path / "two") / "dev.jsonl", ROWS)
     (tmp_path / "x.txt").write_text("a")
-    with pytest.raises(ValueError, match=r"ends in \.tsv, .*, \.parquet, got \.txt"):
-        load_answers(tmp_path / "x.txt")
-    with pytest.raises(ValueError, match="unknown protocol 'cleen'; did you mean 'clean'"):
-        load_answers("wikiqa", "cleen")
-    with pytest.raises(ValueError, match="unknown train_questions 'some'"):
-        load_answers("wikiqa", train_questions="some")
-    with pytest.raises(ValueError, match="unknown protocol 'asbert'"):
-        load_answers("pydocs", "asbert")
+    for arguments, error, words in (
+        (["wikqa"], ValueError, "did you mean 'wikiqa'"),
+        (["zzz"], ValueError, "unknown data set"),
+        ([tmp_path / "no.tsv"], FileNotFoundError, r"no\.tsv does not exist"),
+        ([tmp_path / "empty"], FileNotFoundError, r"expected one of train\.tsv, .*, train\.parquet; it holds nothing"),
+        ([tmp_path / "two"], ValueError, r"one file for dev, got dev\.tsv, dev\.jsonl"),
+        ([tmp_path / "x.txt"], ValueError, r"ends in \.tsv, .*, \.parquet, got \.txt"),
+        (["wikiqa", "cleen"], ValueError, "unknown protocol 'cleen'; did you mean 'clean'"),
+        (["wikiqa", "clean", "some"], ValueError, "unknown train_questions 'some'"),
+        (["pydocs", "asbert"], ValueError, "unknown protocol 'asbert'"),
+    ):
+        with pytest.raises(error, match=words):
+            load_answers(*arguments)
 
 
 # -------------------------------------------------------------------------------------------------------------- the hub

@@ -589,11 +589,6 @@ def test_a_trained_model_is_served_from_its_folder(tmp_path, tokenizer, monkeypa
     assert [int(line[2]) for line in lines] == np.argsort(-gaps).tolist() and lines[0][1:] == ["0.0000", "1", texts[1]]
 
 
-def test_no_torch_before_a_model_is_loaded():
-    code = "import sys; from asutil.tasks import vectors; print([name for name in ('torch', 'transformers') if name in sys.modules])"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
-
-
 @pytest.mark.parametrize(("name", "said"), [("embed", ".jsonl"), ("search", "--verify")])
 def test_the_help_says_what_can_be_asked(command, capsys, name, said):
     with pytest.raises(SystemExit, match="0"):
