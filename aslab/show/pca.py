@@ -92,9 +92,8 @@ def _panel(vectors: np.ndarray, roles, questions) -> dict:
     from sklearn.decomposition import PCA
 
     spread = bool(np.ptp(vectors, axis=0).any())  # vectors that are all the same have no direction
-    fitted = PCA(2, svd_solver="full").fit(
-        vectors if spread else np.eye(*vectors.shape)
-    )  # its signs follow from the vectors alone
+    # With the solver "full" the signs follow from the vectors alone.
+    fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))
     places = (vectors - vectors.mean(0)) @ fitted.components_.T
     explained = fitted.explained_variance_ratio_ * spread
     asked = {number: vector for vector, role, number in zip(vectors, roles, questions) if role == "question"}
@@ -156,9 +155,8 @@ def plot(coordinates: dict):
         axis.grid(alpha=0.3)
     legend = axes[-1].get_legend()
     known = {text.get_text(): handle for handle, text in zip(legend.legend_handles, legend.texts)}
-    rows = (
-        [ROLES] if colour == "role" else [hues, ROLES]
-    )  # a line of types, a line of roles; a legend is filled column by column
+    # A line of types, a line of roles: a legend is filled column by column.
+    rows = [ROLES] if colour == "role" else [hues, ROLES]
     blank = Line2D([], [], linestyle="")
     names = [name or "" for column in zip_longest(*rows) for name in column]
     handles, columns = [known.get(name, blank) for name in names], max(map(len, rows))

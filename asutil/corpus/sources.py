@@ -107,7 +107,7 @@ def mirrored_files(source: str, split: str) -> list[Path]:
 
 
 def _without_nul(rows, column: str) -> Iterator[tuple[str, dict]]:
-    """Replaces NUL bytes by blanks: OpenWebText has some.
+    """Rows of the hub or of parquet files, a blank for each NUL: OpenWebText has some.
 
     In files of text a NUL stays an error, since there it shows an encoding that is not UTF-8.
     """

@@ -89,7 +89,12 @@ def from_pretrained(auto, path, name, **options):
         model_folders.refuse_odd(path, name)
     weight_shapes.check_config(Path(path), name)
     with reading(path, name):
-        loaded = _without_nan(auto.from_pretrained(path, trust_remote_code=False, **options))
+        loaded = auto.from_pretrained(path, trust_remote_code=False, **options)
+        config = getattr(loaded[0] if isinstance(loaded, tuple) else loaded, "config", None)
+        for key, value in config.to_dict().items() if config is not None else ():
+            # torch accepts a NaN as a dropout until it is used.
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(f"config.json has a {key} that is no number")
     if not Path(path).is_dir() and isinstance(file := try_to_load_from_cache(str(path), "config.json"), str):
         hub.commits[str(path)] = Path(file).parent.name
     return loaded
@@ -124,16 +129,6 @@ def _has_no(path: str, file: str) -> bool:
     """Whether a folder lacks a file, or a repository of the hub is known to; without a network it may not be known."""
     cached = try_to_load_from_cache(path, file)  # None: not known
     return Path(path).is_dir() or not isinstance(cached, str | None)
-
-
-def _without_nan(loaded):
-    """Refuse a config with a NaN, which torch accepts as a dropout until it is used. Raises: ValueError."""
-    model = loaded[0] if isinstance(loaded, tuple) else loaded
-    config = getattr(model, "config", None)
-    for key, value in config.to_dict().items() if config is not None else ():
-        if isinstance(value, float) and math.isnan(value):
-            raise ValueError(f"config.json has a {key} that is no number")
-    return loaded
 
 
 def with_head(auto, path, name, **options):

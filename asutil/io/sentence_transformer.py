@@ -61,19 +61,16 @@ def open_as(kind: type, path: Path, name, **options):
     with checkpoints.reading(path, name):
         model = kind(str(path), model_kwargs={"dtype": torch.float32, "use_safetensors": True}, **strict, **options)
     for place, module in zip(modules, model):
-        if type(module).__name__ == "Transformer":
-            _require_weights(module, path / place["path"], name)
+        if type(module).__name__ != "Transformer":
+            continue
+        # On the device `meta` the weights take no memory.
+        options = {"config": module.model.config, "device_map": {"": "meta"}}
+        whole, fresh = checkpoints.with_head(type(module.model), path / place["path"], name, **options)
+        if fresh and module.transformer_task != "feature-extraction":  # else it may be a pooler, which is not used
+            raise ValueError(
+                f"{name}: its weights lack the head of a {type(whole).__name__}: a trained head is expected"
+            )
     return model
-
-
-def _require_weights(module, path: Path, name) -> None:
-    """Refuse a language model that has random weights because its folder lacks them."""
-    no_memory = {"": "meta"}
-    whole, fresh = checkpoints.with_head(
-        type(module.model), path, name, config=module.model.config, device_map=no_memory
-    )
-    if fresh and module.transformer_task != "feature-extraction":  # else it may be a pooler, which is not used
-        raise ValueError(f"{name}: its weights lack the head of a {type(whole).__name__}: a trained head is expected")
 
 
 def modules_of(path: Path, name) -> list[dict[str, str]]:
@@ -83,7 +80,10 @@ def modules_of(path: Path, name) -> list[dict[str, str]]:
     """
     location = f"{path.name}/{MODULES}"
     modules = files.parsed((path / MODULES).read_text(encoding="utf-8"), location)
-    if not isinstance(modules, list) or not all(map(_is_module, modules)):
+    named = lambda module: (
+        isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("type", "path"))
+    )
+    if not isinstance(modules, list) or not all(map(named, modules)):
         raise ValueError(f"{name}: {location}: a list of modules with type and path expected, got {str(modules)[:80]}")
     for module in modules:
         if not module["type"].startswith(LIBRARY):
@@ -92,10 +92,6 @@ def modules_of(path: Path, name) -> list[dict[str, str]]:
                 f"{LIBRARY}* are expected, because others run code that is not installed here"
             )
     return modules
-
-
-def _is_module(module) -> bool:
-    return isinstance(module, dict) and all(isinstance(module.get(key), str) for key in ("type", "path"))
 
 
 def _refuse_pickle(path: Path, name, kind: str) -> None:

@@ -38,9 +38,8 @@ TABLES = {  # number of rows -> the table that has them; many models have none
 }
 SPARE_ROWS = (0, 2)  # BART's table of positions has two more than its config says
 STACKED = re.compile(r"(.*?)\.(\d+)\.")  # a tensor of a stack of layers
-COUNTED = re.compile(
-    r"(?:n|num|encoder|decoder)_(?:\w+_)?(?:layers?|blocks?|groups|experts)$|depth$"
-)  # numbers of modules
+# Names of numbers of modules.
+COUNTED = re.compile(r"(?:n|num|encoder|decoder)_(?:\w+_)?(?:layers?|blocks?|groups|experts)$|depth$")
 FEW = 100  # modules that any model may have
 LARGEST = 10**7  # of any other whole number in a config, unless the model has more weights than that
 
