@@ -8,8 +8,9 @@ from ..lazy import names_of
 __getattr__ = names_of(
     __name__,
     {
-        "answers": ("Candidate", "Question", "Split", "load_answers"),
+        "answers": ("Split", "load_answers"),
         "baselines": ("baseline_scores",),
+        "candidates": ("Candidate", "Question"),
         "claims": ("Claim", "Claims", "Evidence", "load_claims"),
         "long_questions": ("LongQuestion", "LongQuestions", "load_evidence"),
     },

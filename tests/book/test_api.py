@@ -100,7 +100,7 @@ def test_an_entry_has_signature_formula_shapes_errors_example_and_source(api):
 
 
 def test_a_class_has_its_fields_with_their_comments_and_its_methods(api):
-    page = section_of(api, "asutil.data.questions")
+    page = section_of(api, "asutil.data.candidates")
     entry = next(one for one in page.select(".as2-api") if one.pre.text.startswith("Candidate("))
     assert "before: str | None" in entry.pre.text and "the sentence before it in its document" in entry.dl.text
     ranker = section_of(api, "asutil.tasks.rank").find(id="asutil.tasks.rank.BaseRanker.rank")
