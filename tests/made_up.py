@@ -16,7 +16,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "experiments"
 PAPER = "sentence_objectives"
 BACKBONE = "FacebookAI/roberta-base"
 TAGS = {"body", "details", "summary", "p", "strong", "code", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-TAGS |= {"span", "em", "small", "a", "u", "abbr"}
+TAGS |= {"div", "span", "em", "small", "a", "u", "abbr"}
 
 
 def values(mean, questions=40, seed=0):

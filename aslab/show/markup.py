@@ -39,6 +39,10 @@ BEST = (
 class Html(str):
     """Text that is markup already; every other text is escaped on its way into a table."""
 
+    def __html__(self) -> str:
+        """Templates of jinja2 ask for this."""
+        return self
+
 
 def table(caption: str, heads, body: list[str]) -> str:
     """A table with a line of column names; `body` are lines."""
@@ -64,11 +68,6 @@ def tabs(name: str, panels: list[tuple[str, str]]) -> str:
         made += f'<label class="sd-tab-label" for="{escape(own)}">{escape(label)}</label>'
         made += f'<div class="sd-tab-content">{html}</div>'
     return f'<div class="sd-tab-set">{made}</div>'
-
-
-def folded(words: str, html: str) -> str:
-    """What has not been run, closed below one line."""
-    return f'<details class="as2-folded"><summary>{escape(words)}</summary>{html}</details>'
 
 
 def line(cells, kind: str = "") -> str:

@@ -207,7 +207,6 @@ class Ranker(BaseRanker):
                 scores[scoring.moved(rows[full], device)] = differences[scoring.moved(full, device)]
         return scores.cpu().numpy()  # the only time that a GPU is waited for
 
-
     def _identity(self, max_tokens: int) -> str:
         """A hash of what scores follow from besides the questions: weights, architecture, tokenizer, length, device."""
         config = self.model.backbone.config.to_dict()

@@ -1,8 +1,8 @@
 """The book's own Sphinx extension: notebooks and runs in, pages out, no request to another host.
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time,
-removes what would load scripts from elsewhere, says for search engines and previews what a page is about, and registers the
-directives of the other modules here.
+removes what would load scripts from elsewhere, says for search engines and previews what a page is about, and registers
+`as2-show NAME`, which shows what a function of the other modules returns.
 """
 
 import json
@@ -10,42 +10,34 @@ import os
 from html import escape
 from pathlib import Path
 
-import as2_api
-import as2_backbone
-import as2_benchmarks
-import as2_built
-import as2_code
-import as2_contents
-import as2_contexts
-import as2_costs
-import as2_deviations
-import as2_evidence
-import as2_figures
-import as2_findings
-import as2_gallery
-import as2_joint
-import as2_light
-import as2_networks
-import as2_papers
-import as2_references
-import as2_reorder
-import as2_results
-import as2_shell
-import as2_trust
-import as2_vectors
+import as2_backbone  # noqa: F401, for what these register
+import as2_benchmarks  # noqa: F401
+import as2_contexts  # noqa: F401
+import as2_costs  # noqa: F401
+import as2_evidence  # noqa: F401
+import as2_figures  # noqa: F401
+import as2_joint  # noqa: F401
+import as2_results  # noqa: F401
+import as2_trust  # noqa: F401
+import as2_vectors  # noqa: F401
+from as2_api import Api, Name, Source, visit_source
+from as2_built import File
+from as2_code import Excerpt
+from as2_deviations import Accepted, Severity
 from as2_gallery import gallery_page, run_page
-from as2_pages import BOOK, ROOT, card_files, forget, outdated, rewritten, run_files
+from as2_light import lighten, rank_prose_first
+from as2_pages import BOOK, ROOT, Figure, Show, card_files, forget, outdated, rewritten, run_files
+from as2_papers import write_figures
+from as2_reorder import Reorder
 from docutils import nodes
 from latex2mathml.converter import convert
+from pages import believed, blind, choices, figure_claims, in_corpus, leaderboard, mined, miniature, repeats  # noqa: F401
 
 from aslab.gallery import executed
 from aslab.rundir import read_record
 
-MODULES = (
-    *(as2_api, as2_backbone, as2_benchmarks, as2_built, as2_code, as2_contexts, as2_costs, as2_deviations),
-    *(as2_evidence, as2_figures, as2_findings, as2_gallery, as2_joint, as2_networks, as2_papers, as2_references),
-    *(as2_reorder, as2_results, as2_trust, as2_vectors),
-)
+DIRECTIVES = {"show": Show, "api": Api, "excerpt": Excerpt, "reorder": Reorder}
+ROLES = {"name": Name(), "src": File(), "figure": Figure(), "severity": Severity(), "accepted": Accepted()}
 
 # ------------------------------------------------------------------ copies
 
@@ -142,22 +134,19 @@ def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
     app.connect("config-inited", published_at)
-    app.connect("html-page-context", as2_contents.titles_alone)
-    app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
-    app.connect("config-inited", as2_light.rank_prose_first)
-    app.connect("build-finished", sitemap)
-    app.connect("build-finished", as2_light.lighten, priority=900)  # after the theme has written its own files
-    app.connect("build-finished", as2_papers.write_figures)
-    app.add_node(as2_api.Source, html=(as2_api.visit_source, None))
-    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    app.connect("config-inited", rank_prose_first)
     app.connect("config-inited", drop_thebe, priority=900)
-    app.connect("doctree-read", as2_shell.fit_commands)
+    app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons
     app.connect("env-get-outdated", outdated)
     app.connect("env-purge-doc", forget)
     app.connect("env-updated", rewritten)
-    for module in MODULES:
-        for name, directive in module.DIRECTIVES.items():
-            app.add_directive(f"as2-{name}", directive)
-    for name, role in (as2_api.ROLES | as2_built.ROLES | as2_deviations.ROLES | as2_findings.ROLES).items():
+    app.connect("build-finished", sitemap)
+    app.connect("build-finished", lighten, priority=900)  # after the theme has written its own files
+    app.connect("build-finished", write_figures)
+    app.add_node(Source, html=(visit_source, None))
+    app.add_html_math_renderer("mathml", (visit_math, None), (visit_displaymath, None))
+    for name, directive in DIRECTIVES.items():
+        app.add_directive(f"as2-{name}", directive)
+    for name, role in ROLES.items():
         app.add_role(f"as2-{name}", role)
     return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}

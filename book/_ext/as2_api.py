@@ -19,11 +19,11 @@ from as2_names import (
     public,
     tree,
 )
-from as2_pages import ROOT, Shown, boxed
+from as2_pages import ROOT, Show
 from docutils import nodes
+from pages import row, table
 from sphinx.util.docutils import SphinxRole
 
-from aslab.show import markup
 from aslab.show.markup import Html
 
 WIDTH = 77  # of a signature in one line
@@ -154,24 +154,23 @@ def module_section(path: Path, highlight: Callable[[str, str], str]) -> nodes.se
 # ------------------------------------------------------------------ directives
 
 
-class Api(Shown):
+class Api(Show):
     """The modules and packages in the arguments, in this order, with what their packages pass on as a table above them."""
 
-    kind = "modules"
-    optional_arguments = 99
-
-    def show(self, *names):
+    def run(self):
+        for path in self.watched("modules", ""):
+            self.env.note_dependency(str(path))
         highlighter = self.env.app.builder.highlighter
         highlight = lambda text, language: highlighter.highlight_block(text, language)
-        paths = modules_of(*names)
+        paths = modules_of(*self.arguments)
         packages = dict.fromkeys(dotted(path).rpartition(".")[0] for path in paths)
         shown = {dotted(path) for path in paths}
         body = [
             _overview(name) for package in packages for name in exported(package) if name.rpartition(".")[0] in shown
         ]
         title = "What most programs need; the modules below have the rest."
-        table = boxed(markup.table(title, ["Import", "What it is"], body)) if body else ""
-        return [nodes.raw("", table, format="html"), *(module_section(path, highlight) for path in paths)]
+        html = table(title, ["Import", "What it is"], body) if body else ""
+        return [nodes.raw("", html, format="html"), *(module_section(path, highlight) for path in paths)]
 
 
 def _overview(name: str) -> str:
@@ -185,7 +184,7 @@ def _overview(name: str) -> str:
     summary = (ast.get_docstring(node) or "").partition(PARAGRAPH)[0]
     package = name.rpartition(".")[0].rpartition(".")[0]
     link = Html(f'<a href="../{addresses()[source]}"><code>{package}.{last}</code></a>')
-    return markup.line([markup.cell(link, "th", scope="row"), Html(linked(summary, Place(module)))])
+    return row(link, Html(linked(summary, Place(module))))
 
 
 class Name(SphinxRole):
@@ -197,7 +196,3 @@ class Name(SphinxRole):
         up = "../" * self.env.docname.count("/")
         target = f"{up}{addresses()[self.text]}"
         return [nodes.reference("", "", nodes.literal("", self.text), refuri=target, internal=True)], []
-
-
-DIRECTIVES = {"api": Api}
-ROLES = {"name": Name()}

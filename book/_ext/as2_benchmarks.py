@@ -1,28 +1,17 @@
-"""Directives that show the committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and
-growth as plots.
-"""
+"""The committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and growth as plots."""
 
 import json
-from html import escape
 
 import pandas as pd
 from as2_figures import drawn
-from as2_pages import ROOT, SOURCES, Shown, boxed, note
+from pages import numbers, render, row, shown, table
 
+from aslab import rundir
 from aslab.show import markup
 from aslab.show.markup import Html
 
-FOLDER = ROOT / "results" / "benchmarks"
-SOURCES["benchmarks"] = lambda _: sorted(FOLDER.glob("*.json"))
-OVERVIEW = (
-    "name",
-    "ratio",
-    "goal",
-    "spread",
-    "machine",
-    "commit",
-    "created",
-)  # keys of a record that the overview shows
+# Keys of a record that the overview shows.
+OVERVIEW = ("name", "ratio", "goal", "spread", "machine", "commit", "created")
 TITLES = {  # of a benchmark: what is measured, and what it is compared with
     "sampling": ("Making pre-training examples", "tokenizing, padding and masking finished pairs of text"),
     "index": ("Building the token index", "a sentence splitter and a tokenizer alone"),
@@ -41,40 +30,38 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
 
 def committed(*names: str) -> dict[str, dict]:
     """Name -> record of the committed benchmarks; of all, or of those named."""
-    paths = {path.stem: path for path in SOURCES["benchmarks"]("")}
-    return {name: json.loads(path.read_text("utf-8")) for name, path in paths.items() if not names or name in names}
+    paths = sorted((rundir.root() / "results" / "benchmarks").glob("*.json"))
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in paths if not names or path.stem in names}
 
 
-class Benchmarks(Shown):
+def each(of_record, *names: str) -> str:
+    """The HTML of every committed record among those named, one after the other."""
+    return "".join(map(of_record, committed(*names).values()))
+
+
+@shown("benchmarks", "benchmarks")
+def benchmarks(*names: str) -> str:
     """A table of the named benchmarks, and below it the figures of each; `not run` where none are committed."""
-
-    kind = "benchmarks"
-    final_argument_whitespace = False
-    optional_arguments = 99
-
-    def show(self, *names):
-        results = committed(*names)
-        return overview(names, results) + "".join(details(results[name]) for name in names if name in results)
+    results = committed(*names)
+    return overview(names, results) + "".join(details(results[name]) for name in names if name in results)
 
 
 def overview(names, results: dict[str, dict]) -> str:
     heads = ("What is measured", "Compared with", "Times as fast", "Least to most", "Goal, at least", "")
     caption = "The median over the rounds of one run; the lowest where a script compares several things."
-    return boxed(markup.table(caption, heads, [line(name, results.get(name)) for name in names]))
+    return table(caption, heads, [line(name, results.get(name)) for name in names])
 
 
 def line(name: str, result: dict | None) -> str:
     title, peer = TITLES.get(name) or TITLES.get(name.removesuffix("-gpu"), (name, ""))
-    head = markup.cell(f"{title}, GPU" if name.endswith("-gpu") else title, "th", scope="row")
+    head = f"{title}, GPU" if name.endswith("-gpu") else title
     if result is None:
-        return markup.line([head, peer, "", "", "", markup.word("not run")])
+        return row(head, peer, "", "", "", markup.word("not run"))
     reached = result["ratio"] >= result["goal"]
-    verdict = Html(
-        f'<span class="as2-verdict as2-{"matches" if reached else "differs"}">{"" if reached else "not "}reached</span>'
-    )
+    kind, words = ("matches", "reached") if reached else ("differs", "not reached")
     between = f"{number(result['spread']['least'])} to {number(result['spread']['most'])}"
     texts = (number(result["ratio"]), between, number(result["goal"]))
-    return markup.line([head, peer, *map(markup.number, texts), verdict])
+    return row(head, peer, *numbers(*texts), Html(f'<span class="as2-verdict as2-{kind}">{words}</span>'))
 
 
 def machine(measured_on: dict) -> str:
@@ -84,19 +71,17 @@ def machine(measured_on: dict) -> str:
 
 def details(result: dict) -> str:
     """Everything that was measured, folded away."""
-    measured = {name: value for name, value in result.items() if name not in OVERVIEW}
     versions = ", ".join(f"{name} {version}" for name, version in result["machine"]["versions"].items())
     rows = [
-        *flat(measured),
+        *flat({name: value for name, value in result.items() if name not in OVERVIEW}),
         ("measured on", machine(result["machine"])),
         ("versions", versions),
         ("commit", result.get("commit", "unknown")),
         ("date", result.get("created", "unknown")),
     ]
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th><td>{escape(text)}</td></tr>' for name, text in rows)
-    table = boxed(f'<table class="as2-table"><tbody>{body}</tbody></table>')
-    title = escape(TITLES.get(result["name"], (result["name"],))[0])
-    return f"<details><summary>{title}: all figures of the record</summary>{table}</details>"
+    title = TITLES.get(result["name"], (result["name"],))[0]
+    figures = table("", (), [row(*each) for each in rows])
+    return render("details.html", summary=f"{title}: all figures of the record", content=figures)
 
 
 def flat(values: dict, before: str = ""):
@@ -126,43 +111,29 @@ def number(value) -> str:
 SIDES = {"torch": "torch, float32", "onnx": "ONNX, float32", "onnx_int8": "ONNX, weights of 8 bits"}
 
 
-class Backends(Shown):
-    """An exported run by three backends: speed, size, and what the scores lose."""
-
-    kind = "benchmarks"
-    required_arguments = 0
-
-    def show(self):
-        results = committed("backends")
-        return backends(results["backends"]) if results else note("ONNX: not run. benchmarks/backends.py measures it.")
+@shown("backends", "benchmarks", "ONNX: not run. benchmarks/backends.py measures it.")
+def backends_of_record() -> str:
+    return each(backends, "backends")
 
 
 def backends(result: dict) -> str:
-    texts = ("Backend", "Pairs a second", "Times torch", "MAP", "Difference [95 %]", "MB")
-    heads = "".join(f"<th>{text}</th>" for text in texts)
+    """An exported run by three backends: speed, size, and what the scores lose."""
+    heads = ("Backend", "Pairs a second", "Times torch", "MAP", "Difference [95 %]", "MB")
     caption = (
         f"{result['model']} on the {result['questions']:,} test questions of {result['dataset']}, {result['pairs']:,} pairs; "
         f"medians of {result['rounds']} rounds, {result['threads']} threads, {machine(result['machine'])}; MAP in points."
     )
-    body = ""
-    for side, title in SIDES.items():
-        one = result[side]
-        lost, times = "–", "1"
-        if "map_difference" in one:
-            low, high = (100 * float(edge) for edge in one["interval"].split(" to "))
-            lost = f"{100 * one['map_difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
-            times = f"{one['times_torch']['median']:.1f}"
-        figures = (
-            f"{one['pairs_a_second']['median']:,.0f}",
-            times,
-            f"{100 * one['map']:.1f}",
-            lost,
-            f"{one['megabytes']:.0f}",
-        )
-        cells = "".join(f'<td class="as2-number">{text}</td>' for text in figures)
-        body += f'<tr><th scope="row">{title}</th>{cells}</tr>'
-    table = f'<table class="as2-table"><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>'
-    return boxed(table) + details(result)
+    return table(caption, heads, [_side(title, result[side]) for side, title in SIDES.items()]) + details(result)
+
+
+def _side(title: str, one: dict) -> str:
+    lost, times = "–", "1"
+    if "map_difference" in one:
+        low, high = (100 * float(edge) for edge in one["interval"].split(" to "))
+        lost = f"{100 * one['map_difference']:+.1f} [{low:+.1f}, {high:+.1f}]"
+        times = f"{one['times_torch']['median']:.1f}"
+    speed, points = f"{one['pairs_a_second']['median']:,.0f}", f"{100 * one['map']:.1f}"
+    return row(title, *numbers(speed, times, points, lost, f"{one['megabytes']:.0f}"))
 
 
 # ------------------------------------------------------------------ latency
@@ -180,21 +151,13 @@ FORMULAS = {  # part of the formula -> how its line is drawn, and its label
 SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
 
 
-class Latency(Shown):
-    """The time of a joint model and a pair model for the same candidates, drawn with the paper's formula; a
-    figure a machine.
-    """
-
-    kind = "benchmarks"
-    required_arguments = 0
-
-    def show(self):
-        results = committed("latency", "latency-gpu").values()
-        return "".join(map(latency, results)) or note("Latency: not run. make bench measures it.")
+@shown("latency", "benchmarks", "Latency: not run. make bench measures it.")
+def latency_of_records() -> str:
+    return each(latency, "latency", "latency-gpu")
 
 
 def latency(result: dict) -> str:
-    """The plot, and a table of the joint model's time divided by the pair model's."""
+    """The time of a joint model and a pair model for the same candidates: a plot with the paper's formula, and the quotients."""
     model, rounds = result["model"], result["rounds"]
     caption = (
         f"Time to rank the first k candidates of {result['questions']:,} questions of {result['dataset']} from texts to scores, "
@@ -239,55 +202,40 @@ def latency_table(result: dict) -> str:
     joint, pair = paper["joint_seconds"], paper["pair_seconds"]
     published = f"{joint} / {pair} = {joint / pair:.2f}"
     heads = [f"{way}: {part}" for way in ("As run", "Padded") for part in ("batches", "model alone", "one question")]
-    heads = ["k", *heads, "Formula: attention", "Formula: linear", "Published"]
-    body = ""
+    body = []
     for k, at in result["by_k"].items():
         ratios = [ratio["median"] for way in ("joint_by_pair", "joint_by_pair_padded") for ratio in at[way].values()]
         texts = [f"{value:.2f}" for value in (*ratios, *at["formula"].values())]
-        texts.append(published if int(k) == paper["k"] else "–")
-        cells = "".join(f'<td class="as2-number">{text}</td>' for text in texts)
-        body += f'<tr><th scope="row">{k}</th>{cells}</tr>'
+        body.append(row(k, *numbers(*texts, published if int(k) == paper["k"] else "–")))
     caption = (
         f"Time of the joint model divided by that of the pair model: above 1 it takes longer. The goal is at most 1 in "
         f"batches, as run. Published: {paper['on']}."
     )
-    head = "".join(f"<th>{text}</th>" for text in heads)
-    return boxed(
-        f'<table class="as2-table"><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
-    )
+    return table(caption, ["k", *heads, "Formula: attention", "Formula: linear", "Published"], body)
 
 
-# ------------------------------------------------------------------ start
+# ------------------------------------------------------------------ start and growth
 
 
-class Start(Shown):
-    """What each second is for, from a command to the first training step."""
-
-    kind = "benchmarks"
-    required_arguments = 0
-
-    def show(self):
-        results = committed("start")
-        return start(results["start"]) if results else note("Start: not run. benchmarks/start.py measures it.")
+@shown("start", "benchmarks", "Start: not run. benchmarks/start.py measures it.")
+def start_of_record() -> str:
+    return each(start, "start")
 
 
 def start(result: dict) -> str:
-    """A line a part, one after the other, with a bar from where it begins to where it ends."""
+    """What each second is for, from a command to the first training step: a line a part, one after the other, with a bar
+    from where it begins to where it ends.
+    """
     parts = {name: taken for name, taken in result["seconds"].items() if name != "whole"}
     width = 100 / sum(taken["median"] for taken in parts.values())
     rows, begins = [], 0.0
     for name, taken in parts.items():
-        bar = f'<rect x="{begins * width:.2f}" width="{taken["median"] * width:.2f}" height="8"/>'
+        bar = render("bar.html", x=f"{begins * width:.2f}", width=f"{taken['median'] * width:.2f}")
         seconds = f"{taken['median']:.1f} ({taken['least']:.1f} to {taken['most']:.1f})"
-        drawn_bar = Html(
-            f'<svg class="as2-bar" viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">{bar}</svg>'
-        )
-        rows.append(markup.line([markup.cell(name, "th", scope="row"), markup.number(seconds), drawn_bar]))
+        rows.append(row(name, markup.number(seconds), bar))
         begins += taken["median"]
-    return boxed(markup.table("What is waited for, one part after the other.", ["Part", "Seconds", "When"], rows))
+    return table("What is waited for, one part after the other.", ["Part", "Seconds", "When"], rows)
 
-
-# ------------------------------------------------------------------ growth
 
 AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn over it
     "corpus": ("megabytes", "corpus, MB of text", "build_seconds", "seconds to build the index"),
@@ -298,17 +246,9 @@ AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn ove
 }
 
 
-class Growth(Shown):
-    """Time and memory against size of the corpus, candidates, length of an input and number of processes; a
-    figure a machine.
-    """
-
-    kind = "benchmarks"
-    required_arguments = 0
-
-    def show(self):
-        results = committed("growth", "growth-gpu").values()
-        return "".join(map(growth, results)) or note("Growth: not run. python benchmarks/record.py growth measures it.")
+@shown("growth", "benchmarks", "Growth: not run. python benchmarks/record.py growth measures it.")
+def growth_of_records() -> str:
+    return each(growth, "growth", "growth-gpu")
 
 
 def growth(result: dict) -> str:
@@ -351,15 +291,10 @@ def memory_table(result: dict) -> str:
             grown, memory = (" to ".join(f"{point[key]:,.10g}" for point in ends) for key in (size, "peak_memory_mib"))
             powers = result.get("exponents", {}).get(name, {})
             fitted = [f"{powers[of]:.2f}" if of in powers else "–" for of in ("time", "memory")]
-            body.append(
-                markup.line([markup.cell(label, "th", scope="row"), *map(markup.number, (grown, memory, *fitted))])
-            )
+            body.append(row(label, *numbers(grown, memory, *fitted)))
     caption = (
         "Peak of memory of one process at the smallest and the largest size; the import of the package is part of it. "
         "For vectors, it is what a search allocates, without the mapped file. Time and memory grow with the size to the "
         "power of the last two columns: 1 is linear, and memory is counted without the import."
     )
-    return boxed(markup.table(caption, ["What grows", "From, to", "MiB", "Time, power", "Memory, power"], body))
-
-
-DIRECTIVES = {"backends": Backends, "benchmarks": Benchmarks, "growth": Growth, "latency": Latency, "start": Start}
+    return table(caption, ["What grows", "From, to", "MiB", "Time, power", "Memory, power"], body)

@@ -1,4 +1,4 @@
-"""Directives that show the package's own source, read with `ast`: nothing is imported."""
+"""The package's own source on a page, read with `ast`: nothing is imported."""
 
 import ast
 import copy
@@ -9,11 +9,11 @@ import textwrap
 
 from as2_names import addresses
 from as2_pages import ROOT
-from as2_shell import COLUMNS
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 PACKAGES = ("asutil", "aslab")
+COLUMNS = 77
 
 
 def find_definition(name: str):
@@ -98,6 +98,3 @@ class Excerpt(SphinxDirective):
         link = nodes.reference("", "", file, refuri=f"{up}{addresses()[name]}", internal=True)
         caption += [link, nodes.Text(f", line {first}, here without types and checks")]
         return [block, caption]
-
-
-DIRECTIVES = {"excerpt": Excerpt}

@@ -1,18 +1,13 @@
-"""Directives of contextual inputs: the three kinds of context drawn on a real document, and how often two of them are
+"""Contextual inputs: the three kinds of context drawn on a real document, and how often two of them are
 the same.
 """
 
-from html import escape
-
-import as2_svg
 import numpy as np
+import pages
 from as2_joint import ROBERTA_BASE, backbone_size
-from as2_pages import ROOT, Shown, boxed, note
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
+from pages import note, numbers, render, row, shown, table
 
 from aslab import papers, records
-from aslab.show import markup
 from asutil.corpus import cleaning
 from asutil.pydocs import documents as docstrings
 from asutil.sampling.formulas import span
@@ -27,20 +22,14 @@ KINDS = {
 }
 
 
-class Contexts(SphinxDirective):
+@shown("contexts", "", files=[f"asutil/sampling/objectives/{kind}.py" for kind in KINDS])
+def contexts(module: str, qualname: str) -> str:
     """One docstring of an installed package, three times: the same a and b, and the context c of each objective."""
-
-    required_arguments = 2
-
-    def run(self):
-        for path in (ROOT / "asutil" / "sampling" / "objectives").glob("*.py"):
-            self.env.note_dependency(str(path))
-        name = ".".join(self.arguments)
-        try:
-            html = figure(name, sentences_of(*self.arguments))
-        except ValueError as error:
-            return note(f"{name} of the installed packages gives no such figure: {error}")
-        return [nodes.raw("", html, format="html")]
+    name = f"{module}.{qualname}"
+    try:
+        return figure(name, sentences_of(module, qualname))
+    except ValueError as error:
+        return note(f"{name} of the installed packages gives no such figure: {error}")
 
 
 def sentences_of(module: str, qualname: str) -> list[list[str]]:
@@ -65,16 +54,16 @@ def figure(name: str, paragraphs: list[list[str]]) -> str:
     home = next((i for i, sentences in enumerate(paragraphs) if i and len(sentences) >= 5), None)
     if home is None:
         raise ValueError("no paragraph after the first has five sentences")
-    panels = "".join(panel(kind, words, paragraphs, home) for kind, words in KINDS.items())
+    panels = [(kind.upper(), words, panel(kind, paragraphs, home)) for kind, words in KINDS.items()]
     caption = (
         f"The documentation of {name}, three times. a and b come from one paragraph, a positive example; only the context c differs. "
         "Sentences without a letter are not shown to the model."
     )
-    return as2_svg.figure(f'<div class="as2-contexts">{panels}</div>', caption)
+    return pages.figure(render("contexts.html", panels=panels), caption)
 
 
-def panel(kind: str, words: str, paragraphs: list[list[str]], home: int) -> str:
-    """The document with the first sentence of paragraph `home` as a, its fourth as b, and the context of one
+def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[str, str | None]]]:
+    """Each sentence of the document with its letter, the first sentence of paragraph `home` as a, its fourth as b, and the context of one
     objective.
     """
     starts = np.cumsum([0, *map(len, paragraphs)])
@@ -86,25 +75,16 @@ def panel(kind: str, words: str, paragraphs: list[list[str]], home: int) -> str:
     for letter, part in (("a", a), ("b", b), ("c", context)):
         (ranges,) = part
         letters |= {number: letter for start, stop in ranges for number in range(start, stop)}
-    body = ""
-    for start, sentences in zip(starts, paragraphs):
-        shown = [marked(sentence, letters.get(number)) for number, sentence in enumerate(sentences, int(start))]
-        body += f"<p>{' '.join(shown)}</p>"
-    return f'<div class="as2-context"><p class="as2-kind"><strong>{kind.upper()}</strong> c: {escape(words)}</p>{body}</div>'
+    return [
+        [(sentence, letters.get(number)) for number, sentence in enumerate(sentences, int(start))]
+        for start, sentences in zip(starts, paragraphs)
+    ]
 
 
-def marked(sentence: str, letter: str | None) -> str:
-    text = escape(sentence)
-    return f'<span class="as2-part-{letter}"><b>{letter}</b>&nbsp;{text}</span>' if letter else f"<span>{text}</span>"
-
-
-class Overlap(Shown):
+@shown("overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
+def overlap(paper: str) -> str:
     """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
-
-    def show(self, paper):
-        return overlap_table(records.records(paper)) or note(
-            "The two contexts: not run, no pre-training of this paper has measured them."
-        )
+    return overlap_table(records.records(paper))
 
 
 def overlap_table(runs) -> str:
@@ -115,30 +95,23 @@ def overlap_table(runs) -> str:
             settings = run.record["settings"]
             budget = run.budget + (f", {records.HERE}" if run.source == records.HERE else "")
             lines[str(settings.get("corpus")), str(settings.get("splitter")), budget] = measured
-    body = "".join(line(*names, measured) for names, measured in sorted(lines.items()))
+    body = []
+    for (corpus, splitter, budget), measured in sorted(lines.items()):
+        shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
+        figures = [f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
+        body.append(row(corpus, splitter, budget, *numbers(*figures)))
     heads = ("Corpus", "Splitter", "Budget", "Examples", "Sentences a paragraph", "Same context")
-    heads += ("Share of DPC's that DSLC's has",)
-    head = "".join(f"<th>{escape(text)}</th>" for text in heads)
-    caption = "<caption>The two contexts for the same a and b.</caption>"
-    return body and boxed(
-        f'<table class="as2-table">{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    return (
+        table("The two contexts for the same a and b.", (*heads, "Share of DPC's that DSLC's has"), body)
+        if body
+        else ""
     )
 
 
-def line(corpus: str, splitter: str, budget: str, measured: dict) -> str:
-    words = "".join(f"<td>{escape(text)}</td>" for text in (splitter, budget))
-    shares = [f"{measured[name]:.1%}" for name in ("identical", "overlap")]
-    figures = [f"{measured['examples']:,}", f"{measured['paragraph_sentences']:.1f}", *shares]
-    numbers = "".join(f'<td class="as2-number">{text}</td>' for text in figures)
-    return f'<tr><th scope="row">{escape(corpus)}</th>{words}{numbers}</tr>'
-
-
-class Parameters(SphinxDirective):
+@shown("context-parameters", "", files=["experiments/contextual_as2.yml"])
+def parameters() -> str:
     """How many parameters the backbones have, and what a third part of an input adds, next to the counts of the paper."""
-
-    def run(self):
-        self.env.note_dependency(str(ROOT / "experiments" / "contextual_as2.yml"))
-        return [nodes.raw("", boxed(parameter_table(papers.read("contextual_as2")["parameters"])), format="html")]
+    return parameter_table(papers.read("contextual_as2")["parameters"])
 
 
 def parameter_table(printed: dict[str, int]) -> str:
@@ -151,12 +124,6 @@ def parameter_table(printed: dict[str, int]) -> str:
     rows = [
         (name, f"{own:,}", f"{theirs // 10**6} M") for own, (name, theirs) in zip(counted, printed.items(), strict=True)
     ]
-    body = [
-        markup.line([markup.cell(name, "th", scope="row"), markup.number(ours), markup.number(theirs)])
-        for name, ours, theirs in (*rows, *types)
-    ]
+    body = [row(name, *numbers(ours, theirs)) for name, ours, theirs in (*rows, *types)]
     caption = "Parameters without pooler and heads; the generator with the embeddings that it shares. The paper's counts: appendix C."
-    return markup.table(caption, ["", "Counted here", "Paper"], body)
-
-
-DIRECTIVES = {"context-parameters": Parameters, "contexts": Contexts, "overlap": Overlap}
+    return table(caption, ["", "Counted here", "Paper"], body)

@@ -4,12 +4,12 @@ import re
 from html import escape
 from typing import NamedTuple
 
-from as2_pages import BOOK, boxed
+from as2_pages import BOOK
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective, SphinxRole
+from pages import row, shown, table
+from sphinx.util.docutils import SphinxRole
 
 from aslab import papers, rules
-from aslab.show import markup
 from aslab.show.markup import Html
 
 PAGE = BOOK / "deviations.md"
@@ -105,29 +105,16 @@ class Accepted(SphinxRole):
             return [], [self.inliner.reporter.error(f"as2-accepted: {error}", line=self.lineno)]
 
 
-class Deviations(SphinxDirective):
+@shown("deviations", "")
+def deviations_of(slug: str) -> str:
     """The deviations of a paper, the most important first, each with a link to its entry."""
-
-    required_arguments = 1
-
-    def run(self):
-        slug = self.arguments[0]
-        if slug not in papers.papers():
-            raise self.error(f"expected a paper out of {', '.join(papers.papers())}, got {slug!r}")
-        order = list(SEVERITIES)
-        known = [one for one in deviations(PAGE.read_text("utf-8")) if slug in one.rating.papers]
-        body = []
-        for one in sorted(known, key=lambda one: order.index(one.rating.severity)):
-            link = Html(f'<a href="#{one.number.lower()}">{one.number}</a>')
-            body.append(
-                markup.line([markup.cell(link, "th", scope="row"), plain(one.title), severity(one.rating.severity)])
-            )
-        counts = ", ".join(
-            f"{sum(one.rating.severity == name for one in known)} {said}" for name, said in SEVERITIES.items()
-        )
-        table = markup.table(f"{len(known)} deviations: {counts}.", ["", "Deviation", "Severity"], body)
-        return [nodes.raw("", f'<div class="as2-deviations">{boxed(table)}</div>', format="html")]
-
-
-DIRECTIVES = {"deviations": Deviations}
-ROLES = {"severity": Severity(), "accepted": Accepted()}
+    papers.one_of(slug, papers.papers(), "as2-show deviations", "paper")
+    order = list(SEVERITIES)
+    known = [one for one in deviations(PAGE.read_text("utf-8")) if slug in one.rating.papers]
+    body = []
+    for one in sorted(known, key=lambda one: order.index(one.rating.severity)):
+        link = Html(f'<a href="#{one.number.lower()}">{one.number}</a>')
+        body.append(row(link, plain(one.title), severity(one.rating.severity)))
+    counts = [f"{sum(one.rating.severity == name for one in known)} {words}" for name, words in SEVERITIES.items()]
+    title = f"{len(known)} deviations: {', '.join(counts)}."
+    return f'<div class="as2-deviations">{table(title, ["", "Deviation", "Severity"], body)}</div>'

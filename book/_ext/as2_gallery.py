@@ -2,11 +2,10 @@
 
 import copy
 import re
-from html import escape
 
-import as2_svg
-from as2_figures import in_page_colours
-from as2_pages import Shown, note
+import pages
+from as2_svg import in_page_colours
+from pages import render, shown
 from pages.report import PRETRAINING
 
 from aslab import records
@@ -51,7 +50,7 @@ def _for_page(output: dict, prefix: str) -> dict:
 
 def inlined(svg: str, words: str, prefix: str) -> str:
     """A saved plot as a figure of the page; `prefix` keeps the ids of two plots apart."""
-    return as2_svg.figure(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)), words)
+    return pages.figure(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)), words)
 
 
 def title_of(one: Executed) -> str:
@@ -60,7 +59,7 @@ def title_of(one: Executed) -> str:
     return f"{one.data['rows'][one.line.row]['name']}: {dataset}"
 
 
-def said(one: Executed) -> str:
+def summary(one: Executed) -> str:
     """The key metrics of a run with their split, as `P@1 49.8, MAP 63.0 (test, points)`."""
     shown = ", ".join(f"{NAMES[name]} {100 * value:.1f}" for name, value in one.key_metrics.items())
     return f"{shown} ({one.split}, points)"
@@ -76,7 +75,7 @@ def gallery_page(one: Executed) -> dict:
 | row | {one.data["rows"][one.line.row]["name"]} |
 | model | {records.backbone(one.line)} |
 | budget, seed | {one.line.budget}, {one.line.seed} |
-| result | {said(one)} |
+| result | {summary(one)} |
 | run | `{one.path.stem}` |
 | notebook | {{download}}`download it with its outputs, {size} kB <../../results/notebooks/{one.path.name}>` |
 
@@ -86,30 +85,17 @@ The metrics are those of the committed record. Times are those of this execution
     return run_page(one.content, title_of(one), about)
 
 
-class Gallery(Shown):
+@shown("gallery", "all results", "No executed notebook is in results/notebooks.")
+def gallery() -> str:
     """A card with a plot for each committed notebook."""
-
-    kind = "all results"
-    required_arguments = 0
-
-    def show(self):
-        cards = "".join(card(one, f"card{number}-") for number, one in enumerate(executed()))
-        return (
-            f'<div class="as2-gallery">{cards}</div>'
-            if cards
-            else note("No executed notebook is in results/notebooks.")
-        )
+    cards = [card(one, f"card{number}-") for number, one in enumerate(executed())]
+    return render("gallery.html", cards=cards) if cards else ""
 
 
-def card(one: Executed, prefix: str) -> str:
+def card(one: Executed, prefix: str) -> dict:
     svg, words = one.pictures[0]
-    drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
     model = records.backbone(one.line).rsplit("/", 1)[-1]
     run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}, model {model}"
-    lines = "".join(f"<p>{escape(line)}</p>" for line in (one.data["title"], run, said(one)))
-    link = f'<a href="gallery/{escape(one.path.stem)}.html">{escape(title_of(one))}</a>'
-    thumbnail = f'<div class="as2-thumbnail" role="img" aria-label="{escape(words)}">{drawing}</div>'
-    return f"<article>{thumbnail}<h3>{link}</h3>{lines}</article>"
-
-
-DIRECTIVES = {"gallery": Gallery}
+    drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
+    lines = [one.data["title"], run, summary(one)]
+    return {"page": one.path.stem, "title": title_of(one), "alt": words, "drawing": drawing, "lines": lines}

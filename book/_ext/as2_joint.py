@@ -1,17 +1,14 @@
-"""Directives of joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts
+"""Joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts
 one by one.
 """
 
 import textwrap
-from html import escape
 
-import as2_svg
 import numpy as np
+import pages
 import pandas as pd
 from as2_figures import drawn
-from as2_pages import ROOT, SOURCES, Shown, boxed, note
-from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
+from pages import note, numbers, render, row, shown, table
 
 from aslab import papers, records, rundir
 from aslab.analysis import comparisons
@@ -25,26 +22,19 @@ from asutil.pydocs import documents as docstrings
 
 K, SLOT_TOKENS = 5, 64
 SHOWN = 90  # characters of a text
-COSINES = ROOT / "results" / "joint_inference" / "slot_cosines.json"
-SOURCES["slots"] = lambda _: [COSINES] if COSINES.is_file() else []
 ROLES = {"question": "question", "right": "✓ answers", "wrong": "✗ does not answer", "empty": "empty slot, no label"}
 LABELS = {1: "right", 0: "wrong"}
 READ_AS = {"first": "first token of each slot", "mean": "mean of each slot's tokens"}
 ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768, "inner": 3072, "layers": 12}
 
 
-class JointInput(SphinxDirective):
+@shown("joint-input", "", files=["asutil/inputs/groups.py", "asutil/inputs/pairs.py", "asutil/pydocs/documents.py"])
+def joint_input() -> str:
     """One question of the embedded data with its candidates, in the slots and groups that the package puts them
     into.
     """
-
-    def run(self):
-        for name in ("inputs/groups.py", "inputs/pairs.py", "pydocs/documents.py"):
-            self.env.note_dependency(str(ROOT / "asutil" / name))
-        question = first_question()
-        if question is None:
-            return note("No test question of the embedded data needs two inputs.")
-        return [nodes.raw("", figure(question), format="html")]
+    question = first_question()
+    return figure(question) if question else note("No test question of the embedded data needs two inputs.")
 
 
 def first_question(packages=docstrings.NUMPYDOC, k: int = K) -> Question | None:
@@ -89,51 +79,43 @@ def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> st
     groups = Groups(words_as_tokens([question.text, *texts]), [question], k)
     members = groups.members(np.arange(len(groups)))
     joined, labels = groups.join(members, (k + 1) * slot_tokens), groups.labels_of(members)
-    panels = ""
+    panels = []
     for number, (start, stop) in enumerate(zip(joined.offsets[:-1], joined.offsets[1:])):
         types, positions = joined.types[start:stop], joined.positions[start:stop]
-        shown = [question.text, *(texts[member] if member >= 0 else None for member in members[number])]
+        texts_of = [question.text, *(texts[member] if member >= 0 else None for member in members[number])]
         roles = ["question", *(LABELS.get(label, "empty") for label in labels[number])]
-        slots = "".join(slot(i, shown[i], roles[i], positions[types == i], slot_tokens) for i in range(k + 1))
-        head = f"<strong>Input {number + 1} of {len(groups)}</strong> {stop - start} tokens in {k + 1} slots of {slot_tokens} positions"
-        panels += f'<div class="as2-input"><p class="as2-kind">{head}</p>{slots}</div>'
+        slots = [slot(i, texts_of[i], roles[i], positions[types == i], slot_tokens) for i in range(k + 1)]
+        panels.append((f"{stop - start} tokens in {k + 1} slots of {slot_tokens} positions", slots))
     caption = (
         f"A question with {len(texts)} candidates, the first test question of the embedded data that needs two inputs. E is the "
-        "encoder's output at the first token of a slot, as at budget <code>paper</code>. A bar shows the positions that a text takes; "
+        "encoder's output at the first token of a slot, as at budget paper. A bar shows the positions that a text takes; "
         "the rest is padding, to which no token attends. A hash of the texts, not their order in the document, decides which "
         "candidates share an input. Here every word "
         "and punctuation mark is a token; a model's own tokenizer cuts finer."
     )
-    return as2_svg.figure(f'<div class="as2-inputs">{panels}</div>', caption)
+    return pages.figure(render("slots.html", panels=panels), caption)
 
 
-def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_tokens: int) -> str:
-    """One slot. Args: role: a name of `ROLES`. positions: of its tokens, none in an empty slot."""
+def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_tokens: int) -> dict:
+    """One slot, for the template. Args: role: a name of `ROLES`. positions: of its tokens, none in an empty slot."""
     first, last = number * slot_tokens, (number + 1) * slot_tokens - 1
+    one = {"number": number, "role": role, "text": None, "width": f"{100 * len(positions) / slot_tokens:.1f}"}
     if text is None:
-        role, body, places = "empty", "", f"positions {first} to {last}, all padding"
-    else:
-        begin = "[SEP]" if number else "[CLS]"
-        body = f"<p><b>E<sub>{number}</sub></b> <code>{begin}</code> {escape(textwrap.shorten(text, SHOWN, placeholder=' …'))}</p>"
-        padding = f", padding to {last}" if positions[-1] < last else ""
-        places = f"positions {positions[0]} to {positions[-1]}{padding}"
-    bar = f'<div class="as2-places"><div style="width:{100 * len(positions) / slot_tokens:.1f}%"></div></div>'
-    line = f"<small>type {number}, {places}: <span>{ROLES[role]}</span></small>"
-    return f'<div class="as2-slot as2-slot-{role}">{body}{bar}{line}</div>'
+        return one | {"role": "empty", "words": ROLES["empty"], "places": f"positions {first} to {last}, all padding"}
+    padding = f", padding to {last}" if positions[-1] < last else ""
+    places = f"positions {positions[0]} to {positions[-1]}{padding}"
+    return one | {"text": textwrap.shorten(text, SHOWN, placeholder=" …"), "words": ROLES[role], "places": places}
 
 
 # ------------------------------------------------------------------ parameters
 
 
-class JointParameters(SphinxDirective):
+@shown("joint-parameters", "", files=["experiments/joint_inference.yml"])
+def joint_parameters() -> str:
     """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper
-    prints.
+    prints: its RoBERTa, and its joint model with AEk.
     """
-
-    def run(self):
-        self.env.note_dependency(str(ROOT / "experiments" / "joint_inference.yml"))
-        printed = papers.read("joint_inference")["parameters"].values()  # its RoBERTa, and its joint model with AEk
-        return [nodes.raw("", boxed(parameter_table(*printed)), format="html")]
+    return parameter_table(*papers.read("joint_inference")["parameters"].values())
 
 
 def backbone_size(
@@ -166,26 +148,21 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
         ("IEk in the place of AEk", head_size(1, hidden), None),
         ("RoBERTa's own pair head, dense-tanh-linear", hidden**2 + hidden + head_size(1, hidden), None),
     ]
-    body = []
-    for name, ours, theirs in rows:
-        figures = [markup.number(f"{value:,}" if value is not None else "–") for value in (ours, theirs)]
-        body.append(markup.line([markup.cell(name, "th", scope="row"), *figures]))
+    count = lambda value: f"{value:,}" if value is not None else "–"
+    body = [row(name, *numbers(count(ours), count(theirs))) for name, ours, theirs in rows]
     caption = f"Parameters for k = {k}, two classes and vectors of {hidden}. The paper's counts: appendix C.3."
-    return markup.table(caption, ["", "Counted here", "Paper"], body)
+    return table(caption, ["", "Counted here", "Paper"], body)
 
 
 # ------------------------------------------------------------------ verdicts on claims
 
 
-class Verdicts(Shown):
+@shown("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.")
+def claim_verdicts(paper: str) -> str:
     """F1 of each verdict for every row that has verified claims, and the confusion matrices of this machine's runs."""
-
-    def show(self, paper):
-        data, runs = comparisons.rows_and_runs(paper)
-        verified = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
-        if not len(verified):
-            return note("Verdicts one by one: not run, no row has verified claims.")
-        return boxed(verdict_table(data, verified))
+    data, runs = comparisons.rows_and_runs(paper)
+    verified = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
+    return verdict_table(data, verified) if len(verified) else ""
 
 
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
@@ -194,19 +171,19 @@ def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     """
     names = {f"f1_{name}": verdict for name, verdict in zip(metrics.verdicts.CLASSES, claims.LABELS)}
     body, folded = [], ""
-    for (dataset, budget, source, row), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
-        name, where = data["rows"][row]["name"], markup.NAMES.get(dataset, dataset)
+    for (dataset, budget, source, own), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
+        name, where = data["rows"][own]["name"], markup.NAMES.get(dataset, dataset)
         origin = budget + (f", {source}" if source == records.HERE else "")
         each = [records.values(lines, metric) for metric in ("label_accuracy", *names, "majority")]
-        figures = [markup.number(f"{100 * np.mean(seeds):.1f}" if seeds else "–") for seeds in each]
-        body.append(markup.line([markup.cell(name, "th", scope="row"), where, *figures, len(lines), origin]))
+        figures = [f"{100 * np.mean(seeds):.1f}" if seeds else "–" for seeds in each]
+        body.append(row(name, where, *numbers(*figures), len(lines), origin))
         first = lines.sort_values("seed").iloc[0]
         if first.folder is not None:
-            title = escape(f"{name}, {where}, {origin}, seed {first.seed}")
-            folded += f"<details><summary>{title}</summary>{confusion(first)}</details>"
+            title = f"{name}, {where}, {origin}, seed {first.seed}"
+            folded += render("details.html", summary=title, content=confusion(first))
     heads = ["Row", "Claims", "Label accuracy", *(f"F1, {verdict.lower()}" for verdict in names.values())]
     title = "Verdicts one by one, in points, mean over seeds."
-    return markup.table(title, [*heads, "Majority", "Seeds", "Budget"], body) + folded
+    return table(title, [*heads, "Majority", "Seeds", "Budget"], body) + folded
 
 
 def confusion(line) -> str:
@@ -215,25 +192,22 @@ def confusion(line) -> str:
     name = "scores.parquet" if split == "test" else f"scores_{split}.parquet"
     scores = rundir.read_table(line.folder, name, ids=("label",))
     counts = metrics.confusion(scores["label"], metrics.verdicts.predictions(scores))
-    body = []
-    for verdict, row in zip(counts.index, counts.to_numpy()):
-        body.append(markup.line([markup.cell(verdict, "th", scope="row"), *(markup.number(f"{n:,}") for n in row)]))
-    return markup.table("Each line is a label, each column a verdict.", ["", *counts.columns], body)
+    body = [row(verdict, *numbers(*(f"{n:,}" for n in of))) for verdict, of in zip(counts.index, counts.to_numpy())]
+    return table("Each line is a label, each column a verdict.", ["", *counts.columns], body)
 
 
 # ------------------------------------------------------------------ slots that differ
 
 
-class SlotCosines(Shown):
+@shown("slot-cosines", "slots", "Cosines between slots: not run. python -m aslab.slots measures them.")
+def slot_cosines() -> str:
     """How alike the slots of one input are, layer by layer, from the committed record of `python -m aslab.slots`."""
+    path = rundir.root() / "results" / "joint_inference" / "slot_cosines.json"
+    return cosines(disk.read_json(path)) if path.is_file() else ""
 
-    kind = "slots"
-    required_arguments = 0
 
-    def show(self):
-        measured = [disk.read_json(path) for path in SOURCES["slots"]("")]
-        figures = "".join(drawn(cosine_plot(one), cosine_caption(one)) + cosine_table(one) for one in measured)
-        return figures or note("Cosines between slots: not run. python -m aslab.slots measures them.")
+def cosines(record: dict) -> str:
+    return drawn(cosine_plot(record), cosine_caption(record)) + cosine_table(record)
 
 
 def model_name(measured: dict) -> str:
@@ -277,15 +251,7 @@ def cosine_table(record: dict) -> str:
     body = []
     for model in record["models"]:
         last = [f"{model[name][-1]:.4f}" for name in ("first", "first_least", "mean", "mean_least")]
-        body.append(markup.line([markup.cell(model_name(model), "th", scope="row"), *map(markup.number, last)]))
+        body.append(row(model_name(model), *numbers(*last)))
     heads = ["Model", "First token, mean", "least", "Mean of tokens, mean", "least"]
     caption = f"Cosines after the last layer, over all pairs of {record.get('between', 'slots')}."
-    return boxed(markup.table(caption, heads, body))
-
-
-DIRECTIVES = {
-    "joint-input": JointInput,
-    "joint-parameters": JointParameters,
-    "claim-verdicts": Verdicts,
-    "slot-cosines": SlotCosines,
-}
+    return table(caption, heads, body)

@@ -1,49 +1,63 @@
-"""The base of the book's directives: what a page shows, and the files that it depends on."""
+"""The directive `as2-show NAME ARGUMENTS`: what a registered function returns, and the files that a page depends on."""
 
 import os
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from docutils import nodes
-from sphinx.util.docutils import SphinxDirective
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
 BOOK = Path(__file__).resolve().parents[1]
 ROOT = BOOK.parent
 os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that contains it
 
-from pages import report  # noqa: E402
+from pages import REGISTRY, note, render, report  # noqa: E402
 
-from aslab import papers, runs  # noqa: E402
+from aslab import measured, papers, runs  # noqa: E402
+from aslab.analysis import quotes  # noqa: E402
+from asutil.io import hub  # noqa: E402
 
 
-def card_files(_: str) -> list[Path]:
+def card_files(_: str = "") -> list[Path]:
     return sorted(path for path in (ROOT / "data_cards").glob("*.md") if path.stem != "TEMPLATE")
 
 
-def module_files(_: str) -> list[Path]:
+def module_files(_: str = "") -> list[Path]:
     return sorted(path for package in ("asutil", "aslab") for path in (ROOT / package).rglob("*.py"))
 
 
-def run_files(_: str) -> list[Path]:
+def run_files(_: str = "") -> list[Path]:
     return [path for folder in runs.folders(ROOT / "runs") if (path := folder / "record.json").is_file()]
 
 
 def result_files(paper: str) -> list[Path]:
-    notebooks = sorted((ROOT / "results" / "notebooks").glob("*.ipynb"))
+    notebooks = files("results/notebooks/*.ipynb")
     return [*notebooks, *(path for name in ([paper] if paper else papers.papers()) for path in report.sources(name))]
 
 
-def all_result_files(_: str) -> list[Path]:
-    return result_files("")
+def files(*patterns: str) -> list[Path]:
+    return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
 
 SOURCES = {
-    "all results": all_result_files,
+    "": lambda _: [],
+    "all results": lambda _: result_files(""),
+    "backbone": lambda _: sorted(hub.EMBEDDED_FOLDER.glob("*")),
+    "benchmarks": lambda _: files("results/benchmarks/*.json"),
     "cards": card_files,
+    "choices": lambda _: files("experiments/rankers.yml", "results/rankers/*.json", "results/benchmarks/*.json"),
+    "costs": lambda _: files("experiments/*.yml", "aslab/budgets.yml", "aslab/hours.py", "results/**/*.json"),
     "modules": module_files,
-    "runs": run_files,
+    "overlap": lambda paper: [*result_files(paper), *measured.files("overlap")],
+    "rankers": lambda _: files("experiments/rankers.yml", "results/rankers/*.json"),
+    "repeats": lambda paper: [*result_files(paper), *files(f"results/repeats/{paper or '*'}/**/*.json")],
     "results": result_files,
-}
+    "runs": run_files,
+    "slots": lambda _: files("results/joint_inference/slot_cosines.json"),
+    "sources": lambda _: [*module_files(), *files("book/_ext/**/*.py")],
+    "trust": lambda _: [*files("book/_ext/trust.yml", "results/trust/*.json"), *module_files()],
+} | {name: lambda _, name=name: measured.files(name) for name in ("blind", "calibration", "mined")}
 
 
 def outdated(app, env, added, changed, removed):
@@ -63,53 +77,64 @@ def forget(app, env, docname):
     getattr(env, "as2_shown", {}).pop(docname, None)
 
 
-class Shown(SphinxDirective):
-    """A directive whose HTML is a function of the files of one kind, for all papers or for the one in its first
-    argument.
+class Page(NamedTuple):
+    """The page that asks."""
 
-    The HTML is marked with the directive and its arguments, so that a test can compute its numbers again.
-    """
+    name: str
 
-    kind = "results"
-    required_arguments = 1
-    recorded = False  # whether nodes that `show` returns follow from a record, and are marked as HTML is
-
-    def run(self):
-        argument = self.arguments[0] if self.arguments else ""
-        files = SOURCES[self.kind](argument)
-        for path in files:
-            self.env.note_dependency(str(path))
-        if not hasattr(self.env, "as2_shown"):
-            self.env.as2_shown = {}
-        self.env.as2_shown.setdefault(self.env.docname, {})[self.kind, argument] = files
-        try:
-            shown = self.show(*self.arguments)
-        except ValueError as error:
-            raise self.error(str(error)) from error
-        if isinstance(shown, list) and not self.recorded:
-            return shown
-        directive = escape(" ".join([self.name.removeprefix("as2-"), *self.arguments]))
-        opened = f'<div data-as2="{directive}">'
-        if isinstance(shown, list):
-            return [nodes.raw("", opened, format="html"), *shown, nodes.raw("", "</div>", format="html")]
-        return [nodes.raw("", f"{opened}{shown}</div>", format="html")]
+    @property
+    def up(self) -> str:
+        """The way to the top of the book, as `../`."""
+        return "../" * self.name.count("/")
 
     @property
     def links(self) -> dict[str, str]:
         """Name of a finished run -> address of its page, from this page."""
-        up = "../" * self.env.docname.count("/")
-        return {
-            path.parent.name: f"{up}runs/{path.parent.name}.html"
-            for path in run_files("")
-            if (path.parent / "notebook.ipynb").is_file()
-        }
+        folders = (path.parent for path in run_files() if (path.parent / "notebook.ipynb").is_file())
+        return {folder.name: f"{self.up}runs/{folder.name}.html" for folder in folders}
 
 
-def boxed(html: str) -> str:
-    """Tables in boxes of their own: on a narrow screen the box scrolls, not the page."""
-    return html.replace("<table", '<div class="as2-box" tabindex="0"><table').replace("</table>", "</table></div>")
+class Show(SphinxDirective):
+    """What a function of the registry returns for the arguments.
+
+    HTML that follows from records is marked with the name and the arguments, so that a test can compute its numbers again.
+    """
+
+    required_arguments = 1
+    optional_arguments = 99
+
+    def run(self):
+        name, *arguments = self.arguments
+        try:
+            papers.one_of(name, REGISTRY, "as2-show", "name")
+            entry = REGISTRY[name]
+            of = arguments[0] if arguments else ""
+            for path in (*self.watched(entry.sources, of), *(ROOT / file for file in entry.files)):
+                self.env.note_dependency(str(path))
+            page = {"page": Page(self.env.docname)} if entry.on_page else {}
+            html = entry.function(*arguments, **page) or note(entry.empty)
+        except (ValueError, TypeError) as error:
+            raise self.error(str(error)) from error
+        mark = escape(" ".join(self.arguments))
+        return [nodes.raw("", f'<div data-as2="{mark}">{html}</div>' if entry.sources else html, format="html")]
+
+    def watched(self, kind: str, argument: str) -> list[Path]:
+        """The files of one kind, noted so that a later build sees one that was added."""
+        if not hasattr(self.env, "as2_shown"):
+            self.env.as2_shown = {}
+        known = SOURCES[kind](argument)
+        self.env.as2_shown.setdefault(self.env.docname, {})[kind, argument] = known
+        return known
 
 
-def note(text: str) -> list:
-    """A line in place of what cannot be shown yet."""
-    return [nodes.paragraph("", text, classes=["as2-note"])]
+class Figure(SphinxRole):
+    """A figure of our records in the text of a page, or words on a difference; the build fails where the records say something else."""
+
+    def run(self):
+        folder, _, paper = self.env.docname.partition("/")
+        paper = paper.partition("/")[0] if folder == "papers" else ""
+        try:
+            quote = quotes.quoted(self.text, paper)
+        except ValueError as error:
+            raise ValueError(f"{self.env.docname}, line {self.lineno}: {error}") from error
+        return [nodes.raw("", render("quote.html", **quote._asdict()), format="html")], []

@@ -1,11 +1,10 @@
-"""Directives of a paper's summary and of its page of commands: citation, what differs, figures to download, chains of commands."""
+"""A paper's summary and its page of commands: citation, what differs, figures to download, chains of commands."""
 
 import csv
 from html import escape
 from pathlib import Path
 
-from as2_pages import Shown, boxed
-from as2_shell import broken
+from pages import render, row, shown, table
 
 from aslab import papers, plan, runs
 from aslab.analysis import comparisons
@@ -19,25 +18,16 @@ DOWNLOADS = "figures"  # a folder of the built book
 BUDGETS = {"laptop": "pydocs", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
 
 
-class Citation(Shown):
+@shown("citation")
+def citation(paper: str) -> str:
     """Authors, title and place of a paper, with a link to it."""
-
-    def show(self, paper):
-        data = papers.read(paper)
-        told = f"{', '.join(data['authors'])}. <em>{escape(data['title'])}</em>."
-        told += f" {escape(data['venue'])}." if data.get("venue") else ""
-        if data.get("arxiv"):
-            told += f' <a href="https://arxiv.org/abs/{escape(data["arxiv"])}">arXiv:{escape(data["arxiv"])}</a>'
-        return f'<p class="as2-citation">{told}</p>'
+    data = papers.read(paper)
+    return render("citation.html", **{"venue": "", "arxiv": ""} | data | {"authors": ", ".join(data["authors"])})
 
 
-class Budgets(Shown):
-    """What differs between the paper and our runs: models, text and volume of pre-training, questions, seeds, rows that
-    have run.
-    """
-
-    def show(self, paper):
-        return boxed(budgets_table(*comparisons.rows_and_runs(paper)))
+@shown("budgets")
+def budgets(paper: str) -> str:
+    return budgets_table(*comparisons.rows_and_runs(paper))
 
 
 def budgets_table(data: dict, runs) -> str:
@@ -57,9 +47,9 @@ def budgets_table(data: dict, runs) -> str:
     for title, told in lines.items():
         each = [told(name) for name in shown]
         if any(each):
-            body.append(markup.line([markup.cell(title, "th", scope="row"), *(text or "–" for text in each)]))
+            body.append(row(title, *(text or "–" for text in each)))
     heads = ["", *(Html(f"{escape(BUDGETS[name])}<small>budget {name}</small>") for name in shown)]
-    return markup.table("What the paper has, and what our committed runs have.", heads, body)
+    return table("What the paper has, and what our committed runs have.", heads, body)
 
 
 def _listed(names) -> Html:
@@ -69,10 +59,10 @@ def _listed(names) -> Html:
 def _volumes(data: dict, budget: str) -> list[str]:
     """Examples and tokens of the budget's pre-training runs, each volume once, the largest number of examples first."""
     volumes = set()
-    for row in data["budgets"][budget]["rows"]:
-        for stage in papers.stages(data, row, budget):
+    for name in data["budgets"][budget]["rows"]:
+        for stage in papers.stages(data, name, budget):
             if stage["notebook"] == "pretrain":
-                given = plan.stage_parameters(data, row, stage, budget, data["budgets"][budget]["datasets"][0], 0)
+                given = plan.stage_parameters(data, name, stage, budget, data["budgets"][budget]["datasets"][0], 0)
                 settings = runs.settings("pretrain", given)
                 volumes.add((settings["steps"] * settings["batch_size"], settings["max_tokens"]))
     return [
@@ -108,12 +98,10 @@ def _run(data: dict, committed, budget: str) -> str:
     return f"{sum(row in ran for row in rows)} of {len(rows)}"
 
 
-class Download(Shown):
+@shown("download", on_page=True)
+def download(paper: str, page) -> str:
     """The committed figures of a paper as a file."""
-
-    def show(self, paper):
-        up = "../" * self.env.docname.count("/")
-        return f'<p><a href="{up}{DOWNLOADS}/{paper}.csv" download>All committed figures of this paper (CSV)</a></p>'
+    return f'<p><a href="{page.up}{DOWNLOADS}/{paper}.csv" download>All committed figures of this paper (CSV)</a></p>'
 
 
 def write_figures(app, exception) -> None:
@@ -138,18 +126,18 @@ def figure_lines(data: dict, runs):
                     yield (*head, split, metric, value, line.name)
 
 
-class Commands(Shown):
+@shown("commands")
+def commands(paper: str) -> str:
     """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 stands for every seed."""
-
-    def show(self, paper):
-        data, runs = comparisons.rows_and_runs(paper)
-        panels = []
-        for budget in papers.BUDGETS:
-            committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]
-            if len(committed):
-                text = "\n\n".join(chains(data, budget, committed))
-                panels.append((f"Budget {budget}", f'<div class="highlight"><pre>{escape(text)}</pre></div>'))
-        return markup.tabs(f"as2-{paper}-commands", panels)
+    data, runs = comparisons.rows_and_runs(paper)
+    panels = []
+    for budget in papers.BUDGETS:
+        committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]
+        if len(committed):
+            panels.append(
+                (f"Budget {budget}", render("commands.html", text="\n\n".join(chains(data, budget, committed))))
+            )
+    return markup.tabs(f"as2-{paper}-commands", panels)
 
 
 def chains(data: dict, budget: str, committed):
@@ -157,17 +145,14 @@ def chains(data: dict, budget: str, committed):
     the data sets of these records, in their order and in the precision of the record.
     """
     yield f"# all rows and seeds, on two cores\nsnakemake -c2 {data['slug']}_{budget}"
-    for row in [name for name in data["budgets"][budget]["rows"] if (committed.row == name).any()]:
-        own = committed[committed.row == row]
+    for name in [name for name in data["budgets"][budget]["rows"] if (committed.row == name).any()]:
+        own = committed[committed.row == name]
         given = own.iloc[0].record
         more = {"precision": given["settings"]["precision"]} if "precision" in given.get("given", ()) else {}
-        jobs = plan.jobs(data["slug"], budget, [row], papers.seeds(data, row, budget)[:1], more=more)
+        jobs = plan.jobs(data["slug"], budget, [name], papers.seeds(data, name, budget)[:1], more=more)
         wanted = set()
         for job in reversed(jobs):
             if job.dataset in set(own.dataset) or job.folder in wanted:
                 wanted |= {job.folder, *job.needs}
-        commands = (broken(job.command) for job in jobs if job.folder in wanted)
-        yield "\n".join([f"# {data['rows'][row]['name']}", *commands])
-
-
-DIRECTIVES = {"budgets": Budgets, "citation": Citation, "commands": Commands, "download": Download}
+        commands = (job.command for job in jobs if job.folder in wanted)
+        yield "\n".join([f"# {data['rows'][name]['name']}", *commands])

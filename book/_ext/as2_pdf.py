@@ -12,11 +12,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from html import escape
 from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+from pages import render
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -24,12 +24,6 @@ LEFT_OUT = ("notebooks", "gallery/", "runs", "api")  # how names of pages begin 
 SCREEN = ".headerlink, .copybtn, script, noscript, .tocplaceholder, #print-main-content"  # nothing on paper
 TWICE = re.compile(rb"(/Title (?:\(|<FEFF))([^()<>]{2,})\2([)>])")
 REFERENCES = ("for", "aria-labelledby", "aria-describedby", "aria-controls")  # attributes that name an id
-# What is wider than the paper is made smaller.
-FIT = """for (const wide of document.querySelectorAll('table, svg, .math')) {
-  const room = wide.parentElement.getBoundingClientRect().width;
-  const share = room / Math.max(wide.scrollWidth || 0, wide.getBoundingClientRect().width);
-  if (share < 1) wide.style.zoom = share;
-}"""
 
 
 def chromium() -> str | None:
@@ -113,13 +107,8 @@ def document(html: Path) -> str:
         chapter["class"] = "as2-section" if page in nested else "as2-chapter"
     for link in [link for part in parts for link in part.select("a[href]")]:
         lead(link, "index.html", pages)
-    head = "".join(f'<link rel="stylesheet" href="{(html / urlsplit(style).path).as_uri()}">' for style in styles)
-    return f"""<!doctype html>
-<html lang="en" data-theme="light" data-mode="light"><head><meta charset="utf-8"><title>{escape(title)}</title>{head}</head>
-<body class="as2-print"><main class="bd-article">
-<header><p class="as2-title">{escape(title)}</p><p>{escape(author)}</p></header>
-<nav class="as2-contents"><h1>Contents</h1>{"".join(map(str, parts))}</nav>
-{"".join(map(str, chapters.values()))}</main><script>{FIT}</script></body></html>"""
+    styles = [(html / urlsplit(style).path).as_uri() for style in styles]
+    return render("pdf.html", title=title, author=author, styles=styles, contents=parts, chapters=chapters.values())
 
 
 # ------------------------------------------------------------------ paper

@@ -1,20 +1,18 @@
-"""A directive for one question whose candidates a reader puts in order, with the metrics of that order.
+"""One question whose candidates a reader puts in order, with the metrics of that order.
 
 The page has the order of BM25 and its metrics, computed here; `reorder.js` computes those of other orders. It is part
 of the page: what is in `_static` is loaded by every page.
 """
 
 import re
-from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from as2_pages import boxed
 from docutils import nodes
+from pages import render
 from sphinx.util.docutils import SphinxDirective
 
-from aslab.show import markup
 from asutil import metrics
 from asutil.data import baselines
 
@@ -74,36 +72,10 @@ def figure(question: str, candidates: list[Candidate]) -> str:
     candidates = by_bm25(question, candidates)
     labels = [candidate.label for candidate in candidates]
     filled, made = formulas(labels), values(labels)
-    rows = [
-        f'<tr data-metric="{metric}"><th scope="row">{name}</th><td>{filled[metric]}</td>'
-        f'<td class="as2-number"><span>{made[metric]:.3f}</span> <small></small></td></tr>'
-        for metric, name in METRICS.items()
-    ]
-    table = markup.table(question, ("metric", "in this order", "value"), rows)
+    rows = [(metric, name, filled[metric], f"{made[metric]:.3f}") for metric, name in METRICS.items()]
     shares = precisions(labels)
-    items = [item(candidate, rank, shares.get(rank, "")) for rank, candidate in enumerate(candidates, 1)]
-    buttons = [f'<button type="button" data-order="{order}">{name}</button>' for order, name in ORDERS.items()]
-    return (
-        f'<div class="as2-reorder"><div class="as2-metrics">{boxed(table)}</div>'
-        f'<p class="as2-orders">{"".join(buttons)}</p>'
-        '<p class="as2-how" id="as2-how">Drag a candidate, press its arrows, or focus its handle and use the arrow keys.</p>'
-        f'<ol role="list">{"".join(items)}</ol>'
-        '<p class="as2-told" role="status" aria-live="polite"></p></div>'
-    )
-
-
-def item(candidate: Candidate, rank: int, share: str) -> str:
-    text = escape(candidate.text)
-    label = "✓ answers" if candidate.label else "✗ does not answer"
-    step = lambda by, sign, word: (
-        f'<button type="button" tabindex="-1" data-step="{by}" aria-label="Move {word}: {text}">{sign}</button>'
-    )
-    return (
-        f'<li data-label="{candidate.label}" data-bm25="{rank}">'
-        f'<button type="button" class="as2-handle" aria-label="Move: {text}" aria-describedby="as2-how">⠿</button>'
-        f"<p><q>{text}</q> <small>{label} <span>{share}</span></small></p>"
-        f"{step(-1, '▲', 'up')}{step(1, '▼', 'down')}</li>"
-    )
+    items = [(rank, *candidate, shares.get(rank, "")) for rank, candidate in enumerate(candidates, 1)]
+    return render("reorder.html", question=question, rows=rows, items=items, orders=ORDERS.items())
 
 
 class Reorder(SphinxDirective):
@@ -120,6 +92,3 @@ class Reorder(SphinxDirective):
             raise self.error(str(error)) from error
         self.env.note_dependency(str(SCRIPT))
         return [nodes.raw("", f"{html}<script>\n{SCRIPT.read_text('utf-8')}</script>", format="html")]
-
-
-DIRECTIVES = {"reorder": Reorder}

@@ -1,33 +1,23 @@
-"""The directive that shows the committed figures of `python -m tests.trust`."""
+"""The committed figures of `python -m tests.trust`: the counts of each part in its last run."""
 
 from html import escape
 from pathlib import Path
 
+import pages
 import yaml
-from as2_pages import ROOT, SOURCES, Shown, boxed, module_files, note
+from pages import row, shown
 
-from aslab import provenance
-from aslab.show import markup
+from aslab import provenance, rundir
 from aslab.show.markup import Html
 from asutil.io import disk
 
 WORDS = Path(__file__).with_name("trust.yml")
-SOURCES["trust"] = lambda _: [WORDS, *record_files(), *module_files("")]
 
 
-def record_files() -> list[Path]:
-    return sorted((ROOT / "results" / "trust").glob("*.json"))
-
-
-class Trust(Shown):
-    """The counts of each part in its last run."""
-
-    kind = "trust"
-    required_arguments = 0
-
-    def show(self):
-        records = [disk.read_json(path) for path in record_files()]
-        return table(records) if records else note("Not run: make trust measures it.")
+@shown("trust", "trust", "Not run: make trust measures it.")
+def trust() -> str:
+    files = sorted((rundir.root() / "results" / "trust").glob("*.json"))
+    return table([disk.read_json(path) for path in files]) if files else ""
 
 
 def table(records: list[dict]) -> str:
@@ -35,10 +25,9 @@ def table(records: list[dict]) -> str:
     sources = provenance.sources_sha256()
     body = []
     for record in records:
-        head = markup.cell(record["part"], "th", scope="row")
         counted = ";<br>".join(map(escape, figures(record["figures"], words[record["part"]])))
-        body.append(markup.line([head, Html(counted), measured(record, sources)]))
-    return boxed(markup.table("What the last full run of each part counted.", ["Part", "Counted", "Measured"], body))
+        body.append(row(record["part"], Html(counted), measured(record, sources)))
+    return pages.table("What the last full run of each part counted.", ["Part", "Counted", "Measured"], body)
 
 
 def measured(record: dict, sources: str) -> str:
@@ -52,7 +41,4 @@ def measured(record: dict, sources: str) -> str:
 def figures(counts: dict, words: dict[str, str]) -> list[str]:
     """Each figure in its words."""
     text = lambda value: f"{value:,}" if isinstance(value, int) else str(value)
-    return [said.format(text(counts[name])) for name, said in words.items() if name in counts]
-
-
-DIRECTIVES = {"trust": Trust}
+    return [sentence.format(text(counts[name])) for name, sentence in words.items() if name in counts]

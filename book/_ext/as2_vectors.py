@@ -1,4 +1,4 @@
-"""Directives of models that embed each text by itself: counts, readouts, orderings, ranked lists, vectors before and
+"""Models that embed each text by itself: counts, readouts, orderings, ranked lists, vectors before and
 after training.
 """
 
@@ -7,13 +7,10 @@ import io
 from html import escape
 
 from as2_figures import drawn
-from as2_pages import ROOT, Shown, boxed, note
-from docutils import nodes
-from pages import costs, examples, report, verdicts
-from sphinx.util.docutils import SphinxDirective
+from pages import examples, numbers, render, report, row, shown, table
 
 from aslab import papers, plan, records, rundir
-from aslab.analysis import claims, comparisons
+from aslab.analysis import claims, comparisons, costs, verdicts
 from aslab.records import COMMITTED, HERE
 from aslab.rundir import BUDGETS
 from aslab.show import markup, pca
@@ -29,14 +26,13 @@ TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be
 # ------------------------------------------------------------------ counts
 
 
-class TripletCounts(SphinxDirective):
+FILES = ["asutil/data/data_sets.py"]
+
+
+@shown("triplet-counts", "", files=FILES)
+def triplet_counts(protocol: str) -> str:
     """The number of triplets that the pairs of each data set make under a protocol."""
-
-    required_arguments = 1
-
-    def run(self):
-        self.env.note_dependency(str(ROOT / "asutil" / "data" / "data_sets.py"))
-        return [nodes.raw("", boxed(triplet_table(self.arguments[0], TRIPLETS)), format="html")]
+    return triplet_table(protocol, TRIPLETS)
 
 
 def triplet_table(protocol: str, counts: dict) -> str:
@@ -44,20 +40,15 @@ def triplet_table(protocol: str, counts: dict) -> str:
     for (dataset, protocol_of_count), triplets in counts.items():
         if protocol_of_count == protocol:
             _, pairs = ANSWERS[dataset].counts[protocol]["train"]
-            figures = map(markup.number, (f"{pairs:,}", f"{triplets:,}", f"{triplets / pairs:.2f}"))
-            body.append(markup.line([markup.cell(NAMES[dataset], "th", scope="row"), *figures]))
+            body.append(row(NAMES[dataset], *numbers(f"{pairs:,}", f"{triplets:,}", f"{triplets / pairs:.2f}")))
     caption = "The training split: pairs of a question and a candidate, and all triplets of a question, a right and a wrong candidate."
-    return markup.table(caption, ["", "Pairs", "Triplets", "Triplets a pair"], body)
+    return table(caption, ["", "Pairs", "Triplets", "Triplets a pair"], body)
 
 
-class Counts(Shown):
+@shown("counts", files=FILES)
+def counts(paper: str, protocol: str) -> str:
     """The counts that a paper prints for its data sets, next to those of the data under a protocol."""
-
-    required_arguments = 2
-
-    def show(self, paper, protocol):
-        self.env.note_dependency(str(ROOT / "asutil" / "data" / "data_sets.py"))
-        return boxed(count_table(papers.read(paper)["counts"], protocol))
+    return count_table(papers.read(paper)["counts"], protocol)
 
 
 def count_table(printed: dict, protocol: str) -> str:
@@ -70,10 +61,10 @@ def count_table(printed: dict, protocol: str) -> str:
         for split, theirs in splits.items():
             ours = ANSWERS[dataset].counts[protocol][split]
             figures = (_both(theirs), _both(ours), _difference(theirs, ours), quoted(dataset, protocol, split))
-            body.append(markup.line([*head, split, *map(markup.number, figures)]))
+            body.append(markup.line([*head, split, *numbers(*figures)]))
             head = []
     caption = "Questions / candidates, as printed and as they are in the data. Loading checks the counts of the data."
-    return markup.table(caption, ["", "Split", "Paper", "In the data", "Paper − data", 'Read with " as a quote'], body)
+    return table(caption, ["", "Split", "Paper", "In the data", "Paper − data", 'Read with " as a quote'], body)
 
 
 def _both(counts) -> str:
@@ -94,9 +85,11 @@ def quoted(dataset: str, protocol: str, split: str) -> str:
         return "–"
     if hub.mirror(data.hub_id) is None:
         return "data not at hand"
-    table = hub.table(data.hub_id, data.protocols[protocol][split].file)
-    columns = (table[name].to_pylist() for name in ("question_id", "question", "document_title", "answer", "label"))
-    return _both(read_with_quotes("\t".join(map(str, row)) for row in zip(*columns)))
+    split_table = hub.table(data.hub_id, data.protocols[protocol][split].file)
+    columns = (
+        split_table[name].to_pylist() for name in ("question_id", "question", "document_title", "answer", "label")
+    )
+    return _both(read_with_quotes("\t".join(map(str, line)) for line in zip(*columns)))
 
 
 def read_with_quotes(lines) -> tuple[int, int]:
@@ -106,19 +99,17 @@ def read_with_quotes(lines) -> tuple[int, int]:
     Empty lines are skipped; a row may have any number of columns, because a quotation mark can swallow the tabs after
     it.
     """
-    rows = [row for row in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if row]
-    answered = {row[0] for row in rows if row[-1] == "1"}
-    return len(answered), sum(row[0] in answered for row in rows)
+    rows = [line for line in csv.reader(io.StringIO("\n".join(lines)), delimiter="\t") if line]
+    answered = {line[0] for line in rows if line[-1] == "1"}
+    return len(answered), sum(line[0] in answered for line in rows)
 
 
 # ------------------------------------------------------------------ readouts
 
 
-class Readouts(Shown):
-    """MAP of a paper's rows by each readout of the same vectors."""
-
-    def show(self, paper):
-        return boxed(readout_table(*comparisons.rows_and_runs(paper)))
+@shown("readouts")
+def readouts(paper: str) -> str:
+    return readout_table(*comparisons.rows_and_runs(paper))
 
 
 def readout_table(data: dict, runs) -> str:
@@ -126,22 +117,22 @@ def readout_table(data: dict, runs) -> str:
     appear once they have run.
     """
     tables = []
-    printed = dict.fromkeys(name for table in data["tables"].values() for name in table["datasets"])
+    printed = dict.fromkeys(name for own in data["tables"].values() for name in own["datasets"])
     for dataset in (name for name in printed if name not in papers.SPLITS):
-        body = [line for row in data["rows"] for line in readout_lines(data, runs, row, dataset)]
+        body = [line for name in data["rows"] for line in readout_lines(data, runs, name, dataset)]
         heads = ["Row", *READOUTS.values(), "Seeds", "Budget"]
-        tables.append(markup.table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
+        tables.append(table(f"{NAMES[dataset]}, test questions. {READOUT_LEGEND}", heads, body))
     return "".join(tables)
 
 
-def readout_lines(data: dict, runs, row: str, dataset: str) -> list[str]:
-    head, made = markup.cell(data["rows"][row]["name"], "th", scope="row"), []
-    for source, budget, lines in verdicts.at_largest_budget(runs, row, dataset):
-        cells = [readout_cell(list(lines.record), name) for name in READOUTS]
+def readout_lines(data: dict, runs, name: str, dataset: str) -> list[str]:
+    title, made = data["rows"][name]["name"], []
+    for source, budget, lines in verdicts.at_largest_budget(runs, name, dataset):
+        cells = [readout_cell(list(lines.record), readout) for readout in READOUTS]
         origin = budget + (f", {source}" if source == HERE else "")
-        made.append(markup.line([head, *cells, report.seed_count(data, lines), origin]))
-    if not made and not papers.untrained(data, row):
-        made.append(markup.line([head, markup.word("not run"), *["–"] * (len(READOUTS) + 1)]))
+        made.append(row(title, *cells, report.seed_count(data, lines), origin))
+    if not made and not papers.untrained(data, name):
+        made.append(row(title, markup.word("not run"), *"–" * (len(READOUTS) + 1)))
     return made
 
 
@@ -156,11 +147,10 @@ def readout_cell(records: list[dict], name: str) -> Html:
 # ------------------------------------------------------------------ orderings and ranked lists
 
 
-class Orderings(Shown):
+@shown("orderings")
+def orderings(paper: str) -> str:
     """The paper's claims; a claim about several data sets has one line."""
-
-    def show(self, paper):
-        return boxed(ordering_table(*comparisons.rows_and_runs(paper)))
+    return ordering_table(*comparisons.rows_and_runs(paper))
 
 
 def ordering_table(data: dict, runs) -> str:
@@ -170,9 +160,9 @@ def ordering_table(data: dict, runs) -> str:
     for claim in data["claims"]:
         lines.setdefault((claim["row_a"], claim["sign"], claim["row_b"]), {})[claim["dataset"]] = claim
     datasets = list(dict.fromkeys(claim["dataset"] for claim in data["claims"]))
-    for (row, sign, other), of in lines.items():
-        names = [data["rows"][name]["name"] for name in (row, other)]
-        cells = [markup.cell(f" {'ahead of' if sign == '+' else 'behind'} ".join(names), "th", scope="row")]
+    for (first, sign, other), of in lines.items():
+        names = [data["rows"][name]["name"] for name in (first, other)]
+        cells = []
         for claim in map(of.get, datasets):
             if claim is None:
                 cells += [markup.number(""), ""]
@@ -180,11 +170,11 @@ def ordering_table(data: dict, runs) -> str:
                 printed, ours, word = compared(data, judged[claim["id"]])
                 cells += [markup.number(printed), Html(f"{markup.word(word)}<small>{ours}</small>")]
                 words.append(word)
-        body.append(markup.line(cells))
+        body.append(row(f" {'ahead of' if sign == '+' else 'behind'} ".join(names), *cells))
     counted = ", ".join(f"{words.count(word)} {word}" for word in claims.VERDICTS if word in words)
     caption = f"{len(words)} orderings of two rows that the paper names: {counted}. Differences in points, ours with the 95 % interval."
     heads = [head for name in datasets for head in (f"{NAMES[name]}: paper", f"{NAMES[name]}: ours")]
-    return markup.table(caption, ["Claimed", *heads], body)
+    return table(caption, ["Claimed", *heads], body)
 
 
 def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
@@ -196,16 +186,9 @@ def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
     return theirs, f"{figures} {escape(outcome.reason)}".rstrip(), one.word
 
 
-class Asked(Shown):
-    """The questions whose candidates the paper prints, as two rows rank them."""
-
-    required_arguments = 3
-
-    def show(self, paper, before, after):
-        data, runs = comparisons.rows_and_runs(paper)
-        return boxed(asked(data, runs, before, after)) or note(
-            "The paper's own questions: not run, no two runs of these rows hold them."
-        )
+@shown("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.")
+def asked_by(paper: str, before: str, after: str) -> str:
+    return asked(*comparisons.rows_and_runs(paper), before, after)
 
 
 def asked(data: dict, runs, before: str, after: str) -> str:
@@ -213,7 +196,7 @@ def asked(data: dict, runs, before: str, after: str) -> str:
     they are at hand. Where a committed record has no lists of a question, the rank of its first right candidate.
     """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
-    names = [data["rows"][row]["name"] for row in (before, after)]
+    names = [data["rows"][name]["name"] for name in (before, after)]
     for pair in pairs:
         both = pair.records_of((before, after), pair.seeds[0])
         each = {name: [ranked(line, name) for line in both] for name in data.get("questions", {}).get(pair.dataset, ())}
@@ -221,8 +204,7 @@ def asked(data: dict, runs, before: str, after: str) -> str:
         places = [first_right(name, both, names) for name in each if name not in lists]
         questions = examples.at_hand(both[1].record, pair.dataset, lists)
         if lists:
-            without = "" if questions else " The texts are not at hand: ids stand for them."
-            parts.append(f"<p><strong>{escape(pair.place)}.</strong>{without}</p>")
+            parts.append(examples.place(pair, questions))
         for name, two in lists.items():
             title, texts = examples.texts_of(questions.get(name), name, two)
             parts.append(examples.side_by_side(title, dict(zip(names, two)), texts))
@@ -254,18 +236,15 @@ def ranked(line, question_id: str) -> list:
 # ------------------------------------------------------------------ vectors before and after training
 
 
-class Components(Shown):
+@shown("pca")
+def components(paper: str, name: str, dataset: str) -> str:
     """Questions with their candidates in two dimensions, by a row on a data set: a committed run first, of the
     largest budget.
     """
-
-    required_arguments = 3
-
-    def show(self, paper, row, dataset):
-        data, runs = comparisons.rows_and_runs(paper)
-        papers.one_of(row, data["rows"], paper, "row")
-        line = drawable(runs, row, dataset)
-        return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, row, dataset)
+    data, runs = comparisons.rows_and_runs(paper)
+    papers.one_of(name, data["rows"], paper, "row")
+    line = drawable(runs, name, dataset)
+    return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, name, dataset)
 
 
 def drawable(runs, row: str, dataset: str):
@@ -302,10 +281,9 @@ def words_of(line, data: dict) -> str:
 
 def not_run(data: dict, row: str, dataset: str) -> str:
     """A line in place of the figure, with the command that makes it at the smallest budget."""
-    words = f"Vectors of {escape(data['rows'][row]['name'])} on {escape(NAMES.get(dataset, dataset))}: not run."
+    words = f"Vectors of {data['rows'][row]['name']} on {NAMES.get(dataset, dataset)}: not run."
     commands = (command_of(data, budget, row, dataset) for budget in data.get("budgets", {}))
-    command = next(filter(None, commands), None)
-    return f'<p class="as2-note">{words}{f" <code>{escape(command)}</code> makes them." if command else ""}</p>'
+    return render("not_run.html", words=words, command=next(filter(None, commands), None))
 
 
 def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
@@ -318,13 +296,3 @@ def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:
     seeds = data["budgets"][budget]["seeds"][:1]
     jobs = plan.jobs(data["slug"], budget, [row], seeds, folder_for=costs.planned_folder)
     return next((job.command for job in reversed(jobs) if job.dataset == dataset), None)
-
-
-DIRECTIVES = {
-    "asked": Asked,
-    "counts": Counts,
-    "orderings": Orderings,
-    "pca": Components,
-    "readouts": Readouts,
-    "triplet-counts": TripletCounts,
-}

@@ -393,10 +393,12 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
         1 / max(one["joint_by_pair"]["together"]["median"] for one in result["by_k"].values()), rel=1e-2
     )
 
-    keeping.record(result | {"dataset": "a <b>"}, tmp_path, None)
-    keeping.record(result, tmp_path, "a GPU")
-    monkeypatch.setitem(as2_benchmarks.SOURCES, "benchmarks", lambda _: sorted(tmp_path.glob("*.json")))
-    html = as2_benchmarks.Latency.show(None)
+    folder = tmp_path / "results" / "benchmarks"
+    folder.mkdir(parents=True)
+    keeping.record(result | {"dataset": "a <b>"}, folder, None)
+    keeping.record(result, folder, "a GPU")
+    monkeypatch.setattr(as2_benchmarks.rundir, "root", lambda: tmp_path)
+    html = as2_benchmarks.latency_of_records()
     assert html.count("<figure") == 2 and html.count("81 / 71 = 1.14") == 2
     assert "a &lt;b&gt;" in html and "on a GPU, Linux" in html and "<b>" not in html
     figure = as2_benchmarks.latency_plot(result)
@@ -406,8 +408,8 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     known = [one["milliseconds_a_question"]["pair_padded"]["together"]["median"] for one in result["by_k"].values()]
     assert list(drawn["formula, attention: (k + 1)² / 4k"]) == pytest.approx([known[0], 1.8 * known[1]])
     assert list(drawn["formula, linear: (k + 1) / 2k"]) == pytest.approx([known[0], 0.6 * known[1]])
-    monkeypatch.setitem(as2_benchmarks.SOURCES, "benchmarks", lambda _: [])
-    assert as2_benchmarks.Latency.show(None)[0].astext() == "Latency: not run. make bench measures it."
+    monkeypatch.setattr(as2_benchmarks.rundir, "root", lambda: tmp_path / "none")
+    assert as2_benchmarks.latency_of_records() == ""
 
 
 def test_the_parts_of_a_start_are_cells_of_the_notebook():

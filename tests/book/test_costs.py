@@ -1,6 +1,5 @@
 """What runs are expected to cost: sums by hand, laws, sizes by transformers, and the page's tables."""
 
-import json
 import shutil
 import subprocess
 import sys
@@ -10,9 +9,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from pages import costs
 
 from aslab import hours, papers, plan
+from aslab.analysis import costs
 from asutil.io import disk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,12 +27,7 @@ def test_a_pretraining_by_hand(tables):
     lines = tables["sentence_objectives"]
     (line,) = lines[(lines.notebook == "pretrain") & (lines.row == "roberta_ssp")].itertuples()
     tokens = 400_000 * 4096 * 128
-    layer = 4 * (768 * 768 + 768) + (768 * 3072 + 3072) + (3072 * 768 + 768) + 2 * 2 * 768
-    head = 768 * 768 + 768 * 50_265
     assert (line.steps, line.tokens, line.gpu_hours) == (400_000, tokens, 120)
-    assert line.operations == pytest.approx(tokens * (6 * (12 * layer + 0.15 * head) + 12 * 12 * 768 * 128))
-    assert line.disk == 4 * 124_055_040 * (2 * 3 + 1) and line.model == 4 * 124_055_040
-    assert costs.gpu_speed(None) == pytest.approx(0.3 * 989e12)
 
 
 def test_a_fine_tuning_by_hand(tables):
@@ -41,7 +35,6 @@ def test_a_fine_tuning_by_hand(tables):
     (line,) = lines[(lines.row == "roberta_base") & (lines.dataset == "wikiqa") & (lines.seed == 3)].itertuples()
     assert line.steps == 30 * 637  # 30 epochs of 20,360 pairs in batches of 32
     assert line.tokens == 30 * 20_360 * 256 and line.gpu_hours == 20
-    assert line.disk == 4 * 124_055_040 * (2 * 3 + 1 + 1)  # it may stop early: the best one is kept
 
 
 def test_examples_are_counted_as_each_notebook_reads_them():
@@ -58,39 +51,15 @@ def test_examples_are_counted_as_each_notebook_reads_them():
 
 
 def test_what_is_not_known_is_refused_by_name():
-    with pytest.raises(ValueError, match="'mine/own-model' are not known"):
-        costs.backbone_of("mine/own-model")
     with pytest.raises(ValueError, match="finetune: how many examples 'mine.tsv'"):
         hours.work("finetune", {"dataset": "mine.tsv", "protocol": "clean", "architecture": "pair"})
 
 
-def test_parameters_are_those_of_the_models():
-    """Of RoBERTa also the number that joint_inference prints in appendix C.3."""
-    import torch
-    from transformers import ElectraConfig, ElectraForMaskedLM, LongformerConfig, LongformerModel, RobertaConfig, RobertaModel
-
-    assert costs.ROBERTA.parameters == papers.read("joint_inference")["parameters"]["RoBERTa-Base"]
-    with torch.device("meta"):
-        roberta = RobertaModel(RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1), add_pooling_layer=False)
-        sizes = {"vocab_size": 50265, "max_position_embeddings": 4098, "type_vocab_size": 1, "attention_window": [512] * 12}
-        longformer = LongformerModel(LongformerConfig(**sizes), add_pooling_layer=False)
-        generator = ElectraForMaskedLM(ElectraConfig(embedding_size=768, hidden_size=256, num_attention_heads=4, intermediate_size=1024))
-    counted = lambda model: sum(p.numel() for p in model.parameters())
-    assert counted(roberta) == costs.ROBERTA.parameters and counted(roberta.encoder) == costs.ROBERTA.read
-    assert counted(longformer) == costs.LONGFORMER.parameters
-    tables = generator.electra.embeddings
-    shared = (tables.word_embeddings, tables.position_embeddings, tables.token_type_embeddings)
-    assert counted(generator) - sum(map(counted, shared)) == costs.ELECTRA.generator.parameters
-
-
 @given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(8, 16384))
-def test_twice_the_steps_are_twice_the_tokens_and_longer_texts_cost_more_for_each(steps, batch, length):
+def test_twice_the_steps_are_twice_the_tokens_(steps, batch, length):
     settings = {"steps": steps, "batch_size": batch, "max_tokens": length}
     once, twice = hours.work("pretrain", settings), hours.work("pretrain", settings | {"steps": 2 * steps})
     assert twice[:2] == (2 * once[0], 2 * once[1])
-    assert costs.operations(costs.ROBERTA, length + 1) > costs.operations(costs.ROBERTA, length) > 6 * costs.ROBERTA.read
-    assert costs.operations(costs.LONGFORMER, length) <= costs.operations(costs.LONGFORMER, 512)
-    assert costs.operations(costs.ELECTRA, length, 0.15) > costs.operations(costs.BERT, length)
 
 
 def test_every_paper_is_counted_and_searches_with_their_seeds(tables):
@@ -115,15 +84,8 @@ def test_hours_and_batches_of_another_file_are_followed(tmp_path):
     assert (line.gpu_hours, line.steps, line.tokens) == (7, 3 * 271, 3 * 8_672 * 2 * 128)
 
 
-def test_what_a_benchmark_reached_by_hand():
-    result = {"model": {"layers": 1, "hidden": 2, "vocabulary": 10}, "tokens_a_second": {"ours": 100}, "tokens_a_pair": 3.2}
-    layer, head = 4 * 6 + (2 * 8 + 8) + (8 * 2 + 2) + 4 * 2, 2 * 2 + 2 * 10
-    assert costs.reached(result) == pytest.approx(100 * (6 * (layer + 0.15 * head) + 12 * 2 * 3))
-
-
 def test_nothing_of_it_imports_torch():
-    code = f"import sys; sys.path.append({str(ROOT / 'book' / '_ext')!r})\n"
-    code += "from pages import costs; costs.by_notebook('asbert'); sys.exit('torch' in sys.modules)"
+    code = "import sys\nfrom aslab.analysis import costs; costs.by_notebook('asbert'); sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
@@ -138,35 +100,26 @@ def page(directives):
 def test_every_table_is_shown_and_every_paper_has_a_line(page):
     for name, table in page.TABLES.items():
         shown = table()
-        assert shown.startswith("<table") and "nan" not in shown, name
+        assert "<table" in shown and "nan" not in shown, name
         if name in ("budgets", "full", "stated"):
             assert all(f">{paper}" in shown for paper in papers.papers()), name
     text = (ROOT / "book" / "costs.md").read_text("utf-8")
-    assert all(f"```{{as2-costs}} {name}\n" in text for name in page.TABLES)
+    assert all(f"```{{as2-show}} costs {name}\n" in text for name in page.TABLES)
 
 
-def test_numbers_of_the_page_follow_the_files(page, tmp_path, monkeypatch):
-    assert f"{costs.by_notebook('asbert')['operations'].sum():.1e}" in page.full()
-    monkeypatch.setattr(page.as2_benchmarks, "FOLDER", tmp_path)
-    assert (
-        "measured on no GPU" in page.assumed() and "not run" in page.full() and "not run" in page.corpora() and "not run" in page.examples()
-    )
+def test_numbers_of_the_page_follow_the_files(page, monkeypatch):
+    assert f">{page.big(costs.by_notebook('asbert')['tokens'].sum())}<" in page.full()
+    monkeypatch.setattr(page, "measured", lambda name: None)
+    assert "not run" in page.corpora() and "not run" in page.examples()
     machine = {"gpu": PAYLOAD, "system": "Linux", "python": "3", "cores": 1, "processor": PAYLOAD, "versions": {"torch": "2"}}
-    assumed = costs.by_notebook("asbert")["operations"].sum() / (0.3 * 989e12) / 3600
-    assert page.hours(assumed) in page.full()
-    model = {"layers": 12, "hidden": 768, "vocabulary": 50_265}
-    result = {"model": model, "tokens_a_second": {"ours": 400_000}, "tokens_a_pair": 61.6, "machine": machine}
-    result["largest_micro_batch"] = {"tokens": 12_345, "pairs": 200, "peak_memory_gib": 67.8}
-    (tmp_path / "training_step-gpu.json").write_text(json.dumps(result))
-    (tmp_path / "training_step.json").write_text(json.dumps(result))
-    rate = costs.reached(result)
-    shown = page.assumed()
-    assert f"{rate / costs.PEAK:.0%}</td>" in shown and f"{rate / 1e12:,.0f} TFLOP/s, measured" in shown and "assumed" not in shown
-    assert ">68 GiB<" in shown and "12,345 tokens" in shown
-    assert PAYLOAD not in shown and "&lt;script&gt;" in shown
-    years = costs.by_notebook("asbert")["operations"].sum() / rate / 3600 / page.YEAR
-    by_measured = costs.by_notebook("asbert")["operations"].sum() / rate / 3600
-    assert page.hours(years) in page.full() and page.hours(by_measured) in page.full() and page.hours(by_measured) != page.hours(assumed)
+    rates = {"ssp": {"examples_a_second": {"median": 1000.0}}}
+    built = {"tokens": 250, "characters": 1000, "characters_a_second": 1e6, "bytes_a_token": 4}
+    monkeypatch.setattr(
+        page, "measured", {"sampling": {"objectives": rates, "machine": machine}, "index": {"large_build": built, "machine": machine}}.get
+    )
+    hours = page.hours(400_000 * 4096 / 1000 / 3600)
+    assert f">{hours}<" in page.examples() and ">2.5 billion<" in page.corpora()
+    assert all(PAYLOAD not in html and "&lt;script&gt;" in html for html in (page.examples(), page.corpora()))
 
 
 def test_big_numbers_are_said_in_words(page):

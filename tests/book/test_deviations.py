@@ -2,7 +2,6 @@
 
 import re
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -103,7 +102,7 @@ def test_the_table_of_a_paper_has_its_deviations_by_severity(page, made_table):
         severities = [order.index(row[2]) for row in body]
         assert severities == sorted(severities)
         assert (
-            f"### {(ROOT / 'book' / 'papers' / f'{slug}.md').read_text('utf-8').splitlines()[0][2:]}\n\n```{{as2-deviations}} {slug}"
+            f"### {(ROOT / 'book' / 'papers' / f'{slug}.md').read_text('utf-8').splitlines()[0][2:]}\n\n```{{as2-show}} deviations {slug}"
             in PAGE
         )
 
@@ -111,7 +110,7 @@ def test_the_table_of_a_paper_has_its_deviations_by_severity(page, made_table):
 @pytest.fixture
 def made_table(page):
     def made(slug):
-        html = page.Deviations.run(SimpleNamespace(arguments=[slug]))[0].astext()
+        html = page.deviations_of(slug)
         return made_up.cells(html[html.index("<table") : html.index("</table>") + len("</table>")])
 
     return made

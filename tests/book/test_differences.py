@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import differences, intervals, quotes, report, verdicts
+from pages import differences, intervals, report
 
 from aslab import papers, records
-from aslab.analysis import comparisons, testable
+from aslab.analysis import comparisons, quotes, testable, verdicts
 from aslab.show import markup
 from asutil.metrics import significance
 from tests.trust import pages

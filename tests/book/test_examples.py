@@ -9,6 +9,7 @@ import pytest
 from pages import examples
 
 from aslab import records, runs
+from aslab.analysis import examples as chosen
 from aslab.show import plots
 from aslab.show.lists import compare_rankings, ranked_example
 from asutil import draws, metrics
@@ -200,7 +201,7 @@ class Asked(list):
 
 @pytest.fixture(autouse=True)
 def _nothing_read_before():
-    examples._test_questions.cache_clear()
+    chosen._test_questions.cache_clear()
 
 
 def asked(monkeypatch, change=None):

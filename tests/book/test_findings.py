@@ -13,11 +13,11 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib.collections import PathCollection
-from pages import findings, intervals, quotes, report
+from pages import findings, intervals, report
 from scipy import stats
 
 from aslab import papers
-from aslab.analysis import claims, comparisons
+from aslab.analysis import claims, comparisons, quotes
 
 from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, found, record
 from ..trust import pages as built_pages

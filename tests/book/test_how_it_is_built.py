@@ -1,7 +1,6 @@
-"""The page on how the project is built: the picture of folders and imports, the files that it names, and those of CONTRIBUTING.md."""
+"""The page on how the project is built: the table of folders and imports, the files that it names, and those of CONTRIBUTING.md."""
 
 import re
-import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import pytest
@@ -12,7 +11,6 @@ from tests import test_import_directions as directions
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "book" / "how_it_is_built.md").read_text("utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
-NS = "{http://www.w3.org/2000/svg}"
 
 
 @pytest.fixture
@@ -20,10 +18,10 @@ def page(directives):
     return directives("as2_built")
 
 
-# ------------------------------------------------------------------ the picture
+# ------------------------------------------------------------------ the table
 
 
-def test_every_folder_with_code_is_a_box(page):
+def test_every_folder_with_code_is_a_line(page):
     expected = {"asutil/draws", "asutil/losses", "aslab", "aslab/analysis", "aslab/show", "book/_ext", "book/_ext/pages"}
     expected |= {f"asutil/{path.parent.name}" for path in (ROOT / "asutil").glob("*/__init__.py")}
     assert set(page.folders()) == expected
@@ -44,40 +42,11 @@ def test_imports_are_those_that_the_test_of_directions_reads(page):
         assert edges[folder.replace(".", "/")] == {target.replace(".", "/") for target in targets}
 
 
-def test_only_implied_imports_are_left_out(page):
-    edges = {"a": {"b", "c", "d"}, "b": {"c"}, "c": {"d"}, "d": set(), "e": {"d"}}
-    assert page.direct(edges) == {"a": {"b"}, "b": {"c"}, "c": {"d"}, "d": set(), "e": {"d"}}
-    real = page.folders()
-    direct = page.direct(real)
-    assert all(page.reachable(direct, name) == page.reachable(real, name) for name in real)
-
-
-def test_every_arrow_points_down_and_packages_do_not_mix(page):
-    edges = page.direct(page.folders())
-    row = page.rows(edges)
-    assert all(row[name] < row[target] for name in edges for target in edges[name])
-    bands = [sorted(row[name] for name in row if page.band_of(name) == band) for band in ("book/_ext", "aslab", "asutil")]
-    assert bands[0][-1] < bands[1][0] and bands[1][-1] < bands[2][0]
-
-
-def test_the_drawing_has_a_box_a_folder_and_an_arrowhead_an_import(page):
-    edges = page.folders()
-    drawing = ET.fromstring(page.drawing(edges))
-    words = [node.text for node in drawing.iter(f"{NS}text")]
-    assert sorted(word for word in words if ":" not in word) == sorted(name.removeprefix("asutil/") for name in edges)
-    heads = sum(node.get("d").count("M") - 1 for node in drawing.iter(f"{NS}path"))
-    assert heads == sum(map(len, page.direct(edges).values()))
-    width, height = map(float, drawing.get("viewBox").split()[2:])
-    boxes = [
-        [float(node.get(name)) for name in ("x", "y", "width", "height")] for node in drawing.iter(f"{NS}rect") if node.get("class") == "p"
-    ]
-    assert all(x >= 0 and y >= 0 and x + w <= width and y + h <= height for x, y, w, h in boxes)
-    for one in boxes:
-        for other in boxes:
-            apart = one[0] + one[2] <= other[0] or other[0] + other[2] <= one[0] or one[1] != other[1]
-            assert one is other or apart, "no two boxes of a row overlap"
-    assert not re.search("#[0-9a-f]{3}|fill=", ET.tostring(drawing, "unicode"))  # the page's colours, light and dark
-    assert page.drawing(edges) == page.drawing(page.folders())
+def test_every_folder_stands_above_those_that_it_imports(page):
+    edges, html = page.folders(), page.folder_table()
+    names = re.findall(r'<th scope="row"><code class="as2-folder">([^<]+)</code>', html)
+    assert sorted(names) == sorted(edges)
+    assert all(names.index(name) < names.index(target) for name in edges for target in edges[name])
 
 
 # ------------------------------------------------------------------ the files that are named

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pages import quotes
 
 from aslab import blind, papers
+from aslab.analysis import quotes
 
 ROOT = Path(__file__).resolve().parents[2]
 EVERY = pd.read_csv(ROOT / "results" / "claims.csv")

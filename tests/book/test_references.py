@@ -37,25 +37,20 @@ def test_the_papers_are_cited_alike_everywhere():
         assert " and ".join(authors) == field(entries[slug], "author")
 
 
-def test_an_entry_is_printed_as_the_bibliography_has_it(directives):
-    references = directives("as2_references")
-    text = references.entry("asbert")
-    assert text.startswith("@misc{asbert,\n") and text.endswith("\n}") and text.count("@") == 1
-    assert references.title(text) == "ASBERT: Siamese and Triplet network embedding for open question answering"
-    assert f"{text}\n" in references.REFERENCES.read_text("utf-8")
-    with pytest.raises(ValueError, match=r"no asbertt \(there are: sentence_objectives, "):
-        references.entry("asbertt")
+def test_the_entry_of_this_book_is_its_citation_file():
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text("utf-8"))
+    page = (ROOT / "book" / "references.md").read_text("utf-8")
+    (author,) = (one["name"] for one in citation["authors"])
+    year = yaml.safe_load((ROOT / "book" / "_config.yml").read_text("utf-8"))["copyright"]
+    assert f"{author} ({year}). *{citation['title']}*. Version {citation['version']}." in page
+    fields = {"title": citation["title"], "author": f"{{{author}}}", "version": citation["version"], "year": year}
+    entry = page.split("@software{asutil,\n")[1].split("\n}")[0]
+    assert entry.splitlines() == [f"  {name} = {{{value}}}," for name, value in fields.items()]
 
 
-def test_the_entry_of_this_book_follows_from_its_citation_file(directives):
-    citation = {"title": "name: what it is", "authors": [{"name": "A group"}, {"name": "Another"}], "version": "1.2"}
-    entry = directives("as2_references").entry_of_this_book
-    assert entry(citation, "2026", "").splitlines() == [
-        "@software{name,",
-        "  title = {name: what it is},",
-        "  author = {{A group} and {Another}},",
-        "  version = {1.2},",
-        "  year = {2026},",
-        "}",
-    ]
-    assert entry(citation, "2026", "https://example.org/").splitlines()[-2] == "  url = {https://example.org/},"
+def test_papers_give_their_own_entry_to_copy():
+    for slug in papers.papers():
+        for page in (f"papers/{slug}", "references"):
+            assert f':start-at: "{{{slug},"' in (ROOT / "book" / f"{page}.md").read_text("utf-8")
+        title = re.sub(r"[{}]", "", field(dict(ENTRIES)[slug], "title"))
+        assert f"{{dropdown}} BibTeX: {title}\n" in (ROOT / "book" / "papers" / f"{slug}.md").read_text("utf-8")

@@ -4,10 +4,11 @@ import json
 import random
 import re
 import shutil
-from html import escape, unescape
+from html import unescape
 from pathlib import Path
 
 import pytest
+from markupsafe import escape
 
 from asutil import metrics
 from tests.trust import browser

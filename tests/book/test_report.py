@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from pages import differences, miniature, report, verdicts
+from pages import differences, miniature, report
 from scipy import stats
 
 from aslab import papers, plan, records, runs
+from aslab.analysis import verdicts
 from aslab.show import plots
 from asutil.io import disk
 
@@ -291,21 +292,6 @@ def test_unknown_tables_are_refused(results):
         report.results_table(PAPER, "tabel_1", found(results), folder=FOLDER)
     with pytest.raises(ValueError, match="table_3 has no data set 'wikiqa'"):
         report.results_table(PAPER, "table_3", found(results), "wikiqa", folder=FOLDER)
-
-
-def test_verdict_table(results):
-    frames = {paper: found(results) if paper == PAPER else found(results).iloc[:0] for paper in papers.papers()}
-    html = verdicts.verdict_table(frames, folder=FOLDER)
-    table = cells(html)
-    assert table[0] == ["Paper", "Rows", "differs", "close", "matches", "reduced budget", "not testable here", "private data", "not run"]
-    assert len(table) == 6
-    first = table[1]
-    assert first[0].startswith("Pre-training Transformer Models")
-    numbers = [0 if text == "–" else int(text) for text in first[1:]]
-    assert numbers[0] == sum(numbers[1:])
-    assert (numbers[4], numbers[6]) == (2, 15)  # two lines of WikiQA; 15 rows have a WQA cell
-    assert 'href="papers/sentence_objectives.html"' in html
-    assert all(row[-1] != "–" for row in table[1:])
 
 
 # ------------------------------------------------------------------ this machine

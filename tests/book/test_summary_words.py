@@ -7,10 +7,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from pages import quotes
 
 from aslab import papers
-from aslab.analysis import comparisons, testable
+from aslab.analysis import comparisons, quotes, testable
 
 ROOT = Path(__file__).resolve().parents[2]
 SUMMARIES = papers.papers()

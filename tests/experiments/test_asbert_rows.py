@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import differences, examples, miniature, report, verdicts
+from pages import differences, examples, miniature, report
 from scipy import stats
 
 from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
-from aslab.analysis import comparisons
+from aslab.analysis import comparisons, verdicts
 from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, miniature, report, verdicts
+from pages import differences, miniature, report
 
 from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
-from aslab.analysis import comparisons
+from aslab.analysis import comparisons, verdicts
 from aslab.show import markup, pca
 from asutil.data.long_questions import KINDS, Answer, LongQuestion, Passage
 from asutil.io import disk

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import differences, miniature, report, verdicts
+from pages import differences, miniature, report
 
 from aslab import papers, publish, rundir, runs
 from aslab import plan as plans
 from aslab import records as measured
-from aslab.analysis import comparisons
+from aslab.analysis import comparisons, verdicts
 from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-from pages import costs
 
 from aslab import gpus, papers
 from aslab import plan as plans
+from aslab.analysis import costs
 
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")

@@ -86,7 +86,6 @@ TRACED = {
     "t-tests": traced_claims.t_tests,
     "trust": traced_benchmarks.trust,
     "two-tests": traced_claims.two_tests,
-    "verdicts": traced.verdicts,
 }
 PLOTS = {  # beside what is said below them: how they are read, and what they must draw
     "backbone-loss": (plots.lines, traced_backbone.loss_by_step),

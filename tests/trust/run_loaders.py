@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from pages import costs
 
 from aslab import gpus, launch, papers, pipeline, records, rundir, runs, stages, trec
+from aslab.analysis import costs
 from aslab.show import plots
 from asutil import corpus
 from asutil.corpus import sources, tokenizers

@@ -6,7 +6,6 @@ else is Broken.
 
 import json
 import statistics
-from collections import Counter
 from functools import lru_cache
 from pathlib import Path
 
@@ -396,18 +395,3 @@ def lines_of(paper: Paper, table: dict, row: str, dataset: str, metrics: list[st
 def models(records: list[dict]) -> str:
     """The last part of the names of the models that some records' runs began with."""
     return ", ".join(dict.fromkeys(filter(None, (began_with(one).rsplit("/", 1)[-1] for one in records))))
-
-
-def verdicts(root: Path):
-    for name in PAPERS:
-        paper = Paper(root, name)
-        places = [(row, dataset) for row, content in paper.rows.items() for dataset, cells in content["published"].items() if cells]
-        words = Counter(worst(paper, *place) for place in places if "system_of" not in paper.rows[place[0]])
-        shown = [str(words[word] or NONE) for word in ("differs", "close", "matches", *WORDS)]
-        yield [paper.data["title"], str(words.total()), *shown]
-
-
-def worst(paper: Paper, row: str, dataset: str) -> str:
-    """The verdict of a line of the paper: the worst of its cells."""
-    records = paper.of(row, dataset)
-    return min((verdict(paper, row, dataset, records, metric)[0] for metric in paper.rows[row]["published"][dataset]), key=WORDS.index)

@@ -1,1 +1,86 @@
-"""What only pages show: tables of results, comparisons and claims, costs, and questions of two rows side by side."""
+"""What pages show: functions that return HTML, each registered under the name by which a page asks for it, and their templates.
+
+No statistics here: what is compared and counted comes from `aslab.analysis`.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from aslab.show import markup
+from aslab.show.markup import Html
+
+TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
+)
+
+
+class Entry(NamedTuple):
+    """What the registry knows of a function.
+
+    Attributes:
+        sources: the kind of files that its HTML follows from, a name of `as2_pages.SOURCES`; "" where no record is among them.
+        empty: the words of a page where the function returns nothing.
+        files: further files, from the project's folder.
+        on_page: whether it is told the page that asks.
+    """
+
+    function: Callable
+    sources: str
+    empty: str
+    files: tuple[str, ...]
+    on_page: bool
+
+
+REGISTRY: dict[str, Entry] = {}
+
+
+def shown(
+    name: str, sources: str = "results", empty: str = "Not run.", files: Iterable[str] = (), on_page: bool = False
+):
+    """Registers a function of text arguments: `as2-show NAME ARGUMENTS` in a page shows the HTML that it returns."""
+
+    def register(function):
+        REGISTRY[name] = Entry(function, sources, empty, tuple(files), on_page)
+        return function
+
+    return register
+
+
+# ------------------------------------------------------------------ HTML
+
+
+def render(template: str, **values) -> Html:
+    """A template of `templates/` with values; every text is escaped on its way in."""
+    return Html(TEMPLATES.get_template(template).render(**values))
+
+
+def table(caption: str, heads, rows: Iterable[str], kind: str = "as2-table") -> Html:
+    """A table in a box of its own: on a narrow screen the box scrolls, not the page. Args: rows: of `row`."""
+    return render("table.html", caption=caption, heads=heads, rows=rows, kind=kind)
+
+
+def row(head, *cells, kind: str = "") -> str:
+    """A line of a table: its head, and cells; a text becomes a cell."""
+    return markup.line([markup.cell(head, "th", scope="row"), *cells], kind)
+
+
+def numbers(*texts) -> map:
+    """A cell for each figure."""
+    return map(markup.number, texts)
+
+
+def figure(content: str, caption: str) -> Html:
+    """A drawing with its caption, which is also its label for those who do not see it; on a narrow screen the drawing scrolls."""
+    return render("figure.html", content=Html(content), caption=caption)
+
+
+def note(text: str) -> Html:
+    """A line in place of what cannot be shown yet."""
+    return render("note.html", text=text)

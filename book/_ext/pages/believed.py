@@ -3,6 +3,7 @@
 from aslab import measured
 from aslab.show import markup
 from aslab.show.markup import NAMES
+from pages import numbers, row, shown, table
 
 COLUMNS = {
     "error_before": "Error",
@@ -12,6 +13,7 @@ COLUMNS = {
 }
 
 
+@shown("calibration", "calibration", "Calibration: not run. python -m aslab.calibration measures it.")
 def calibration_table() -> str:
     """Figures on test of each kind of run, mean and std over seeds; "" without a record."""
     record = measured.read("calibration")
@@ -25,9 +27,8 @@ def calibration_table() -> str:
     body = []
     for (dataset, protocol, kind, model), seeds in groups.items():
         fitted = [run["test"] for run in seeds if run["fitted"]]
-        head = markup.cell(f"{dataset}, {protocol}: {kind}, {model}", "th", scope="row")
         cells = [markup.spread([figures[name] for figures in fitted if figures[name] is not None]) for name in COLUMNS]
-        body.append(markup.line([head, markup.number(str(len(fitted))), *cells]))
+        body.append(row(f"{dataset}, {protocol}: {kind}, {model}", *numbers(str(len(fitted))), *cells))
     heads = ["Data and model", "Seeds", *COLUMNS.values()]
     title = "Test questions, points, mean ± std over seeds. Error: expected calibration error, before and after the fit on dev."
-    return markup.table(title, heads, body)
+    return table(title, heads, body)

@@ -6,6 +6,7 @@ from aslab.blind import committed
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.metrics import significance
+from pages import numbers, row, shown, table
 
 PRECISION = 2  # the place of average precision in a row of per_question
 TITLE = (
@@ -14,6 +15,7 @@ TITLE = (
 )
 
 
+@shown("blind", "blind", "Rankers without the question: not run. python -m aslab.blind measures it.")
 def blind_table(protocol: str = "") -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record.
 
@@ -30,9 +32,9 @@ def blind_table(protocol: str = "") -> str:
         return ""
     body = []
     for words in bags:
-        figures = [markup.number(f"{100 * words[metric]:.1f}") for metric in ("map", "p@1")]
-        head = markup.cell(f"bag of words of the candidate, {_of(words)}", "th", scope="row")
-        body.append(markup.line([head, "–", "1", "–", figures[0], "–", "–", figures[1]], "as2-from-baseline"))
+        ranked, first = numbers(*(f"{100 * words[metric]:.1f}" for metric in ("map", "p@1")))
+        head = f"bag of words of the candidate, {_of(words)}"
+        body.append(row(head, "–", "1", "–", ranked, "–", "–", first, kind="as2-from-baseline"))
     groups = {}
     for run in runs:
         key = (f"{run['architecture']}, {run['model'].rsplit('/', 1)[-1]}", _of(run))
@@ -52,7 +54,7 @@ def blind_table(protocol: str = "") -> str:
     heads = ["Model", "Readout", "Seeds"]
     heads += [f"{NAMES[metric]}{when}" for metric in ("map", "p@1") for when in ("", ", questions exchanged")]
     heads.insert(5, "MAP lost")
-    return markup.table(TITLE, heads, body)
+    return table(TITLE, heads, body)
 
 
 def _map_lost(seeds: list[dict], readout: str | None = None) -> float:
@@ -67,7 +69,7 @@ def _interval(seeds: list[dict], readout: str) -> str:
     if not all("per_question" in record for records in records_of.values() for record in records):
         return ""
     precision = {
-        asked: np.mean([[row[PRECISION] for row in record["per_question"]] for record in records], axis=0)
+        asked: np.mean([[line[PRECISION] for line in record["per_question"]] for record in records], axis=0)
         for asked, records in records_of.items()
     }
     low, high = significance.paired_bootstrap(precision["own"], precision["exchanged"]).interval

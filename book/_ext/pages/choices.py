@@ -1,9 +1,12 @@
 """Which ranker for how many candidates: accuracy and time of each, from the records that measured them."""
 
+import json
+
 import pandas as pd
 
-from aslab.show import markup
+from aslab import rankers, records, rundir
 from aslab.show.markup import NAMES
+from pages import numbers, row, shown, table
 
 VECTORS, TOGETHER = "two vectors", "both texts together"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -15,6 +18,24 @@ BACKENDS = {
     "onnx_int8": ("the same, with ONNX in 8 bits", TOGETHER),
 }
 MANY = 1_000  # candidates of a question
+
+
+@shown(
+    "choices",
+    "choices",
+    "Accuracy and time side by side: not run. snakemake rankers_small and benchmarks/backends.py measure them.",
+)
+def choices() -> str:
+    record = rankers.committed("results").get("wikiqa")
+    backends = rundir.root() / "results" / "benchmarks" / "backends.json"
+    if not record or not backends.is_file():
+        return ""
+    runs = records.records("asbert")
+    trained = runs[(runs.row == "triplet_bert") & (runs.dataset == "wikiqa") & (runs.budget == "small")]
+    each = [records.per_question(line)["average_precision"] for line in trained.itertuples()]
+    return choices_table(
+        record, json.loads(backends.read_text("utf-8")), pd.concat(each, axis=1).mean(axis=1) if each else None
+    )
 
 
 def choices_table(record: dict, backends: dict, triplets: pd.Series | None = None) -> str:
@@ -49,11 +70,10 @@ def choices_table(record: dict, backends: dict, triplets: pd.Series | None = Non
         + " After triplets MiniLM was not timed again: it computes the same."
         * (triplets is not None)
     )
-    return markup.table(title, heads, body)
+    return table(title, heads, body)
 
 
 def _line(words: tuple[str, str], average_precision: float, seconds: float) -> str:
     name, compares = words
     time = f"{seconds:.1f}" if seconds >= 0.1 else f"{seconds:.2f}"
-    figures = [markup.number(text) for text in (f"{100 * average_precision:.1f}", time)]
-    return markup.line([markup.cell(name, "th", scope="row"), compares, *figures])
+    return row(name, compares, *numbers(f"{100 * average_precision:.1f}", time))

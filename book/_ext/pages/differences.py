@@ -13,6 +13,7 @@ from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
 from asutil.metrics.significance import Comparison
+from pages import numbers, render, row, shown, table
 
 
 def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
@@ -36,11 +37,11 @@ def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> s
     with_runs, without = (
         [outcome for outcome in outcomes if (outcome.claim["id"] in known) == wanted] for wanted in (True, False)
     )
-    html = markup.table(title, heads, lines_of(with_runs)) if with_runs or not without else ""
+    html = table(title, heads, lines_of(with_runs)) if with_runs or not without else ""
     if without:
         number = len({outcome.claim["id"] for outcome in without})
         words = f"{number} of {len(verdicts)} claims without runs of ours"
-        html += markup.folded(words, markup.table(title, heads, lines_of(without)))
+        html += render("details.html", kind="as2-folded", summary=words, content=table(title, heads, lines_of(without)))
     return html
 
 
@@ -104,12 +105,13 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=Non
             body.append(markup.line([*head, markup.number(markup.points(outcome.primary)), *origin, word]))
             head = []
     heads = ["Row A − row B", "Claimed", "Difference [95 %]", "From", "Seeds", "Verdict"]
-    return markup.table("Budget laptop, pydocs. Differences in points over questions and seeds.", heads, body)
+    return table("Budget laptop, pydocs. Differences in points over questions and seeds.", heads, body)
 
 
 # ------------------------------------------------------------------ the two tests
 
 
+@shown("two-tests")
 def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """Our runs: for each claim's two rows Student's t over seeds, the bootstrap over questions, and the test over both."""
     data, runs = rows_and_runs(paper, runs, folder)
@@ -125,7 +127,7 @@ def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 1
         "Seen over",
     ]
     title = f"Differences in points. {LEGEND.replace('the baseline row', 'row B')}"
-    return markup.table(title, ["Row A − row B", *heads], body)
+    return table(title, ["Row A − row B", *heads], body)
 
 
 def _two_tests(test) -> str:
@@ -140,25 +142,26 @@ def _two_tests(test) -> str:
         gain, interval = markup.points(test.over_both).split(" ", 1)
         below = escape(f"{interval}, {markup.probability(test.over_both.p_value)}")
         both = markup.number(Html(f"{gain}<small>{below}</small>"))
-    return markup.line([_head(test.name), seeds, questions, both, test.seeds, test.budget, word])
+    return row(test.name, seeds, questions, both, test.seeds, test.budget, word)
 
 
+@shown("t-tests")
 def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
     """The published gains over each backbone with their t tests: a line a row, a column a data set."""
     data = papers.read(paper, folder)
     tests = comparisons.printed_tests(data, metric)
     datasets = list(dict.fromkeys(tests.dataset))
     body = []
-    for row, of_row in tests.groupby("row", sort=False):
+    for name, of_row in tests.groupby("row", sort=False):
         pair = of_row.set_index("dataset").pair
         against = data["rows"][of_row.baseline.iloc[0]]["name"]
-        shown = [_tested(pair.get(name), against) for name in datasets]
-        body.append(markup.line([_head(data["rows"][row]["name"]), against, *shown]))
+        cells = [_tested(pair.get(dataset), against) for dataset in datasets]
+        body.append(row(data["rows"][name]["name"], against, *cells))
     signs = [pair.sign for pair in tests.pair]
     counts = f"{signs.count(1)} of {len(signs)} are better at 95 %, {signs.count(-1)} worse"
     over = f"95 % interval over {data.get('runs')} seeds"
     title = f"{NAMES[metric]} as printed, minus that of the baseline, in points [{over}]: {counts}. {LEGEND}"
-    return markup.table(title, ["Row", "Baseline", *(NAMES.get(name, name) for name in datasets)], body)
+    return table(title, ["Row", "Baseline", *(NAMES.get(name, name) for name in datasets)], body)
 
 
 def _tested(seeds: Comparison | None, against: str, questions: Comparison | None = None) -> Html:
@@ -170,13 +173,10 @@ def _tested(seeds: Comparison | None, against: str, questions: Comparison | None
     return markup.marked(gain, against, seeds, questions, f"{interval}, {markup.probability(pair.p_value)}")
 
 
-def _head(name: str) -> Html:
-    return markup.cell(name, "th", scope="row")
-
-
 # ------------------------------------------------------------------ limits
 
 
+@shown("limits")
 def limits_table(paper: str, folder=None) -> str:
     """`comparisons.limits` as a table."""
     data = papers.read(paper, folder)
@@ -184,10 +184,10 @@ def limits_table(paper: str, folder=None) -> str:
     for at in comparisons.limits(data).itertuples():
         figures = [f"{at.questions:,}", f"{at.mean:.1f}", f"± {at.std:.1f}", f"± {(at.high - at.low) / 2:.1f}"]
         figures += [f"{at.gain:.1f}", f"{at.gain_lost:.1f}"]
-        best = markup.number(Html(f"{at.largest:+.1f}<small>{escape(data['rows'][at.best]['name'])}</small>"))
-        head = _head(f"{NAMES.get(at.dataset, at.dataset)}, {data['rows'][at.baseline]['name']}")
-        body.append(markup.line([head, *map(markup.number, figures), best]))
+        best = Html(f"{at.largest:+.1f}<small>{escape(data['rows'][at.best]['name'])}</small>")
+        head = f"{NAMES.get(at.dataset, at.dataset)}, {data['rows'][at.baseline]['name']}"
+        body.append(row(head, *numbers(*figures, best)))
     heads = ["Data set and row", "Test questions", "P@1", "std over seeds", "95 % over questions"]
     heads += ["Smallest gain seen", f"if one in {LOST} is lost", "Largest gain printed"]
     title = "In points. A gain is seen when the 95 % interval of a paired bootstrap over the questions lies above zero."
-    return markup.table(title, heads, body)
+    return table(title, heads, body)

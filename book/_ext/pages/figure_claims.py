@@ -6,6 +6,7 @@ from aslab import papers
 from aslab.analysis import comparisons, figure_claims
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
+from pages import numbers, shown, table
 
 CAPTION = (
     "Claims on figures that have no values of questions, or on more than two rows: differences in points, printed and ours, with 95 % "
@@ -13,12 +14,13 @@ CAPTION = (
 )
 
 
+@shown("figure-claims", empty="No such claim.")
 def figure_claims_table(paper: str, folder=None) -> str:
     """A line a claim and metric; "" for a paper without such claims."""
     data, runs = comparisons.rows_and_runs(paper, None, folder)
     every = figure_claims.figure_claims(data, runs)
     body = [markup.line(_cells(data, one)) for one in every]
-    return markup.table(CAPTION, ["Claim", "Compared", "Printed", "Ours", "Verdict"], body) if body else ""
+    return table(CAPTION, ["Claim", "Compared", "Printed", "Ours", "Verdict"], body) if body else ""
 
 
 def _cells(data: dict, one: figure_claims.FigureClaim) -> list:
@@ -37,4 +39,4 @@ def _cells(data: dict, one: figure_claims.FigureClaim) -> list:
         origin = f"{one.seeds} seed{'s' * (one.seeds > 1)}, {one.budget}"
         ours = Html(f"{gain}<small>{escape(' '.join(filter(None, [interval, origin])))}</small>")
     claimed = Html(f"{printed}<small>claimed {claim['sign']}</small>")
-    return [*head, compared, markup.number(claimed), markup.number(ours), markup.said(one.word, one.reason)]
+    return [*head, compared, *numbers(claimed, ours), markup.said(one.word, one.reason)]

@@ -13,10 +13,12 @@ from aslab.analysis import claims, comparisons
 from aslab.analysis.claims import PYDOCS, Judged
 from aslab.show import markup
 from aslab.show.markup import Html
+from pages import render, row, shown, table
 
 KINDS = {False: "Public data sets, with small models", True: "pydocs, with a model of four layers"}
 
 
+@shown("findings", empty="No claim of this paper has been tested yet.")
 def findings_html(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
     """For each of the two kinds of questions: how many claims have which verdict, and a sentence a claim."""
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
@@ -105,6 +107,7 @@ def headline_claims() -> list[tuple[dict, Judged]]:
     return found
 
 
+@shown("headline")
 def headline_table() -> str:
     """The headline claims: what is claimed, the printed difference and ours, and the verdict."""
     body, last = [], None
@@ -124,7 +127,7 @@ def headline_table() -> str:
         "test together where dev chose nothing. The verdict is after Holm's adjustment over the claim's family. "
         "A claim with a day asks the same of data that the paper does not have."
     )
-    return markup.table(caption, ["Claim", "Printed", "Ours [95 %]", "Verdict"], body)
+    return table(caption, ["Claim", "Printed", "Ours [95 %]", "Verdict"], body)
 
 
 def difference_cell(one: Judged) -> Html:
@@ -138,6 +141,7 @@ def difference_cell(one: Judged) -> Html:
     return markup.number(Html(f"{gain}{below}"))
 
 
+@shown("scorecard")
 def scorecard() -> str:
     """All papers: how many headline claims have which verdict."""
     words = {}
@@ -147,11 +151,16 @@ def scorecard() -> str:
     for data, own in words.values():
         link = Html(f'<a href="papers/{data["slug"]}.html">{escape(data["slug"])}</a>')
         kind = "pre-trains on text" if pre_trains(data) else "changes how labels are learnt"
-        head = markup.cell(Html(f"{link}<small>{kind}</small>"), "th", scope="row")
         counts = [f"{own.count(word)} {markup.word(word)}" for word in claims.VERDICTS if word in own]
-        body.append(markup.line([head, Html(", ".join(counts))]))
+        body.append(row(Html(f"{link}<small>{kind}</small>"), Html(", ".join(counts))))
     caption = "How many headline claims have which verdict, on public data sets."
-    return markup.table(caption, ["Paper", "Headline claims"], body)
+    return table(caption, ["Paper", "Headline claims"], body)
+
+
+@shown("answer", empty="No claim has been tested yet.")
+def answered() -> str:
+    words = answer()
+    return words and render("answer.html", text=words)
 
 
 def answer() -> str:

@@ -3,8 +3,10 @@
 from aslab import measured, papers
 from aslab.analysis import overlap
 from aslab.show import markup
+from pages import numbers, shown, table
 
 
+@shown("in-corpus", "overlap", "Questions about articles of the corpus: python -m aslab.analysis.overlap finds them.")
 def in_corpus_table(paper: str) -> str:
     """How many questions are about such articles, and each claimed gain with and without them; "" without a record."""
     record = measured.read("overlap")
@@ -22,7 +24,7 @@ def in_corpus_table(paper: str) -> str:
         markup.line(
             [
                 f"{rows[pair.row]['name']} − {rows[pair.other]['name']}",
-                *(markup.number(markup.points(test)) for test in (pair.every, pair.without)),
+                *numbers(markup.points(pair.every), markup.points(pair.without)),
             ]
         )
         for pair in pairs
@@ -32,4 +34,4 @@ def in_corpus_table(paper: str) -> str:
         "Differences in MAP on test questions, points; the interval is over questions and seeds. "
         "Measured by python -m aslab.analysis.overlap local/wikipedia_large."
     )
-    return f"<p>{said}</p>{markup.table(title, heads, body)}"
+    return f"<p>{said}</p>{table(title, heads, body)}"

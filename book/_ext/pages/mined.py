@@ -5,18 +5,20 @@ import numpy as np
 from aslab import measured
 from aslab.show import markup
 from asutil.metrics import significance
+from pages import numbers, row, shown, table
 
 NAMES = {"bm25": "the best by BM25", "random": "random ones"}
 PRECISION = 1  # the place of average precision in a row of per_question
 
 
+@shown("mined", "mined", "Mined negatives: not run. python -m aslab.mined measures it.")
 def mined_table() -> str:
     """MAP of each data set, and its difference to no negatives and to random ones; "" without a record."""
     record = measured.read("mined")
     if record is None:
         return ""
     sets = record["sets"]
-    values = [np.array([row[PRECISION] for row in one["per_question"]]) for one in sets]
+    values = [np.array([line[PRECISION] for line in one["per_question"]]) for one in sets]
     random = next((own for one, own in zip(sets, values) if one.get("model", {}).get("readout") == "random"), None)
     body = []
     for one, own in zip(sets, values):
@@ -25,13 +27,11 @@ def mined_table() -> str:
         title = NAMES.get(name, f"the best by {name.rsplit('/', 1)[-1]}") if name else "none"
         compared = [_difference(own, other) for other in (values[0], random)]
         maps = markup.spread([run["map"] for run in one["runs"]])
-        seeds = markup.number(str(len(one["runs"])))
-        head = markup.cell(title, "th", scope="row")
-        body.append(markup.line([head, markup.number(added), seeds, maps, *map(markup.number, compared)]))
+        body.append(row(title, *numbers(added, str(len(one["runs"]))), maps, *numbers(*compared)))
     heads = ["Negatives", "Added", "Seeds", "MAP", "Against none [95 %]", "Against random [95 %]"]
     settings = sets[0]["runs"][0]
     title = f"{settings['dataset']}, {len(values[0])} test questions; points, mean ± std over seeds, intervals over questions."
-    return markup.table(title, heads, body)
+    return table(title, heads, body)
 
 
 def _difference(own: np.ndarray, other: np.ndarray | None) -> str:

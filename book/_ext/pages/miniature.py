@@ -6,17 +6,19 @@ from typing import NamedTuple
 
 import pandas as pd
 
+import pages
 from aslab.analysis import comparisons, testable
 from aslab.analysis.comparisons import rows_and_runs
+from aslab.analysis.verdicts import question_count
 from aslab.records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION
 from aslab.show import markup
 from aslab.show.markup import BEST, NAMES, Html
 from pages import differences, report
+from pages import table as html_table
 from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, our_cell, seed_count
-from pages.verdicts import question_count
 
 
-class Shown(NamedTuple):
+class Questions(NamedTuple):
     """What a laptop table shows: its data set and metrics, the metric of its column of differences ("" for none),
     its own words.
     """
@@ -33,6 +35,14 @@ class Shown(NamedTuple):
         return f"{self.dataset}, our own {self.kind}"
 
 
+@pages.shown("results", on_page=True)
+def results(paper: str, table: str, laptop: str = "", *, page) -> str:
+    """A table of a paper beside ours; with the word `laptop` also one of our own questions."""
+    if laptop not in ("", "laptop"):
+        raise ValueError(f"after a table the word laptop is expected, or nothing: got {laptop!r}")
+    return results_tabs(paper, table, bool(laptop), links=page.links)
+
+
 def results_tabs(
     paper: str, table: str, laptop: bool = False, runs: pd.DataFrame | None = None, links=None, folder=None
 ) -> str:
@@ -46,6 +56,7 @@ def results_tabs(
     return markup.tabs(f"as2-{paper}-{table}", panels)
 
 
+@pages.shown("claims")
 def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
     """The claims of a paper on its own data sets, and on our own questions."""
     panels = [
@@ -95,21 +106,21 @@ def laptop_table(
         title += f" {BEST}"
     gain = [f"{NAMES[shown.gained]} against its baseline [95 %]"] if shown.gained else []
     heads = ["Row", "From", *(NAMES[metric] for metric in shown.metrics), "Seeds", "Budget", *gain, "Verdict"]
-    return markup.table(title, heads, body)
+    return html_table(title, heads, body)
 
 
-def _shown(table: dict, budget: dict, dataset: str) -> Shown:
+def _shown(table: dict, budget: dict, dataset: str) -> Questions:
     metrics = table.get("metrics", [])
     if table.get("datasets") == [PRETRAINING]:
-        return Shown(PRETRAINING, metrics, gained="")
+        return Questions(PRETRAINING, metrics, gained="")
     if metrics == [*PER_CLAIM]:
-        return Shown(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
+        return Questions(budget["claims"][0], metrics, gained="label_accuracy", kind="claims")
     if set(metrics) & set(PER_CONTEXT):
-        return Shown(budget["datasets"][0], metrics, gained="evidence_f1")
-    return Shown(dataset, list(PER_QUESTION), gained="map")
+        return Questions(budget["datasets"][0], metrics, gained="evidence_f1")
+    return Questions(dataset, list(PER_QUESTION), gained="map")
 
 
-def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Shown, links: dict, best: set) -> list[str]:
+def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Questions, links: dict, best: set) -> list[str]:
     """The lines of a row: one for each source that has runs, or one that says not run."""
     of_sources = [lines[(lines.row == row) & (lines.source == source)] for source in (COMMITTED, HERE)]
     groups = [own for own in of_sources if len(own)]
@@ -160,6 +171,7 @@ def _made_on(lines: pd.DataFrame) -> str:
     return f" Ours: {'; '.join(different)}." if different else ""
 
 
+@pages.shown("demo", empty="Nothing has run on this machine yet: the command make demo fills this table.")
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
     """What `make demo` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
     committed record is shown.
@@ -190,4 +202,4 @@ def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = N
     questions = f"{count:,} test questions of {dataset}" if count else f"test questions of {dataset}"
     title = f"Made on this machine: {questions}, one seed. Points."
     gained = f"{NAMES['map']} against its baseline [95 %]"
-    return markup.table(title, ["Row", "AUC on its own task, held-out documents", NAMES["map"], gained], body)
+    return html_table(title, ["Row", "AUC on its own task, held-out documents", NAMES["map"], gained], body)

@@ -5,7 +5,8 @@ from pathlib import Path
 from aslab import papers, records
 from aslab.analysis import equal_runs
 from aslab.show import markup
-from aslab.show.markup import NAMES
+from aslab.show.markup import NAMES, Html
+from pages import numbers, render, row, shown, table
 
 HEADS = ["Row", "Data set", "Questions", "Seeds", "Later", "Before", "Difference [95 %]", "p", "p, questions alone"]
 TITLE = (
@@ -14,6 +15,7 @@ TITLE = (
 )
 
 
+@shown("repeats", "repeats", "No run was made twice with equal settings.")
 def repeats_table(paper: str = "", results: str | Path = "results") -> str:
     """Every pair of equal runs of a paper, or of all papers with a sentence of counts above; "" where there is none.
 
@@ -27,8 +29,8 @@ def repeats_table(paper: str = "", results: str | Path = "results") -> str:
             body.append(_line(pair, *compared[0]))
     if not body:
         return ""
-    table = markup.table(TITLE, HEADS, body)
-    return table if paper else f'<p class="as2-answer">{_counted(len(body), signs)}</p>{table}'
+    words = "" if paper else render("answer.html", text=_counted(len(body), signs))
+    return words + table(TITLE, HEADS, body)
 
 
 def _counted(count: int, signs: list[tuple[bool, bool]]) -> str:
@@ -44,15 +46,12 @@ def _line(pair: equal_runs.Pair, both, alone) -> str:
     title, metric = papers.read(pair.paper)["rows"][pair.row]["name"], pair.metrics[0]
     means = [records.values(lines, metric) for lines in (pair.later, pair.before)]
     questions = len(records.per_question(next(pair.later.itertuples())))
-    p_values = [markup.number(markup.probability(test.p_value) if test else "–") for test in (both, alone)]
-    return markup.line(
-        [
-            markup.cell(markup.Html(f"{markup.escape(title)}<small>{pair.paper}</small>"), "th", scope="row"),
-            f"{NAMES.get(pair.dataset, pair.dataset)}, {NAMES[metric]}",
-            markup.number(str(questions)),
-            ", ".join(map(str, pair.seeds)),
-            *(markup.number(f"{100 * sum(values) / len(values):.1f}") for values in means),
-            markup.number(markup.points(both or alone)),
-            *p_values,
-        ]
+    figures = [f"{100 * sum(values) / len(values):.1f}" for values in means]
+    p_values = [markup.probability(test.p_value) if test else "–" for test in (both, alone)]
+    return row(
+        Html(f"{markup.escape(title)}<small>{pair.paper}</small>"),
+        f"{NAMES.get(pair.dataset, pair.dataset)}, {NAMES[metric]}",
+        markup.number(str(questions)),
+        ", ".join(map(str, pair.seeds)),
+        *numbers(*figures, markup.points(both or alone), *p_values),
     )

@@ -9,13 +9,14 @@ import pandas as pd
 
 from aslab import papers, rundir
 from aslab import records as measured
-from aslab.analysis import comparisons, testable
+from aslab.analysis import comparisons, testable, verdicts
 from aslab.analysis.comparisons import printed_points, rows_and_runs
 from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, values
 from aslab.show import markup
 from aslab.show.markup import BEST, LEGEND, NAMES, Html
-from pages import verdicts
+from pages import render, row
+from pages import table as html_table
 
 NOT_RUN = "Not run"  # the panel of the data sets without runs
 PRETRAINING = papers.NOTEBOOKS["pretrain"]
@@ -110,7 +111,8 @@ def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links
         html = _titled(table, dataset, metrics, [*untrained, *lines_of(beside)], best)
     if folded:
         words = f"{NAMES.get(dataset, dataset)}: {len(folded)} of {len(rows)} rows without runs of ours"
-        html += markup.folded(words, _titled(table, dataset, metrics, lines_of(folded)))
+        content = _titled(table, dataset, metrics, lines_of(folded))
+        html += render("details.html", kind="as2-folded", summary=words, content=content)
     return html
 
 
@@ -139,7 +141,7 @@ def _titled(table: dict, dataset: str, metrics, body: list[str], best=frozenset(
     if best:
         title += f" {BEST}"
     heads = ["Row", "From", *(NAMES[metric] for metric in metrics), "Seeds", "Budget", "Verdict"]
-    return markup.table(title, heads, body)
+    return html_table(title, heads, body)
 
 
 def _metrics(table: dict, cells: list[dict]) -> list[str]:
@@ -273,10 +275,10 @@ def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     for (name, backbone), figures in known.items():
         if not figures:  # an order that means nothing for this data set
             continue
-        numbers = [markup.spread([figures[m]] if figures.get(m) is not None else []) for m in metrics]
+        cells = [markup.spread([figures[m]] if figures.get(m) is not None else []) for m in metrics]
         note = f"<small>{escape(backbone)}</small>" if backbone else ""
-        head = markup.cell(Html(escape(NAMES.get(name, name)) + note), "th", scope="row")
-        body.append(markup.line([head, "no training", *numbers, *["–"] * after], "as2-from-baseline"))
+        head = Html(escape(NAMES.get(name, name)) + note)
+        body.append(row(head, "no training", *cells, *"–" * after, kind="as2-from-baseline"))
     return body
 
 

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from aslab import records, rundir
-from aslab.analysis import claims, comparisons
-from aslab.records import COMMITTED
-from aslab.show import markup
 from asutil.metrics.significance import Comparison
+
+from .. import records, rundir
+from ..records import COMMITTED
+from ..show import markup
+from . import claims, comparisons
 
 QUOTED = re.compile(
     r"(?P<shown>.+?): (?P<metric>[\w@]+) of (?:(?P<paper>\w+)/)?(?P<row>\w+)(?: - (?P<other>\w+))? on (?P<dataset>\w+) at (?P<budget>\w+)"

@@ -1,16 +1,12 @@
-"""The verdict on each of our figures, in computed words, and how many lines of each paper have which verdict."""
-
-from html import escape
+"""The verdict on each of our figures in words, and the verdict on each line of a paper."""
 
 import numpy as np
 import pandas as pd
 
-from aslab import papers, plan, records, rundir
-from aslab.analysis import testable
-from aslab.analysis.comparisons import printed_points, rows_and_runs
-from aslab.records import COMMITTED, HERE
-from aslab.show import markup
-from aslab.show.markup import Html
+from .. import papers, plan, records, rundir
+from ..records import COMMITTED, HERE
+from . import testable
+from .comparisons import printed_points
 
 # The worst first: the verdict of a line is the worst of its cells.
 VERDICTS = (
@@ -132,21 +128,3 @@ def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
                 words = [word for word, _ in of_cells(data, row, dataset, cells, committed[0])]
                 verdicts[row, dataset] = min(words, key=VERDICTS.index)
     return verdicts
-
-
-def verdict_table(runs: dict[str, pd.DataFrame] | None = None, folder=None) -> str:
-    """All five papers as HTML: how many lines (a row on one data set) have which verdict, by the committed results
-    alone.
-
-    Args:
-        runs: paper -> its records; read by default.
-    """
-    body, words = [], VERDICTS[:-1]
-    for paper in papers.papers():
-        data, of_paper = rows_and_runs(paper, runs and runs[paper], folder)
-        verdicts = list(of_lines(data, of_paper).values())
-        head = markup.cell(Html(f'<a href="papers/{paper}.html">{escape(data["title"])}</a>'), "th", scope="row")
-        counts = [markup.number(str(verdicts.count(word) or "–")) for word in words]
-        body.append(markup.line([head, len(verdicts), *counts]))
-    heads = ["Paper", "Rows", *map(markup.word, words)]
-    return markup.table("Each count is one table row on one data set.", heads, body)

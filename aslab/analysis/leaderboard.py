@@ -1,0 +1,77 @@
+"""Everything that was run on one data set, on the same questions, and which of it is the best."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from asutil.metrics import significance
+
+from .. import papers, records, rundir
+from ..records import COMMITTED, PER_QUESTION
+from . import testable
+
+
+class Entry(NamedTuple):
+    """A row of a paper at its largest budget: how it was made, and the values of each question, averaged over its seeds."""
+
+    name: str
+    papers: list[str]
+    backbone: str
+    parameters: int | None
+    training: str
+    budget: str
+    seeds: int
+    questions: pd.DataFrame
+
+
+def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None) -> list[Entry]:
+    """Every row with committed records of ranking on a data set above budget laptop; the same runs under two names are one entry."""
+    made = {}
+    for paper in papers.papers():
+        data = papers.read(paper, folder)
+        lines = runs[paper] if runs is not None else records.records(paper, folder=folder)
+        lines = lines[(lines.source == COMMITTED) & (lines.dataset == dataset) & (lines.budget != "laptop")]
+        for row, own in lines.groupby("row", sort=False):
+            largest = max(own.budget, key=rundir.BUDGETS.index)
+            own = own[own.budget == largest].sort_values("seed")
+            if records.columns(own.record.iloc[0]) is not PER_QUESTION or testable.of_row(data, own, "map"):
+                continue
+            names = tuple(record.get("name") for record in own.record)
+            if names in made:
+                made[names].papers.append(paper)
+            else:
+                made[names] = _entry(data, row, paper, own, largest)
+    return list(made.values())
+
+
+def _entry(data: dict, row: str, paper: str, own: pd.DataFrame, budget: str) -> Entry:
+    first = next(own.itertuples())
+    values = pd.concat([records.per_question(line) for line in own.itertuples()]).groupby(level=0).mean()
+    parameters = first.record.get("figures", {}).get("parameters")
+    backbone = records.backbone(first).rsplit("/", 1)[-1]
+    return Entry(data["rows"][row]["name"], [paper], backbone, parameters, training(first), budget, len(own), values)
+
+
+def training(line) -> str:
+    """What a line's runs did to the model, in their order: `SSP, then pair model`."""
+    steps = []
+    for record in records.chain(line):
+        settings = record["settings"]
+        if record["notebook"] == "pretrain":
+            steps.append(settings["objective"].upper())
+        elif settings.get("architecture") == "untrained":
+            steps.append("none")
+        else:
+            kind = {"embed": "network", "rerank": "re-ranking"}.get(record["notebook"], "model")
+            steps.append(f"{settings.get('architecture', '')} {kind}".strip())
+    return ", then ".join(steps)
+
+
+def best_first(each: dict[str | int, pd.DataFrame], draws: int = 10_000) -> list[tuple]:
+    """Keys in the order of their MAP, and whether a key is the best or not told from it."""
+    order = sorted(each, key=lambda key: -each[key]["average_precision"].mean())
+    best = each[order[0]]["average_precision"]
+    compared = {
+        key: significance.paired_bootstrap(best, each[key]["average_precision"], draws=draws) for key in order[1:]
+    }
+    return [(key, key == order[0] or compared[key].sign <= 0) for key in order]
