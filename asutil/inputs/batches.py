@@ -28,17 +28,11 @@ def micro_batches(
 
     Args:
         max_padded_tokens: the limit of rows x longest of a micro-batch (one example always fits).
-        masked: (places, targets) of masked tokens in the flat ids.
-        members: the objective of each example of a union.
-    Returns: dicts of tensors: input_ids, attention_mask, labels, rows (B,), the examples' positions in the batch; token_type_ids where
-        the template has them; masked_positions (into the flattened micro-batch) and masked_targets with masked; members; for joint inputs
-        position_ids, counted from 0, and firsts (B, S): where slots begin in the flattened micro-batch, -1 for an empty one.
+        masked, members: as for `Ragged.targets`.
+    Returns: dicts of tensors: input_ids, attention_mask, rows (B,), the examples' positions in the batch; token_type_ids where the
+        template has them; for joint inputs position_ids, counted from 0; and those of `Ragged.targets`.
     """
     last = len(ragged.lengths) - 1
-    if masked is not None:
-        places, targets = masked
-        row = np.searchsorted(ragged.offsets, places, side="right") - 1
-        column = places - ragged.offsets[row]
     result = []
     # The longest first: memory is at its peak at the start, not in the last micro-batch. Of equal rows the last is first.
     for backwards in cut(ragged.lengths[::-1], max_padded_tokens):
@@ -49,23 +43,13 @@ def micro_batches(
         micro = {
             "input_ids": ids,
             "attention_mask": (np.arange(width) < part.lengths[:, None]).astype(np.int64),
-            "labels": np.asarray(labels[rows], np.int64),
             "rows": rows,
+            **ragged.targets(rows, width * np.arange(len(rows)), labels, masked, members),
         }
         if types is not None:
             micro["token_type_ids"] = types
         if positions is not None:
             micro["position_ids"] = positions
-        if part.firsts is not None:
-            micro["firsts"] = np.where(part.firsts < 0, -1, part.firsts + width * np.arange(len(rows))[:, None])
-        if members is not None:
-            micro["members"] = members[rows]
-        if masked is not None:
-            new_row = np.full(last + 1, -1)
-            new_row[rows] = np.arange(len(rows))
-            here = np.flatnonzero(new_row[row] >= 0)
-            micro["masked_positions"] = new_row[row[here]] * width + column[here]
-            micro["masked_targets"] = targets[here]
         result.append(tensors(micro))
     return result
 

@@ -37,16 +37,10 @@ def packed(ragged, labels: np.ndarray, pad: int, max_tokens: int, masked=None, m
     A last segment of padding, which nothing reads, fills the row to a multiple of MULTIPLE.
     Args:
         max_tokens: of a micro-batch, approximately: examples stay whole.
-        masked: (places, targets) of masked tokens in the flat ids.
-        members: the objective of each example of a union.
+        masked, members: as for `Ragged.targets`.
     Returns: dicts of input_ids, position_ids (1, N); token_type_ids where the template has them; cu_seq_lens (B + 1 or + 2,): where
-        examples begin and end; longest (int); first (B,): positions of the first tokens; labels and members (B,); masked_positions and
-        masked_targets; for joint inputs firsts (B, S): where slots begin, -1 for an empty slot.
+        examples begin and end; longest (int); first (B,): positions of the first tokens; and those of `Ragged.targets`.
     """
-    if masked is not None:
-        places, targets = masked
-        row = np.searchsorted(ragged.offsets, places, side="right") - 1
-        masked = row, places - ragged.offsets[row], targets
     return [_row(ragged, rows, labels, pad, masked, members) for rows in cut_evenly(ragged.lengths, max_tokens)]
 
 
@@ -66,21 +60,10 @@ def _row(ragged, rows, labels, pad, masked, members) -> dict:
         "position_ids": filled(positions),
         "cu_seq_lens": np.append(part.offsets, [size + filler] * bool(filler)).astype(np.int32),
         "first": starts.astype(np.int64),
-        "labels": np.asarray(labels[rows], np.int64),
+        **ragged.targets(rows, starts, labels, masked, members),
     }
     if part.types is not None:
         micro["token_type_ids"] = filled(part.types)
-    if part.firsts is not None:
-        micro["firsts"] = np.where(part.firsts < 0, -1, part.firsts + starts[:, None])
-    if members is not None:
-        micro["members"] = members[rows]
-    if masked is not None:
-        row, column, targets = masked
-        moved = np.full(len(labels), -1)
-        moved[rows] = starts
-        here = np.flatnonzero(moved[row] >= 0)
-        micro["masked_positions"] = moved[row[here]] + column[here]
-        micro["masked_targets"] = targets[here]
     longest = -(-int(part.lengths.max()) // BLOCK) * BLOCK
     return {name: torch.from_numpy(array) for name, array in micro.items()} | {"longest": longest}
 

@@ -46,6 +46,31 @@ class Ragged:
             firsts=None if self.firsts is None else self.firsts[rows],
         )
 
+    def targets(self, rows: np.ndarray, begins: np.ndarray, labels, masked=None, members=None) -> dict[str, np.ndarray]:
+        """What a micro-batch of some rows has besides their tokens, which begin at `begins` in its flat ids.
+
+        Args:
+            masked: (places, targets) of masked tokens in the flat ids of all examples.
+            members: the objective of each example of a union.
+        Returns: labels and, where they apply, members (B,); firsts (B, S): where slots begin, -1 for an empty one; masked_positions and
+            masked_targets (M,).
+        """
+        columns = {"labels": np.asarray(labels[rows], np.int64)}
+        if self.firsts is not None:
+            firsts = self.firsts[rows]
+            columns["firsts"] = np.where(firsts < 0, -1, firsts + begins[:, None])
+        if members is not None:
+            columns["members"] = members[rows]
+        if masked is not None:
+            places, targets = masked
+            row = np.searchsorted(self.offsets, places, side="right") - 1
+            moved = np.full(len(self.lengths), -1)
+            moved[rows] = begins
+            here = np.flatnonzero(moved[row] >= 0)
+            columns["masked_positions"] = (moved[row] + places - self.offsets[row])[here]
+            columns["masked_targets"] = targets[here]
+        return columns
+
     def padded(self, pad: int, labels: np.ndarray) -> Batch:
         input_ids, types, _ = self.columns(pad)
         return Batch(input_ids, self.lengths, types, labels)

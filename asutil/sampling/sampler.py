@@ -51,19 +51,8 @@ def Sampler(
     """
     if objective not in OBJECTIVES:
         raise ValueError(f"objective is one of {', '.join(OBJECTIVES)}, got {objective!r}")
-    options = Options(
-        seed=seed,
-        epoch=epoch,
-        split=split,
-        hard_negatives=hard_negatives,
-        negatives=negatives,
-        max_tokens=max_tokens,
-        same_paragraph_before=same_paragraph_before,
-        positives=positives,
-        max_sentences=max_sentences,
-        labels=labels,
-        lengths=lengths,
-    )
+    sizes = hard_negatives, negatives, max_tokens
+    options = Options(seed, epoch, split, *sizes, same_paragraph_before, positives, max_sentences, labels, lengths)
     rule = OBJECTIVES[objective]
     return rule.sampler(corpus, rule, options)
 
