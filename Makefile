@@ -84,8 +84,8 @@ lab: $(READY)  ## JupyterLab with the notebooks
 	$(BIN)/jupyter lab --notebook-dir=. notebooks/tour.ipynb
 
 results: $(READY)  ## records of finished runs above the laptop budget into results/, numbers only, and the table of claims
-	$(BIN)/python -m aslab.publish
-	$(BIN)/python -m aslab.analysis.claims results/claims.csv
+	$(BIN)/asutil publish
+	$(BIN)/asutil claims results/claims.csv
 
 clean:  ## the built book and caches; runs and the virtual environment stay
 	rm -rf book/_build book/runs book/gallery book/notebooks book/data_cards .pytest_cache .ruff_cache .hypothesis .snakemake

@@ -1,9 +1,5 @@
-"""Makes the embedded backbone from a finished run of `pretrain` that learnt masked language modelling alone.
+"""Makes the embedded backbone from a finished run of `pretrain` that learnt masked language modelling alone."""
 
-python -m aslab.backbone RUN [--out FOLDER]
-"""
-
-import argparse
 import shutil
 from pathlib import Path
 
@@ -39,18 +35,3 @@ def export(run: str | Path, folder: str | Path) -> Path:
         shutil.copyfile(run_folder / "log.jsonl", part / "log.jsonl")
         disk.write_json(part / "record.json", record | {"model_sha256": hub.sha256(part / "model.safetensors")})
     return Path(folder)
-
-
-def main() -> None:
-    description = export.__doc__.splitlines()[0]
-    parser = argparse.ArgumentParser(prog="python -m aslab.backbone", description=description)
-    parser.add_argument("run", help="a finished run of pretrain with objective=mlm, by its name or folder")
-    out_help = "folder to write (default: the one in the package)"
-    parser.add_argument("--out", type=Path, default=hub.EMBEDDED_FOLDER, help=out_help)
-    arguments = parser.parse_args()
-    folder = export(arguments.run, arguments.out)
-    print(f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB")
-
-
-if __name__ == "__main__":
-    main()

@@ -1,9 +1,5 @@
-"""Tests whether finished runs read the question: their MAP and P@1, and both again after the texts of the questions are exchanged.
+"""Tests whether finished runs read the question: their MAP and P@1, and both again after the texts of the questions are exchanged."""
 
-python -m aslab.blind RUN [RUN ...] [--dataset FILE] [--out FILE]
-"""
-
-import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +13,8 @@ from asutil.data.questions import Question
 from asutil.io import disk
 from asutil.metrics import registry
 
-from . import measured, records, rundir, stages
+from . import commands, measured, records, rundir, stages
+from .commands import argument, option
 
 SHOWN = ("map", "p@1")
 
@@ -53,10 +50,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
 
 def _ranking_run(folder: Path) -> tuple[Path, dict]:
     """The folder and the record of a run with a model that ranks. Raises: ValueError for another one."""
-    folder = rundir.find(str(folder)) or folder
-    run = rundir.read_record(folder)
-    if run["notebook"] not in ("finetune", "embed"):
-        raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {run['notebook']}")
+    folder, run = measured.finished(folder, "finetune", "embed")
     if run["settings"].get("architecture") == "untrained":
         raise ValueError(f"{folder.name}: expected a run that trained a model, its encoder was used as it was given")
     return folder, run
@@ -137,20 +131,12 @@ def bag_of_words(train: Sequence[Question], test: Sequence[Question]) -> pd.Data
     return table.assign(score=model.decision_function(words.transform(table.pop("text"))).astype(np.float32))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.blind", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "runs",
-        nargs="+",
-        type=Path,
-        metavar="run",
-        help="name or folder of a finished run of notebooks/finetune.ipynb or embed.ipynb",
-    )
-    parser.add_argument(
-        "--dataset", help="file or folder of the questions, for runs on questions of your own (records keep no path)"
-    )
-    measured.main(parser, lambda options: record(options.runs, options.dataset))
-
+command = measured.command(
+    record,
+    argument("folders", "finished runs of finetune or embed", type=Path, nargs=-1, metavar="RUN..."),
+    option("--dataset own", "file or folder of the questions, for runs on your own (records keep no path)"),
+    example="asutil blind runs/finetune-<hash> --dataset my_questions.tsv",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("blind")

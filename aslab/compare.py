@@ -1,12 +1,8 @@
 """Compares rankings of the same questions: metrics with intervals, two tests for every pair, and the questions whose rank changed.
 
-python -m aslab.compare RUN RUN [RUN ...] [--qrels QRELS] [--relevant-from 1] [--missing refuse] [--metric map] [--dataset D]
-    [--form text]
-
-A RUN is a name or folder of a finished run, or a TREC run file of any program; files need the qrels. Each ranker of a run of rank counts.
+A run is a name or folder of a finished run, or a TREC run file of any program; files need the qrels. Each ranker of a run of rank counts.
 """
 
-import argparse
 import itertools
 import string
 from collections import Counter
@@ -14,12 +10,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pandas as pd
+from click import Choice
 
 from asutil import metrics
 from asutil.draws import choose
 from asutil.metrics import changes, rankings, significance, trec
 
-from . import rundir, transfer
+from . import commands, rundir, transfer
+from .commands import argument, option
 from .records import PER_QUESTION, names_of
 
 # MAP, which decides, comes first.
@@ -220,13 +218,15 @@ def settings(names: list[str]) -> pd.DataFrame:
 
 def report(
     names: list[str],
-    qrels: Path | None,
-    missing: str,
-    metric: str,
-    form: str,
+    qrels: Path | None = None,
+    missing: str = "refuse",
+    metric: str = "map",
+    form: str = "text",
     relevant_from: int = 1,
     dataset: str | None = None,
 ) -> str:
+    if len(names) < 2 and rundir.find(names[0]) is None:
+        raise ValueError("two runs or more are needed to compare")
     asked = []
     if qrels is not None:
         labels = trec.read_qrels(qrels, relevant_from)
@@ -263,53 +263,18 @@ def rendered(title: str, table: pd.DataFrame, form: str) -> str:
     return f"{title}\n{table.to_string()}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.compare", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "runs", nargs="+", metavar="run", help="two or more, or one of rank: finished runs, or TREC run files"
-    )
-    parser.add_argument(
-        "--qrels", type=Path, help="file of labels in the format of trec_eval; required if a run is a TREC file"
-    )
-    parser.add_argument(
-        "--missing",
-        choices=MISSING,
-        default="refuse",
-        help="if a run lacks a question: stop, leave the question out for all, or count zero (default: refuse)",
-    )
-    parser.add_argument(
-        "--metric", choices=METRICS, default="map", help="the metric that is compared for every pair (default: map)"
-    )
-    parser.add_argument(
-        "--relevant-from",
-        type=int,
-        default=1,
-        metavar="N",
-        help="the lowest relevance of the qrels that is right (default: 1)",
-    )
-    parser.add_argument(
-        "--dataset",
-        help="compare how the runs rank this data set, as its own or by also_rank (default: each run's own)",
-    )
-    parser.add_argument("--form", choices=FORMS, default="text", help="how tables are printed (default: text)")
-    options = parser.parse_args()
-    if len(options.runs) < 2 and rundir.find(options.runs[0]) is None:
-        parser.error("two runs or more are needed to compare")
-    try:
-        print(
-            report(
-                options.runs,
-                options.qrels,
-                options.missing,
-                options.metric,
-                options.form,
-                options.relevant_from,
-                options.dataset,
-            )
-        )
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-
+command = commands.command(
+    report,
+    argument("names", "two or more finished runs or TREC run files, or one run of rank", nargs=-1, metavar="RUN..."),
+    option("--qrels", "file of labels for trec_eval; required if a run is a TREC file", type=Path),
+    option("--missing", "what happens to questions that a run lacks", type=Choice(MISSING), default="refuse"),
+    option("--metric", "the metric that is compared for every pair", type=Choice(list(METRICS)), default="map"),
+    option("--relevant-from", "the lowest relevance of the qrels that is right", default=1),
+    option("--dataset", "the data set whose ranking is compared, also by also_rank; default: each run's own"),
+    option("--form", "how tables are printed", type=Choice(FORMS), default="text"),
+    example="asutil compare bm25.run mine.run --qrels qrels.txt --form markdown",
+    details="Prints intervals, two tests for every pair, and the questions that moved. Each ranker of a run of rank counts.",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("compare")

@@ -1,11 +1,8 @@
 """Writes the model of a finished run for other libraries, with a model card made from its record.
 
-python -m aslab.export RUN --to FOLDER [--push OWNER/NAME]
-
 A run of finetune on pairs becomes a folder for sentence_transformers.CrossEncoder, a run of embed one for SentenceTransformer.
 """
 
-import argparse
 import shutil
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from asutil import metrics, models, tasks
 from asutil.io import disk
 from asutil.metrics import significance
 
-from . import rundir
+from . import commands, measured, rundir
 from .records import PER_QUESTION
 
 USE = {
@@ -43,17 +40,14 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
         replace: a folder that exists is replaced once the new one is whole.
     Raises: ValueError for a run that is not finished, has no model, or is of another notebook; FileExistsError for a folder that is there.
     """
-    folder, to = rundir.find(str(run)) or Path(run), Path(to)
-    record = rundir.read_record(folder)
-    notebook = record["notebook"]
-    if notebook not in USE:
-        raise ValueError(f"{folder.name}: expected a run of finetune or embed, got one of {notebook}")
+    folder, record = measured.finished(run, *USE)
+    to = Path(to)
     if not (folder / "model").is_dir():
         raise ValueError(f"{folder.name} has no model of its own: nothing was trained")
     if to.exists() and not replace:
         raise FileExistsError(f"{to} exists: give a folder that does not")
     with disk.whole_folder(to) as part:
-        if notebook == "embed":
+        if record["notebook"] == "embed":
             models.embedder.load(folder)  # what cannot be read is not handed on
             shutil.copytree(folder / "model", part, dirs_exist_ok=True)
         else:
@@ -71,13 +65,9 @@ def card(record: dict, scores, place: str) -> ModelCard:
         values = ranking.per_question[column]
         low, high = (100 * edge for edge in significance.mean_interval(values))
         lines.append(f"| {name} | {100 * values.mean():.1f} | {low:.1f} to {high:.1f} |")
-        about = {
-            "task_type": "text-ranking",
-            "dataset_type": settings["dataset"],
-            "dataset_name": settings["dataset"],
-            "dataset_split": "test",
-        }
-        results.append(EvalResult(metric_type=name, metric_value=round(float(values.mean()), 4), **about))
+        about = {"task_type": "text-ranking", "dataset_split": "test", "metric_type": name}
+        about |= dict.fromkeys(("dataset_type", "dataset_name"), settings["dataset"])
+        results.append(EvalResult(metric_value=round(float(values.mean()), 4), **about))
     data = ModelCardData(
         model_name=place,
         base_model=settings["model"] if "/" in str(settings["model"]) else None,
@@ -87,19 +77,10 @@ def card(record: dict, scores, place: str) -> ModelCard:
         pipeline_tag="text-ranking" if record["notebook"] == "finetune" else "sentence-similarity",
         tags=["answer-sentence-selection"],
     )
-    made = {
-        "run": record["name"],
-        "begins with": settings["model"],
-        "data set": settings["dataset"],
-        "protocol": settings.get("protocol"),
-    }
-    made |= {
-        "budget": record["budget"],
-        "seed": record["seed"],
-        "commit": record.get("commit"),
-        "weights": record.get("weights_sha256"),
-        "licence of the data": licence_of(settings["dataset"]),
-    }
+    made = {"run": record["name"], "begins with": settings["model"]}
+    made |= {"data set": settings["dataset"], "protocol": settings.get("protocol")}
+    made |= {"budget": record["budget"], "seed": record["seed"], "commit": record.get("commit")}
+    made |= {"weights": record.get("weights_sha256"), "licence of the data": licence_of(settings["dataset"])}
     rows = "\n".join(f"| {name} | `{value}` |" for name, value in made.items())
     text = [
         f"---\n{data.to_yaml()}\n---",
@@ -122,23 +103,22 @@ def licence_of(dataset: str) -> str:
     return yaml.safe_load(path.read_text("utf-8").split("---")[1])["licence"]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.export", description=__doc__.splitlines()[0])
-    parser.add_argument("run", help="name or folder of a finished run of finetune or embed")
-    parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
-    parser.add_argument(
-        "--push", metavar="owner/name", help="also upload the folder to this model repository of the hub"
-    )
-    options = parser.parse_args()
-    try:
-        print(export(options.run, options.to))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    if options.push:
+def export_and_push(run: str, to: Path, push: str | None) -> list:
+    written = [export(run, to)]
+    if push:
         api = HfApi()
-        api.create_repo(options.push, exist_ok=True)
-        print(api.upload_folder(repo_id=options.push, folder_path=options.to))
+        api.create_repo(push, exist_ok=True)
+        written.append(api.upload_folder(repo_id=push, folder_path=to))
+    return written
 
+
+command = commands.command(
+    export_and_push,
+    commands.argument("run", "a finished run of finetune or embed"),
+    commands.option("--to", "the folder to write, which must not exist", type=Path, required=True),
+    commands.option("--push", "also upload the folder to this model repository of the hub", metavar="OWNER/NAME"),
+    example="asutil export runs/finetune-<hash> --to exported",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("export")

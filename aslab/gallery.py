@@ -1,11 +1,10 @@
 """Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set.
 
-`python -m aslab.gallery NAME ...` cleans the notebook of each named run into `results/notebooks/<name>.ipynb`. The
+`asutil gallery NAME ...` cleans the notebook of each named run into `results/notebooks/<name>.ipynb`. The
 record of the run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows
 text of a data set: its output is left out.
 """
 
-import argparse
 import copy
 import json
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from asutil.io import disk
 from asutil.metrics import registry
 
-from . import papers, records, rundir
+from . import commands, papers, records, rundir
 from .show.picture import SVG
 
 OURS = "asutil"  # the part of a notebook's metadata that says which run it is of
@@ -105,11 +104,11 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     folder = rundir.find(name, runs_dir)
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
-    known = (records.records(paper, results) for paper in papers.papers())
+    known = (records.committed(paper, results) for paper in papers.papers())
     line = next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)
     if line is None:
         raise ValueError(
-            f"{name}: no record of this run is in {results}; `python -m aslab.publish` writes those of papers' rows, "
+            f"{name}: no record of this run is in {results}; `asutil publish` writes those of papers' rows, "
             "with --laptop those of budget laptop"
         )
     notebook = cleaned(_read(folder / "notebook.ipynb"))
@@ -130,8 +129,8 @@ def _read(path: Path) -> dict:
 
 def _line(name: str, known):
     """The committed line of a run's own data set among the records of a paper; None without one."""
-    committed = known[(known.source == records.COMMITTED) & (known.name == name)]
-    return next((one for one in committed.itertuples() if one.dataset not in papers.SPLITS), None)
+    lines = known[known.name == name].itertuples()
+    return next((line for line in lines if line.dataset not in papers.SPLITS), None)
 
 
 def executed(results: str | Path = "results") -> list[Executed]:
@@ -144,27 +143,26 @@ def executed(results: str | Path = "results") -> list[Executed]:
         content = _read(path)
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
-            raise ValueError(f"{path.name} was changed after `python -m aslab.gallery` wrote it: write it again")
+            raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
         paper = about["paper"]
         if paper not in known:
-            known[paper] = records.records(paper, results)
+            known[paper] = records.committed(paper, results)
         if (line := _line(path.stem, known[paper])) is not None:
             shown.append(Executed(path, content, papers.read(paper), line))
     slugs, notebooks = papers.papers(), list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.gallery", description=publish.__doc__.splitlines()[0])
-    parser.add_argument("names", nargs="+", help="names of finished runs", metavar="name")
-    parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    options = parser.parse_args()
-    for name in options.names:
-        try:
-            print(publish(name, runs_dir=options.runs_dir).relative_to(rundir.root()))
-        except ValueError as error:
-            parser.error(str(error))
+def publish_all(names: list[str], runs_dir: str) -> list[Path]:
+    return [publish(name, runs_dir=runs_dir).relative_to(rundir.root()) for name in names]
 
+
+command = commands.command(
+    publish_all,
+    commands.argument("names", "names of finished runs", nargs=-1, metavar="RUN..."),
+    commands.option("--runs-dir", "where the run folders are", default="runs"),
+    example="asutil gallery pretrain-psd-cd8c8d76991e",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("gallery")

@@ -1,17 +1,17 @@
-"""For Snakemake's runs: a GPU for each, the expected GPU-hours, and a report of failures.
+"""For Snakemake's runs: a GPU for each, and a report of failures.
 
-`python -m aslab.gpus 4 papermill notebooks/finetune.ipynb` runs a command on a free one of 4 GPUs.
+`asutil gpus 4 papermill notebooks/finetune.ipynb` runs a command on a free one of 4 GPUs.
 """
 
-import argparse
 import contextlib
 import fcntl
 import json
 import os
 import tempfile
 import time
-from collections import Counter
 from pathlib import Path
+
+from . import commands
 
 POLL = 1.0  # seconds between two looks for a free GPU
 
@@ -53,56 +53,23 @@ def hold(devices: list[str]) -> tuple[str, int]:
         time.sleep(POLL)
 
 
-def main() -> None:
-    description = "Runs a command on a free GPU: one that no other command started in this way uses."
-    parser = argparse.ArgumentParser(prog="python -m aslab.gpus", description=description)
-    parser.add_argument("gpus", type=int, help="number of GPUs of this machine to choose from")
-    parser.add_argument(
-        "command",
-        nargs=argparse.REMAINDER,
-        help="the command with its arguments; NAME=value before it sets an environment variable, as in `env`",
-    )
-    given = parser.parse_args()
-    try:
-        devices = gpus(given.gpus, os.environ.get("CUDA_VISIBLE_DEVICES"))
-    except ValueError as error:
-        parser.error(str(error))
-    if not given.command:
-        parser.error("a command is expected after the number of GPUs")
-    device, lock = hold(devices)
-    os.set_inheritable(lock, True)  # the command replaces this process and keeps its lock
-    os.execvp("env", ["env", f"CUDA_VISIBLE_DEVICES={device}", *given.command])
+def run(count: int, words: list[str]) -> None:
+    device, lock = hold(gpus(count, os.environ.get("CUDA_VISIBLE_DEVICES")))
+    # The command replaces this process and keeps its lock.
+    os.set_inheritable(lock, True)
+    os.execvp("env", ["env", f"CUDA_VISIBLE_DEVICES={device}", *words])
 
 
-# ------------------------------------------------------------------ before: what is expected
-
-
-def expected(jobs, searches=()) -> str:
-    """A text table of the expected hours of one GPU, by paper, budget and notebook.
-
-    Args:
-        searches: the tries of each unfinished search, after which runs with the other seeds follow.
-    """
-    from . import plan
-
-    counts, hours = Counter(), Counter()
-    follow = [job for tries in searches for job in plan.after(tries)]
-    for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
-        group = (job.paper, job.budget, job.notebook, when)
-        counts[group] += 1
-        hours[group] += plan.gpu_hours(job)
-    rows = [(*group, f"{count:,}", f"{hours[group]:,}") for group, count in counts.items()]
-    rows = [("paper", "budget", "notebook", "", "runs", "GPU-hours"), *rows]
-    rows.append(("in all", "", "", "", f"{sum(counts.values()):,}", f"{sum(hours.values()):,}"))
-    head = "Expected hours of one GPU of the runs to come (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
-    return "\n".join([head, *aligned(rows, right={4, 5})])
-
-
-def aligned(rows: list[tuple[str, ...]], right: set[int]) -> list[str]:
-    """Rows of a table as lines of text; the columns in `right` are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    pad = lambda text, number: text.rjust(widths[number]) if number in right else text.ljust(widths[number])
-    return ["  ".join(pad(text, number) for number, text in enumerate(row)).rstrip() for row in rows]
+command = commands.command(
+    run,
+    commands.argument("count", "number of GPUs of this machine to choose from", type=int, metavar="GPUS"),
+    commands.argument(
+        "words", "the command; NAME=value before it sets a variable, as in `env`", nargs=-1, metavar="COMMAND..."
+    ),
+    example="asutil gpus 4 papermill notebooks/finetune.ipynb",
+    details="A free one is one that no other command started in this way uses.",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 
 
 # ------------------------------------------------------------------ after: what failed
@@ -140,4 +107,4 @@ def last_error(folder: Path, since: float = 0.0) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    commands.main("gpus")

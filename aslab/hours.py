@@ -1,40 +1,28 @@
-"""Expected hours of planned runs on this machine's cores: the tokens of their training / measured tokens a second.
+"""Expected hours of planned runs: the median seconds a token of finished runs like them, times their tokens; and their GPU-hours."""
 
-`python -m aslab.hours MODEL 2` measures a backbone on 2 cores.
-"""
-
-import argparse
-import hashlib
-import json
 import os
 import statistics
-import subprocess
-import sys
-import time
+from collections import Counter
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
-from asutil.io import disk
 
-from . import chains, gpus, plan, records, rundir, runs
+from . import chains, commands, papers, plan, records, runs
 
-SHAPED = ("architecture", "head", "k", "max_tokens")  # settings that decide the form of an example
-ALIKE = (*SHAPED, "objective", "data", "dataset")  # the same, and those that decide its texts
-# Settings that decide how many there are.
-COUNTED = ("protocol", "train_questions", "question_limit", "train_limit", "triplet_limit", "claim_limit")
-TEXTS, LENGTH = 32, 64  # texts of one measured step, and tokens of each
-SECONDS = 3.0  # of a measurement, after a first step
-READ_TOGETHER = {"siamese": 2, "triplet": 3}  # texts of an example of `embed`
-WAIT = 300  # seconds after which a measurement is given up
+# Runs with the same of these settings are alike; where there are none, those with the same form of an example, then all.
+ALIKE = ("architecture", "head", "k", "max_tokens", "objective", "data", "dataset")
+LEVELS = (ALIKE, ALIKE[:4], ())
+# Texts of an example of `embed`.
+READ_TOGETHER = {"siamese": 2, "triplet": 3}
 
 
 class Run(NamedTuple):
-    """A finished run: its settings and figures, and how long it took."""
+    """A finished run: its settings, how long it took, the backbone that its chain began with, and where it ran."""
 
     notebook: str
     settings: dict
-    figures: dict
     seconds: float
     backbone: str | None
     here: bool
@@ -42,110 +30,61 @@ class Run(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """Expected hours of one run, None where unknown, and the sources of its tokens and speed."""
+    """Expected hours of one run, None where unknown, and the runs that they follow from."""
 
     hours: float | None
-    tokens: str
-    speed: str
-
-
-# ------------------------------------------------------------------ finished runs
-
-
-def finished(papers, runs_dir: str = "runs") -> list[Run]:
-    """The committed runs of some papers, and all runs that this machine finished; those on GPUs are left out."""
-    known = []
-    for run in runs.read_all(runs_dir).query("finished").itertuples():
-        known.append(_run(run.record, chains.started_from(run.record["settings"].get("model"), runs_dir), here=True))
-    for paper in papers:
-        committed = records.records(paper, runs_dir=Path(runs_dir) / "none")
-        known += [_run(line.record, records.backbone(line), here=False) for line in committed.itertuples()]
-    return [run for run in known if run is not None]
-
-
-def _run(record: dict, backbone, here: bool) -> Run | None:
-    hardware = record.get("hardware", {})
-    if hardware.get("gpu") or "seconds" not in record:
-        return None
-    figures, cores = record.get("figures", {}), hardware.get("cpu_cores")
-    return Run(record["notebook"], record["settings"], figures, record["seconds"], backbone, here, cores)
-
-
-def _like(known: list[Run], notebook: str, settings: dict, names) -> list[Run]:
-    """The finished runs of a notebook that have the same settings of these names."""
-    wanted = [settings.get(name) for name in names]
-    return [run for run in known if run.notebook == notebook and [run.settings.get(name) for name in names] == wanted]
+    source: str
 
 
 # ------------------------------------------------------------------ an estimate
 
 
-def of_run(
-    notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int, speed_of=None
-) -> Estimate:
-    """hours = tokens / (tokens a second), times the share of such runs' whole time to their training time.
+def finished(slugs, runs_dir: str = "runs") -> list[Run]:
+    """The committed runs of some papers, and all runs that this machine finished; those on GPUs are left out."""
+    known = []
+    for run in runs.read_all(runs_dir).query("finished").itertuples():
+        known.append((run.record, chains.started_from(run.record["settings"].get("model"), runs_dir), True))
+    for slug in slugs:
+        known += [(line.record, records.backbone(line), False) for line in records.committed(slug).itertuples()]
+    return [
+        Run(record["notebook"], record["settings"], record["seconds"], backbone, here, hardware.get("cpu_cores"))
+        for record, backbone, here in known
+        if not (hardware := record.get("hardware", {})).get("gpu") and "seconds" in record
+    ]
+
+
+def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int) -> Estimate:
+    """hours = median of (seconds / tokens) of runs like it * tokens / 3600, where tokens are the most that the settings allow.
+
+    Runs on this machine's cores count before others; a run that trains nothing takes as long as those like it.
 
     Args:
         known: runs as `finished` gives them.
-        speed_of: (backbone, cores, bf16) -> tokens a second or None; `speed` by default.
     """
-    if notebook in ("rerank", "task_difficulty") or settings.get("architecture") == "untrained":
-        seconds = [run.seconds for run in _like(known, notebook, settings, ("dataset", "architecture"))]
-        if not seconds:
-            return Estimate(None, "", "")
-        return Estimate(statistics.median(seconds) / 3600, "", "runs that trained nothing")
-    tokens, tokens_from = tokens_of(notebook, settings, known)
-    if tokens is None:
-        return Estimate(None, tokens_from, "")
-    trained = [run for run in known if run.notebook == notebook and run.figures.get("training_seconds")]
-    # A continued run has the seconds of its last call only.
-    shares = [max(1.0, run.seconds / run.figures["training_seconds"]) for run in trained]
-    whole_to_training = statistics.median(shares) if shares else 1.0
     bf16 = settings.get("precision") == "bf16"
-    own = [run for run in trained if run.backbone == backbone and (run.settings.get("precision") == "bf16") == bf16]
-    here = [run for run in own if run.here and run.cores == cores]
-    rate = _median_speed(_like(here, notebook, settings, ALIKE)) or _median_speed(here)
-    rate_from = "runs on this machine"
-    if rate is None and backbone:
-        rate = (speed_of or speed)(backbone, cores, bf16)
-        rate_from = "measured now"
-    if rate is None:
-        rate = _median_speed(own) or _median_speed(trained)
-        rate_from = "committed runs of another machine"
-    if rate is None:
-        return Estimate(None, tokens_from, "")
-    return Estimate(tokens / rate / 3600 * whole_to_training, tokens_from, rate_from)
+    alike = [run for run in known if run.notebook == notebook and (run.settings.get("precision") == "bf16") == bf16]
+    trains = tokens_of(notebook, settings) != 1
+    if trains:
+        alike = [run for run in alike if run.backbone == backbone and tokens_of(notebook, run.settings)]
+    here = [run for run in alike if run.here and run.cores == cores]
+    for names in LEVELS if trains else LEVELS[:1]:
+        for group, source in ((here, "runs on this machine"), (alike, "committed runs of another machine")):
+            same = [run for run in group if all(run.settings.get(name) == settings.get(name) for name in names)]
+            if same and (tokens := tokens_of(notebook, settings)):
+                each = statistics.median(run.seconds / tokens_of(notebook, run.settings) for run in same)
+                return Estimate(each * tokens / 3600, source)
+    return Estimate(None, "")
 
 
-def _median_speed(some: list[Run]) -> float | None:
-    speeds = [run.figures["tokens"] / run.figures["training_seconds"] for run in some]
-    return statistics.median(speeds) if speeds else None
-
-
-def tokens_of(notebook: str, settings: dict, known: list[Run]) -> tuple[float | None, str]:
-    """Tokens that a run reads in training, and their source: runs like it, else its settings (an upper bound)."""
-    with_examples = [run for run in known if run.figures.get("examples")]
-    alike = _like(with_examples, notebook, settings, ALIKE)
-    same = [run for run in _like(alike, notebook, settings, COUNTED) if run.settings.get("epochs")]
-    others = alike or _like(with_examples, notebook, settings, SHAPED)
-    each = statistics.median(run.figures["tokens"] / run.figures["examples"] for run in others) if others else None
-    if same:
-        examples = statistics.median(run.figures["examples"] / run.settings["epochs"] for run in same)
-        return settings["epochs"] * examples * each, "runs like it"
+def tokens_of(notebook: str, settings: dict) -> int | None:
+    """The tokens of a run's training at most; 1 where nothing is trained, None where they are not known."""
     try:
-        most = work(notebook, settings)[1]
-        if notebook == "pretrain":
-            examples = settings["steps"] * settings["batch_size"]
-        else:
-            examples = settings["epochs"] * examples_of(notebook, settings)[0]
-    except ValueError:
-        return None, "not known"
-    if each is None:
-        return float(most), "settings, at most"
-    return examples * each, "runs like it" if alike else "runs on other data"
+        return work(notebook, settings)[1] or 1
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
-# ------------------------------------------------------------------ from settings
+# ------------------------------------------------------------------ the work that settings ask for
 
 
 def work(notebook: str, settings: dict) -> tuple[int, int, int]:
@@ -195,69 +134,11 @@ def _train_limit(settings: dict) -> int | None:
     return settings.get("train_limit") or settings.get("question_limit")
 
 
-# ------------------------------------------------------------------ tokens a second of this machine
+# ------------------------------------------------------------------ tables
 
 
-NOT_MEASURED: set[Path] = set()  # files that a failed measurement of this process would have written
-
-
-def speed(backbone: str, cores: int, bf16: bool = False) -> float | None:
-    """Tokens a second of a backbone's training steps, measured once in a process and stored; None if that fails."""
-    key = hashlib.sha256(json.dumps([backbone, cores, bf16]).encode()).hexdigest()[:12]
-    stored = rundir.runs_folder() / "shared" / f"speed-{key}.json"
-    if stored in NOT_MEASURED:
-        return None
-    if not stored.is_file():
-        command = [sys.executable, "-m", "aslab.hours", backbone, str(cores), *["--bf16"] * bf16]
-        environment = {**os.environ, "OMP_NUM_THREADS": str(cores)}
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=WAIT, env=environment, check=True)
-            rate = float(done.stdout.split()[-1])
-        except (subprocess.SubprocessError, ValueError, IndexError):
-            NOT_MEASURED.add(stored)  # the plan asks for every run
-            return None
-        stored.parent.mkdir(parents=True, exist_ok=True)
-        disk.write_json(stored, {"backbone": backbone, "cores": cores, "bf16": bf16, "tokens_a_second": rate})
-    return disk.read_json(stored)["tokens_a_second"]
-
-
-def measure(backbone: str, cores: int, bf16: bool = False, seconds: float = SECONDS) -> float:
-    """Tokens a second of whole training steps: forward, backward and AdamW, on texts of one length without padding.
-
-    The clock counts processor time divided by the cores, so other running programs do not matter.
-    """
-    import torch
-    from transformers import AutoModel
-
-    from asutil.io import checkpoints
-    from asutil.training import cpu
-
-    torch.set_num_threads(cores)
-    model, _ = checkpoints.with_head(AutoModel, checkpoints.source(backbone), backbone)
-    optimiser = torch.optim.AdamW(model.train().parameters(), fused=True)
-    ids = torch.randint(5, model.config.vocab_size, (TEXTS, LENGTH), generator=torch.Generator().manual_seed(0))
-
-    def step():
-        with torch.autocast("cpu", torch.bfloat16, enabled=bf16):
-            hidden = model(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-            hidden.float().square().mean().backward()
-        optimiser.step()
-        optimiser.zero_grad()
-
-    with cpu.fast(model, cpu.KeyedDropout(), bf16):
-        step()  # the first one is slower
-        steps, started = 0, time.process_time()
-        while (took := (time.process_time() - started) / cores) < seconds or not steps:
-            step()
-            steps += 1
-    return steps * TEXTS * LENGTH / took
-
-
-# ------------------------------------------------------------------ a table
-
-
-def expected(jobs, cores: int | None = None, known: list[Run] | None = None, speed_of=None) -> str:
-    """A text table of the expected hours on this machine's cores, by paper, budget and notebook, with their sources.
+def expected(jobs, cores: int | None = None, known: list[Run] | None = None) -> str:
+    """A text table of the expected hours on this machine's cores, by paper, budget and notebook.
 
     Runs of budget `laptop` take minutes, and those with `gpu_hours` need GPUs: "" where there are no other runs.
     """
@@ -269,14 +150,39 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None, spe
     groups = {}
     for job in jobs:
         settings = runs.settings(job.notebook, job.parameters)
-        estimate = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores, speed_of)
+        estimate = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores)
         groups.setdefault((job.paper, job.budget, job.notebook), []).append(estimate)
-    rows = [("paper", "budget", "notebook", "runs", "hours", "tokens from", "tokens a second from")]
+    rows = [("paper", "budget", "notebook", "runs", "hours", "by")]
     rows += [(*group, *_summed(estimates)) for group, estimates in groups.items()]
-    count, hours, *_ = _summed([estimate for estimates in groups.values() for estimate in estimates])
-    rows.append(("in all", "", "", count, hours, "", ""))
+    rows.append(("in all", "", "", *_summed([*chain(*groups.values())])[:2], ""))
     head = f"Expected hours of the runs to come on {cores} free core{'s' * (cores != 1)} of this machine:"
-    return "\n".join([head, *gpus.aligned(rows, right={3, 4})])
+    return "\n".join([head, *_aligned(rows, right={3, 4})])
+
+
+def on_gpus(jobs, searches=()) -> str:
+    """A text table of the expected hours of one GPU, by paper, budget and notebook.
+
+    Args:
+        searches: the tries of each unfinished search, after which runs with the other seeds follow.
+    """
+    counts, hours = Counter(), Counter()
+    follow = [job for tries in searches for job in plan.after(tries)]
+    for job, when in [(job, "") for job in jobs] + [(job, "after a search") for job in follow]:
+        group = (job.paper, job.budget, job.notebook, when)
+        counts[group] += 1
+        hours[group] += plan.gpu_hours(job)
+    rows = [("paper", "budget", "notebook", "", "runs", "GPU-hours")]
+    rows += [(*group, f"{count:,}", f"{hours[group]:,}") for group, count in counts.items()]
+    rows.append(("in all", "", "", "", f"{sum(counts.values()):,}", f"{sum(hours.values()):,}"))
+    head = "Expected hours of one GPU of the runs to come (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
+    return "\n".join([head, *_aligned(rows, right={4, 5})])
+
+
+def _aligned(rows: list[tuple[str, ...]], right: set[int]) -> list[str]:
+    """Rows of a table as lines of text; the columns in `right` are aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    pad = lambda text, number: text.rjust(widths[number]) if number in right else text.ljust(widths[number])
+    return ["  ".join(pad(text, number) for number, text in enumerate(row)).rstrip() for row in rows]
 
 
 def _backbone(model: str | None, planned: dict) -> str | None:
@@ -286,26 +192,27 @@ def _backbone(model: str | None, planned: dict) -> str | None:
     return chains.started_from(model) if model else None
 
 
-def _summed(estimates: list[Estimate]) -> tuple[str, str, str, str]:
+def _summed(estimates: list[Estimate]) -> tuple[str, str, str]:
     hours = [estimate.hours for estimate in estimates if estimate.hours is not None]
     unknown = f" and {len(estimates) - len(hours)} not known" if len(hours) < len(estimates) else ""
-    tokens = ", ".join(dict.fromkeys(estimate.tokens for estimate in estimates if estimate.tokens))
-    speeds = ", ".join(dict.fromkeys(estimate.speed for estimate in estimates if estimate.speed))
-    return f"{len(estimates):,}", f"{sum(hours):,.1f}{unknown}", tokens, speeds
+    sources = ", ".join(dict.fromkeys(estimate.source for estimate in estimates if estimate.source))
+    return f"{len(estimates):,}", f"{sum(hours):,.1f}{unknown}", sources
 
 
-def main() -> None:
-    description = "Measures the training speed of a backbone on this machine, in tokens a second."
-    parser = argparse.ArgumentParser(prog="python -m aslab.hours", description=description)
-    parser.add_argument("backbone", help="the backbone: a hub id or a folder")
-    parser.add_argument("cores", type=int, help="number of CPU threads")
-    parser.add_argument("--bf16", action="store_true", help="train in bf16 instead of fp32")
-    given = parser.parse_args()
-    try:
-        print(measure(given.backbone, given.cores, given.bf16))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+def of_plan(paper: str, budget: str, cores: int | None) -> list[str]:
+    papers.one_of(paper, papers.papers(), "paper")
+    jobs = plan.jobs(paper, budget)
+    return [on_gpus(jobs), expected(jobs, cores)]
 
+
+command = commands.command(
+    of_plan,
+    commands.argument("paper", "short name of a paper"),
+    commands.argument("budget", "laptop, small, gpu or paper"),
+    commands.option("--cores", "CPU cores; default: all of this machine", type=int),
+    example="asutil hours sentence_objectives small --cores 2",
+    details="Hours are the median seconds a token of finished runs like those of the plan, times its tokens.",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("hours")

@@ -1,12 +1,13 @@
 """Records of what several models or runs show together, in `results/`: where they are, and the command that writes one."""
 
-import argparse
 from collections.abc import Callable
 from pathlib import Path
 
+import click
+
 from asutil.io import disk
 
-from . import rundir, runs
+from . import commands, rundir, runs
 
 
 def files(name: str) -> list[Path]:
@@ -23,25 +24,36 @@ def read(name: str) -> dict | None:
     return disk.read_json(paths[0]) if paths else None
 
 
+def finished(run: str | Path, *notebooks: str, needs: str = "") -> tuple[Path, dict]:
+    """The folder and the record of a finished run of one of these notebooks. Raises: ValueError for another one.
+
+    Args:
+        needs: why it has to be such a run, for the message.
+    """
+    folder = rundir.find(str(run)) or Path(run)
+    record = rundir.read_record(folder)
+    if record["notebook"] not in notebooks:
+        expected = f"expected a run of {' or '.join(notebooks)}{needs}"
+        raise ValueError(f"{folder.name}: {expected}, got one of {record['notebook']}")
+    return folder, record
+
+
 def of_run(record: dict, *settings: str) -> dict:
     """What tells a finished run from others: its name, seed and weights, and some of its settings."""
     named = {name: record[name] for name in ("name", "seed", "weights_sha256")}
     return named | {name: record["settings"][name] for name in settings}
 
 
-def main(parser: argparse.ArgumentParser, measure: Callable[[argparse.Namespace], dict]) -> None:
-    """Measure what the command line asks for, and with --out write it with versions, commit and time.
+def command(measure: Callable[..., dict], *parameters: click.Parameter, example: str) -> commands.Command:
+    """The command that measures, and with --out writes the figures with versions, commit and time."""
 
-    A ValueError or OSError of `measure`, or of writing, ends the command with its message.
-    """
-    parser.add_argument("--out", type=Path, help="also write the figures to this .json file")
-    options = parser.parse_args()
-    try:
-        content = measure(options)
-        if options.out:
-            origin = runs.provenance()
-            origin = {name: origin[name] for name in ("versions", "commit", "created")}
-            options.out.parent.mkdir(parents=True, exist_ok=True)
-            print(disk.write_json(options.out, content | origin))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
+    def measured(out: Path | None, **options) -> Path | None:
+        content = measure(**options)
+        if out is None:
+            return None
+        origin = runs.provenance()
+        out.parent.mkdir(parents=True, exist_ok=True)
+        return disk.write_json(out, content | {name: origin[name] for name in ("versions", "commit", "created")})
+
+    out = commands.option("--out", "also write the figures to this .json file", type=Path)
+    return commands.command(measured, *parameters, out, example=example)

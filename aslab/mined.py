@@ -1,15 +1,12 @@
-"""Measures what mined negatives change: fine-tuning runs on mined data sets against runs on the same questions without them.
+"""Measures what mined negatives change: fine-tuning runs on mined data sets against runs on the same questions without them."""
 
-python -m aslab.mined --plain RUN [RUN ...] --mined FOLDER RUN [RUN ...] [--mined FOLDER RUN [RUN ...] ...] [--out FILE]
-"""
-
-import argparse
 from pathlib import Path
 
 from asutil import metrics
 from asutil.io import disk
 
-from . import compare, measured, records, rundir
+from . import commands, compare, measured, records, rundir
+from .commands import words
 
 METRICS = list(compare.METRICS.values())
 
@@ -56,15 +53,12 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
     return {"runs": entries, "per_question": records.rounded(mean)}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.mined", description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--plain", nargs="+", required=True, metavar="RUN", help="runs on the questions as they are, one for each seed"
-    )
-    mined = "a folder that asutil.tasks.mine wrote, and the runs on it, one for each seed"
-    parser.add_argument("--mined", nargs="+", action="append", required=True, metavar="FOLDER RUN", help=mined)
-    measured.main(parser, lambda options: record(options.plain, options.mined))
-
+command = measured.command(
+    record,
+    words("--plain", "runs on the questions as they are, one for each seed", metavar="RUN..."),
+    words("--mined", "a folder of asutil mine, and a run on it for each seed", multiple=True, metavar="FOLDER RUN..."),
+    example="asutil mined --plain runs/finetune-<a> --mined bm25 runs/finetune-<b> --mined random runs/finetune-<c>",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("mined")

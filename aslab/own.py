@@ -1,15 +1,12 @@
 """Compares the runs on your own documents, with and without pre-training, and exports the better ranker.
 
-`snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv` makes the runs (experiments/own.smk), and ends with
-
-python -m aslab.own --plain RUN [RUN ...] --pretrained RUN [RUN ...] [--to own/ranker]
-
+`snakemake -c2 own --config corpus=my_texts questions=my_questions.tsv` makes the runs (experiments/own.smk), and ends with `asutil own`,
 which compares the two systems on the test questions, a run being one seed, and exports the one with the better MAP on dev.
 """
 
-import argparse
 import html
 import itertools
+import re
 import shlex
 import sys
 from dataclasses import dataclass
@@ -21,7 +18,8 @@ from asutil.corpus import sources
 from asutil.io import disk, files
 from asutil.sampling import OBJECTIVES
 
-from . import closing, compare, papers, rundir, runs
+from . import closing, commands, compare, papers, rundir, runs
+from .commands import option, words
 from .own_inputs import USAGE
 from .plan import Job
 
@@ -60,10 +58,10 @@ class Chain:
 
     @property
     def command(self) -> str:
-        """`python -m aslab.own --plain ... --pretrained ... --to ...`"""
+        """`asutil own --plain ... --pretrained ... --to ...`"""
         lists = {"--plain": self.plain, "--pretrained": self.pretrained}
         words = [[option, *(job.folder.name for job in own)] for option, own in lists.items()]
-        return shlex.join([sys.executable, "-m", "aslab.own", *itertools.chain(*words), "--to", str(self.to)])
+        return shlex.join([sys.executable, "-m", "asutil", "own", *itertools.chain(*words), "--to", str(self.to)])
 
 
 def chain(config: dict) -> Chain:
@@ -86,7 +84,9 @@ def chain(config: dict) -> Chain:
     _require_replaceable(to := files.expanded(str(option["to"] or DEFAULTS["to"])))
     shared = {"budget": option["budget"]} | ({"model": str(option["model"])} if option["model"] else {}) | more
     pretraining = _job("pretrain", PRETRAINED, shared | {"objective": option["objective"], "corpus": corpus, "seed": 0})
-    seeds = _seeds(option["seeds"])
+    if not re.fullmatch(r" *\d+ *(, *\d+ *)*", str(option["seeds"])):
+        raise ValueError(f"seeds: expected whole numbers joined by commas, as 0,1,2; got {option['seeds']!r}")
+    seeds = dict.fromkeys(map(int, str(option["seeds"]).split(",")))
     plain = [_job("finetune", PLAIN, shared | {"dataset": questions, "seed": seed}) for seed in seeds]
     started = {"model": f"runs/{pretraining.folder.name}"}
     given = [job.parameters | started for job in plain]
@@ -100,13 +100,6 @@ def _existing(option: str, value) -> str:
     if not path.exists():
         raise FileNotFoundError(f"{option}: {path.absolute()} does not exist\n{USAGE}")
     return str(path)
-
-
-def _seeds(value) -> list[int]:
-    try:
-        return list(dict.fromkeys(int(seed) for seed in str(value).split(",")))
-    except ValueError:
-        raise ValueError(f"seeds: expected whole numbers joined by commas, as 0,1,2; got {value!r}") from None
 
 
 def _job(notebook: str, system: str, parameters: dict, needs: tuple[Path, ...] = ()) -> Job:
@@ -203,24 +196,19 @@ def report(systems: dict[str, list[str]]) -> list:
     figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
     exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
     baselines = rundir.read_record(rundir.find(systems[PLAIN][0]))["baselines"]
-    points = compare.means(values)
-    for name, figures in baselines.items():
-        points.loc[name] = [f"{100 * figures[metric]:.1f}" if metric in figures else "–" for metric in points]
-    pairs = (
-        compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)}).drop(columns="Holm").set_index("A")
-    )
-    return [
-        verdict(values, len(systems[PLAIN])),
-        *own_task(systems[PRETRAINED][0]),
-        exported,
-        *caution(values[best]["average_precision"].mean(), baselines),
-        (
-            "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training",
-            points,
-        ),
-        ("Test: the difference, by two tests", pairs),
-        ("Each run", of_runs(systems, run)),
-    ]
+    shown = lambda own, metric: f"{100 * own[metric]:.1f}" if metric in own else "–"
+    rows = {name: [shown(own, metric) for metric in compare.METRICS] for name, own in baselines.items()}
+    untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
+    points = pd.concat([compare.means(values), untrained])
+    pairs = compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)})
+    sentences = [verdict(values, len(systems[PLAIN])), *own_task(systems[PRETRAINED][0]), exported]
+    sentences += caution(values[best]["average_precision"].mean(), baselines)
+    tables = {
+        "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training": points,
+        "Test: the difference, by two tests": pairs.drop(columns="Holm").set_index("A"),
+        "Each run": of_runs(systems, run),
+    }
+    return [*sentences, *tables.items()]
 
 
 def rendered(parts: list, form: str) -> str:
@@ -257,34 +245,28 @@ def export(name: str, to: Path) -> Path:
     return exporting.export(name, to, replace=True)
 
 
-def write(path: Path, text: str) -> None:
-    disk.atomically(path, lambda part: part.write_text(text + "\n", encoding="utf-8"))
+def compared(plain: list[str], pretrained: list[str], to: Path) -> str:
+    """Write the comparison and the better ranker; returns the comparison, and where both are."""
+    systems = {PLAIN: plain, PRETRAINED: pretrained}
+    parts = report(systems)
+    to = export(choose(systems)[1], to)
+    for form, suffix in {"markdown": "md", "html": "html"}.items():
+        text = rendered(parts, form) + "\n"
+        disk.atomically(
+            to.with_name(f"comparison.{suffix}"), lambda part, text=text: part.write_text(text, encoding="utf-8")
+        )
+    files = ", ".join(str(to.with_name(f"comparison.{suffix}")) for suffix in ("md", "html"))
+    ranker = f"asutil.load_ranker({str(to)!r}), sentence_transformers.CrossEncoder({str(to)!r})"
+    return f"{rendered(parts, 'text')}\n\nThe same as files: {files}\nThe ranker: {ranker}"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.own", description=__doc__.splitlines()[0])
-    for option, when in (("--plain", "without"), ("--pretrained", "after")):
-        told = f"runs that were fine-tuned {when} pre-training, one for each seed"
-        parser.add_argument(option, nargs="+", metavar="RUN", required=True, help=told)
-    parser.add_argument(
-        "--to",
-        type=Path,
-        default=Path(DEFAULTS["to"]),
-        help="folder for the exported ranker; the comparison is written next to it (default: own/ranker)",
-    )
-    options = parser.parse_args()
-    systems = {PLAIN: options.plain, PRETRAINED: options.pretrained}
-    try:
-        parts = report(systems)
-        to = export(choose(systems)[1], options.to)
-        for form, suffix in {"markdown": "md", "html": "html"}.items():
-            write(to.with_name(f"comparison.{suffix}"), rendered(parts, form))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    print(rendered(parts, "text"))
-    print(f"\nThe same as files: {to.with_name('comparison.md')}, {to.with_name('comparison.html')}")
-    print(f"The ranker: asutil.load_ranker({str(to)!r}), sentence_transformers.CrossEncoder({str(to)!r})")
-
+command = commands.command(
+    compared,
+    words("--plain", "runs that were fine-tuned without pre-training, one for each seed", metavar="RUN..."),
+    words("--pretrained", "runs that were fine-tuned after pre-training, one for each seed", metavar="RUN..."),
+    option("--to", "folder for the exported ranker, with the comparison next to it", type=Path, default=DEFAULTS["to"]),
+    example="asutil own --plain finetune-<a> finetune-<b> --pretrained finetune-<c> finetune-<d>",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("own")

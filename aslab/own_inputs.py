@@ -18,15 +18,7 @@ USAGE = """expected: snakemake -c2 own --config corpus=my_texts questions=my_que
   corpus     a folder of .txt files, one document a file, with a blank line between paragraphs;
              or .jsonl or .parquet, one document a row, with its text in a column text
   questions  a .tsv, .csv, .jsonl, .json or .parquet, one candidate a row, with the columns question, answer and label (1 right, 0 wrong)"""
-SAMPLED = (
-    "hard_negatives",
-    "negatives",
-    "max_tokens",
-    "same_paragraph_before",
-    "positives",
-    "max_sentences",
-    "lengths",
-)
+SAMPLED = "hard_negatives negatives max_tokens same_paragraph_before positives max_sentences lengths".split()
 
 
 def require_readable(made) -> str:

@@ -1,7 +1,7 @@
 """Builds indexes of large sources with datatrove: tasks on this machine or on a Slurm cluster, one shard a task.
 
-    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32
-    python -m aslab.pipeline build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index \\
+    asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32
+    asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index \\
         --executor slurm --partition cpu
 
 A shard is the index of a contiguous share of the documents. When all shards are there, they are concatenated and
@@ -9,7 +9,6 @@ removed: the arrays are those that one process would write, whatever the number 
 in `datatrove/`.
 """
 
-import argparse
 import itertools
 import os
 import shutil
@@ -17,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
+from click import Choice
 from filelock import FileLock
 from tqdm.auto import tqdm
 
@@ -24,7 +24,8 @@ from asutil.corpus import arrays, cleaning, sources
 from asutil.corpus import index as corpus_index
 from asutil.io import disk, hub
 
-from . import pipeline
+from . import commands
+from .commands import argument, option
 
 try:
     from datatrove.pipeline.base import PipelineStep
@@ -303,34 +304,27 @@ def _shown(planned: dict) -> str:
     return "\n".join(f"task {rank}: {planned['unit']} {share.start:,} to {share[-1]:,}" for rank, share in shares)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.pipeline", description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(required=True, metavar="build")
-    argument = commands.add_parser("build", help="build an index, or continue a build that was stopped").add_argument
-    argument("source", help="documents: pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas")
-    argument("--tokenizer", required=True, help="tokenizer of a hub id, a folder or a run")
-    argument("--out", required=True, help="the folder of the index")
-    argument("--tasks", type=int, default=8, help="number of tasks; each writes a shard (default: %(default)s)")
-    argument("--workers", type=int, help="number of tasks at the same time (default: 2, on Slurm all)")
-    splitters = ("blingfire", "nltk")
-    argument("--splitter", choices=splitters, default="blingfire", help="sentence splitter (default: %(default)s)")
-    shortest = "leave shorter sentences out (default: %(default)s)"
-    argument("--min-sentence-chars", type=int, default=0, help=shortest)
-    for name, usual in cleaning.LIMITS.items():
-        what = name.split("_")[1]
-        argument(f"--{name.replace('_', '-')}", type=int, default=usual, help=shortest.replace("sentences", f"{what}s"))
-    argument("--limit", type=int, help="read only the first documents")
-    argument("--executor", choices=("local", "slurm"), default="local", help="where tasks run (default: %(default)s)")
-    argument("--partition", help="partition of Slurm for the jobs")
-    argument("--time", default="24:00:00", help="time limit of a task on Slurm (default: %(default)s)")
-    argument("--dry-run", action="store_true", help="show the plan, or the scripts for Slurm, and start nothing")
-    try:
-        built = build(**vars(parser.parse_args()))
-    except (ValueError, OSError, LookupError, ImportError) as error:
-        parser.error(str(error))
-    if built:
-        print(built)
-
+AT_LEAST = {
+    f"--min-{unit}-chars": (f"leave shorter {unit}s out (characters)", usual)
+    for unit, usual in {"sentence": 0, **{name.split("_")[1]: usual for name, usual in cleaning.LIMITS.items()}}.items()
+}
+command = commands.command(
+    build,
+    argument("source", "pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas"),
+    option("--tokenizer", "tokenizer of a hub id, a folder or a run", required=True),
+    option("--out", "the folder of the index", required=True),
+    option("--tasks", "number of tasks; each writes a shard", default=8),
+    option("--workers", "number of tasks at the same time; default: 2, on Slurm all", type=int),
+    option("--splitter", "sentence splitter", type=Choice(["blingfire", "nltk"]), default="blingfire"),
+    *(option(name, does, default=usual) for name, (does, usual) in AT_LEAST.items()),
+    option("--limit", "read only the first documents", type=int),
+    option("--executor", "where tasks run", type=Choice(["local", "slurm"]), default="local"),
+    option("--partition", "partition of Slurm for the jobs"),
+    option("--time", "time limit of a task on Slurm", default="24:00:00"),
+    option("--dry-run", "show the plan, or the scripts for Slurm, and start nothing", is_flag=True),
+    example="asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32",
+    details="The same command continues a build that was stopped.",
+)
 
 if __name__ == "__main__":
-    pipeline.main()  # not this module's own: tasks are pickled, and their class must be found again
+    commands.main("index")

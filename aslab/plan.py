@@ -15,16 +15,7 @@ from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, 
 from .papers import seeds as seeds_of
 
 # Settings that may differ from the paper's: they change no result by design.
-FREE = (
-    "seed",
-    "workers",
-    "micro_tokens",
-    "precision",
-    "gradient_checkpointing",
-    "validation_examples",
-    "also_rank",
-    "runs_dir",
-)
+FREE = "seed workers micro_tokens precision gradient_checkpointing validation_examples also_rank runs_dir".split()
 TRANSFER = "transfer"  # instead of a data set, for a run that a later stage starts from
 
 

@@ -1,11 +1,10 @@
 """Writes `results/`: small records of the papers' finished runs, with numbers and without any text.
 
-`python -m aslab.publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every
+`asutil publish` (or `make results`) writes `results/<paper>/<row>/<dataset>-<budget>-seed<k>.json` for every
 finished run of a row above the laptop budget, and with `--laptop` for those of the laptop budget alone. Where the
 record of another run with equal settings is there, the new one is written to `results/repeats/`.
 """
 
-import argparse
 import json
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from asutil import draws
 from asutil.io import disk, spelling
 from asutil.metrics import changes, rankings
 
-from . import papers, rankers, records, repeats, rundir, transfer
+from . import commands, papers, rankers, records, repeats, rundir, transfer
 from .papers import untrained
 
 # Questions that are published with their best candidates.
@@ -120,37 +119,31 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
     return chosen
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m aslab.publish", description="Writes the records of finished runs into results/, without texts."
-    )
-    parser.add_argument(
-        "papers", nargs="*", help="short names of papers (asbert, ...), or rankers; default: all", metavar="paper"
-    )
-    parser.add_argument("--runs-dir", default="runs", help="where the run folders are (default: runs)")
-    parser.add_argument(
-        "--laptop",
-        action="store_true",
-        help="write the records of budget laptop instead of those of the larger budgets",
-    )
-    options = parser.parse_args()
-    slugs = [*papers.papers(), rankers.SLUG]
-    unknown = [paper for paper in options.papers if paper not in slugs]
-    if unknown:
-        parser.error(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], slugs)} ({', '.join(slugs)})")
-    every = []
-    for paper in options.papers or slugs:
-        if paper == rankers.SLUG:
-            written = [] if options.laptop else rankers.publish(runs_dir=options.runs_dir)
-        else:
-            written = publish(paper, runs_dir=options.runs_dir, laptop=options.laptop)
-        for path in written:
-            print(path.relative_to(rundir.root()))
-        every += written
-    if not every:
-        kept = "above budget laptop (--laptop writes those of it)" if not options.laptop else "of budget laptop"
-        print(f"nothing to write: no finished run in {options.runs_dir} has the settings of a paper's row {kept}")
+def publish_all(slugs: list[str], runs_dir: str, laptop: bool) -> list[Path] | str:
+    """Write the records of several papers, or of all; a sentence where there is nothing to write."""
+    known = [*papers.papers(), rankers.SLUG]
+    if unknown := [slug for slug in slugs if slug not in known]:
+        raise ValueError(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], known)} ({', '.join(known)})")
+    written = []
+    for slug in slugs or known:
+        if slug != rankers.SLUG:
+            written += publish(slug, runs_dir=runs_dir, laptop=laptop)
+        elif not laptop:
+            written += rankers.publish(runs_dir=runs_dir)
+    kept = "of budget laptop" if laptop else "above budget laptop (--laptop writes those of it)"
+    nothing = f"nothing to write: no finished run in {runs_dir} has the settings of a paper's row {kept}"
+    return [path.relative_to(rundir.root()) for path in written] or nothing
 
+
+command = commands.command(
+    publish_all,
+    commands.argument(
+        "slugs", "short names of papers, or rankers; default: all", required=False, nargs=-1, metavar="[PAPER]..."
+    ),
+    commands.option("--runs-dir", "where the run folders are", default="runs"),
+    commands.option("--laptop", "write the records of budget laptop instead of the larger budgets'", is_flag=True),
+    example="asutil publish asbert --laptop",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("publish")

@@ -43,13 +43,18 @@ def records(
         `selqa_from_nq_sentences`.
     Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
-    data = papers.read(paper, folder)
-    committed = _committed_records(data, rundir.root() / results / paper)
-    local = _local_records(data, runs.read_all(runs_dir), folder)
-    return pd.DataFrame([*committed, *local], columns=COLUMNS)
+    made = committed(paper, results, folder).itertuples(index=False, name=None)
+    local = _local_records(papers.read(paper, folder), runs.read_all(runs_dir), folder)
+    return pd.DataFrame([*made, *local], columns=COLUMNS)
 
 
-def _committed_records(data: dict, folder: Path):
+def committed(paper: str, results: str | Path = "results", folder: str | Path | None = None) -> pd.DataFrame:
+    """The committed records among `records`: files are read, and nothing is planned. Raises: as `records`."""
+    known = papers.read(paper, folder)["rows"]
+    return pd.DataFrame(list(_committed_records(known, rundir.root() / results / paper)), columns=COLUMNS)
+
+
+def _committed_records(rows: dict, folder: Path):
     for path in sorted(folder.glob("*/*.json")):
         file = f"{folder.name}/{path.parent.name}/{path.name}"
         try:
@@ -58,7 +63,7 @@ def _committed_records(data: dict, folder: Path):
         except (ValueError, KeyError) as error:
             raise ValueError(f"{file} is damaged: {error}") from error
         own = f"{row}/{dataset}-{budget}-seed{seed}.json"
-        if path != folder / own or row not in data["rows"]:
+        if path != folder / own or row not in rows:
             raise ValueError(f"{file} holds the record of {own}, or of a row that the paper lacks")
         name, earlier = record.get("name", path.stem), record.get("earlier", [])
         yield row, dataset, budget, seed, COMMITTED, name, None, record, earlier

@@ -173,12 +173,8 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     if "budget" in decided:
         decided["rung"] = decided.pop("budget")  # the parameter's name in version 0.1: runs keep their hash
     digest = hashlib.sha256(json.dumps([notebook, {**decided, **inputs}], sort_keys=True).encode()).hexdigest()[:12]
-    return {
-        "name": f"{notebook}{_slug(notebook, given, named)}-{digest}",
-        "hash": digest,
-        "settings": named,
-        "inputs": inputs,
-    }
+    name = f"{notebook}{_slug(notebook, given, named)}-{digest}"
+    return {"name": name, "hash": digest, "settings": named, "inputs": inputs}
 
 
 def _slug(notebook: str, given: dict, named: dict) -> str:

@@ -51,7 +51,7 @@ def _instead(record: dict, settings: dict) -> str:
         return f"it ranked with the models of others: load one of them, {settings.get('models')}"
     if encoder in ("transformer", "sentence_transformer"):
         return f"nothing was trained: load its encoder itself, {model}"
-    return f"nothing was trained: python -m asutil.tasks.vectors takes its encoder, --encoder {encoder} --model {model}"
+    return f"nothing was trained: asutil vectors takes its encoder, --encoder {encoder} --model {model}"
 
 
 def _check(run: Path, record: dict) -> None:

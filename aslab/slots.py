@@ -1,19 +1,15 @@
-"""Records the cosines between the slots of joint inputs, by layer, for several models.
-
-python -m aslab.slots MODEL [MODEL ...] [--init 0.02 0.3] [--random] [--dataset wikiqa] [--out FILE]
-"""
-
-import argparse
+"""Records the cosines between the slots of joint inputs, by layer, for several models."""
 
 from asutil.io import checkpoints
 
-from . import measured, slot_cosines
+from . import commands, measured, slot_cosines
+from .commands import argument, option, words
 
 
-def record(names: list[str], inits: list[float], dataset: str) -> dict:
-    """The cosines of several models, each with slot types of every standard deviation."""
+def record(names: list[str], inits: list[float], random: bool, dataset: str) -> dict:
+    """The cosines of several models, each with slot types of every standard deviation; `random` adds one with random weights."""
     models, tokenizer = [], None
-    for name in names:
+    for name in [*names, *[slot_cosines.RANDOM] * random]:
         for init in inits:
             model, table = slot_cosines.of(name, init, dataset, tokenizer)
             tokenizer = tokenizer or model.tokenizer  # a model with random weights gets that of the first model
@@ -26,22 +22,14 @@ def record(names: list[str], inits: list[float], dataset: str) -> dict:
     return {"dataset": dataset, "inputs": slot_cosines.EXAMPLES, "between": "candidates", "models": models}
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.slots", description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="+", help="a hub id, a folder or a run", metavar="model")
-    deviations = "one or more standard deviations of the fresh slot types (default: 0.02)"
-    parser.add_argument("--init", nargs="+", type=float, default=[0.02], help=deviations)
-    parser.add_argument("--random", action="store_true", help="also measure RoBERTa-Base with random weights")
-    parser.add_argument(
-        "--dataset",
-        default="pydocs",
-        help="data set whose test questions are read (default: pydocs, which is embedded)",
-    )
-    random = [slot_cosines.RANDOM]
-    measured.main(
-        parser, lambda options: record(options.models + random * options.random, options.init, options.dataset)
-    )
-
+command = measured.command(
+    record,
+    argument("names", "hub ids, folders or runs", nargs=-1, metavar="MODEL..."),
+    words("--init inits", "standard deviations of the fresh slot types", float, default="0.02", metavar="S..."),
+    option("--random", "also measure RoBERTa-Base with random weights", is_flag=True),
+    option("--dataset", "data set whose test questions are read; pydocs is embedded", default="pydocs"),
+    example="asutil slots FacebookAI/roberta-base --init 0.02 0.3 --dataset wikiqa",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("slots")

@@ -1,10 +1,9 @@
 """Writes the scores of a run as the two files that trec_eval reads.
 
-`python -m aslab.trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
+`asutil trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
 `exported/qrels.txt` of a finished run.
 """
 
-import argparse
 from pathlib import Path
 
 from asutil.metrics.trec import write_trec
@@ -28,18 +27,3 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
         return write_trec(scores, out / "run.txt", out / "qrels.txt", tag="_".join(name.split()))
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.trec", description=__doc__.splitlines()[0])
-    parser.add_argument("run", help="name or folder of a finished run that has scores.parquet")
-    parser.add_argument("--out", type=Path, required=True, help="the folder to write run.txt and qrels.txt into")
-    arguments = parser.parse_args()
-    try:
-        print(*export(arguments.run, arguments.out))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-
-
-if __name__ == "__main__":
-    main()

@@ -6,14 +6,14 @@ are computed. All three run on the CPU with the same number of threads.
 
     python benchmarks/backends.py FOLDER [--dataset wikiqa] [--quick]
 
-FOLDER is what `python -m aslab.export` wrote, or a finished run of finetune on pairs. The ONNX packages need transformers 4, so they have
+FOLDER is what `asutil export` wrote, or a finished run of finetune on pairs. The ONNX packages need transformers 4, so they have
 an environment of their own, which takes the rest from the project's; there give an exported folder:
 
     python3 -m venv onnx
     .venv/bin/python -c "import site; print(site.getsitepackages()[0])" > $(echo onnx/lib/python*/site-packages)/project.pth
     onnx/bin/pip install --no-deps "sentence-transformers<6" "transformers<4.58" "huggingface_hub<1" "tokenizers<0.23" "datasets<4.5" \\
         "optimum~=2.1.0" optimum-onnx onnx onnxruntime ml_dtypes flatbuffers
-    .venv/bin/python -m aslab.export RUN --to exported
+    .venv/bin/asutil export RUN --to exported
     PYTHONPATH=. onnx/bin/python benchmarks/record.py backends --arguments "exported --dataset wikiqa"
 """
 

@@ -23,18 +23,12 @@ NAMES = {
     ],
     "aslab.runs": ["read_all"],
 }
-COMMANDS = ("asutil.tasks.vectors", "asutil.tasks.mine", "asutil.metrics.trec", "aslab.publish", "aslab.pipeline", "aslab.processes")
 
 
 @pytest.mark.parametrize("module", NAMES)
 def test_every_promised_name_is_there(module):
     for name in NAMES[module]:
         assert callable(getattr(importlib.import_module(module), name)), f"{module}.{name}"
-
-
-@pytest.mark.parametrize("module", COMMANDS)
-def test_every_command_is_a_module_with_a_main(module):
-    assert callable(importlib.import_module(module).main)
 
 
 def test_every_exported_name_of_a_package_is_there():

@@ -1,9 +1,5 @@
-"""The verdict on every claim of the papers: one test over questions and training seeds, Holm's adjustment, one word.
+"""The verdict on every claim of the papers: one test over questions and training seeds, Holm's adjustment, one word."""
 
-python -m aslab.analysis.claims results/claims.csv     writes all of them as a table
-"""
-
-import argparse
 from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +11,7 @@ from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 from asutil.metrics.two_sources import LEVEL
 
-from .. import papers
+from .. import commands, papers
 from ..records import COMMITTED, split
 from . import comparisons, testable
 from .comparisons import Outcome
@@ -182,15 +178,17 @@ def _line(data: dict, one: Judged, tests: int) -> list:
     ]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.analysis.claims", description=__doc__.splitlines()[0])
-    parser.add_argument("to", type=Path, help="the file to write, such as results/claims.csv")
-    to = parser.parse_args().to
+def write(to: Path) -> str:
+    """Write the table; returns how many claims of each family have which verdict."""
     every = table()
     disk.atomically(to, lambda part: every.to_csv(part, index=False, float_format="%.6g"))
     counts = every.groupby("family", sort=False).verdict.value_counts().unstack(fill_value=0)
-    print(counts.reindex(columns=[word for word in VERDICTS if word in counts]).to_string())
+    return counts.reindex(columns=[word for word in VERDICTS if word in counts]).to_string()
 
+
+command = commands.command(
+    write, commands.argument("to", "the file to write", type=Path), example="asutil claims results/claims.csv"
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("claims")

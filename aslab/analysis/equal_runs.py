@@ -44,7 +44,7 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
     repeated = repeats.read(paper, results)
     if repeated.empty:
         return []
-    known = pd.concat([records.records(paper, results, Path("no runs")), repeated], ignore_index=True)
+    known = pd.concat([records.committed(paper, results), repeated], ignore_index=True)
     known = known[known.row.isin(repeated.row) & known.record.map(lambda record: "per_question" in record)]
     known = known.assign(
         created=[record["created"] for record in known.record],
@@ -78,7 +78,7 @@ def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     questions = significance.paired_bootstrap(later.mean(axis=1), before.mean(axis=1))
     borrowed = None
     if len(pair.seeds) == 1:
-        lines = records.records(pair.paper, results, Path("no runs"))
+        lines = records.committed(pair.paper, results)
         same = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
         borrowed = comparisons.lent_variance(same, column, later.index)
         if borrowed is None:

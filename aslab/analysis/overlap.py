@@ -1,9 +1,5 @@
-"""Finds the questions of WikiQA about articles that the pre-training corpus contains, and splits gains by them.
+"""Finds the questions of WikiQA about articles that the pre-training corpus contains, and splits gains by them."""
 
-python -m aslab.analysis.overlap local/wikipedia_large --out results/overlap.json
-"""
-
-import argparse
 from typing import NamedTuple
 
 import pandas as pd
@@ -14,7 +10,7 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import hub
 from asutil.metrics.significance import Comparison
 
-from .. import measured, papers, records
+from .. import commands, measured, papers, records
 from . import comparisons
 
 DATASET, PROTOCOL, BUDGET, METRIC = "wikiqa", "clean", "small", "map"
@@ -56,10 +52,8 @@ class Split(NamedTuple):
 
 def splits(paper: str, overlap: dict, results: str = "results") -> list[Split]:
     """The claimed differences of rows that were pre-trained on the corpus, each with both sources of chance."""
-    data, lines = papers.read(paper), records.records(paper, results, "no runs")
-    lines = lines[
-        (lines.dataset == overlap["dataset"]) & (lines.budget == BUDGET) & (lines.source == records.COMMITTED)
-    ]
+    data, lines = papers.read(paper), records.committed(paper, results)
+    lines = lines[(lines.dataset == overlap["dataset"]) & (lines.budget == BUDGET)]
     read = overlap["splits"]["test"]["in_corpus"]
     samples = (records.per_question, lambda line: records.per_question(line).drop(index=read))
     compared = {}
@@ -78,11 +72,11 @@ def _read_corpus(lines: pd.DataFrame, corpus: str) -> bool:
     return all(any(run["settings"].get("corpus") == corpus for run in earlier) for earlier in lines.earlier)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m aslab.analysis.overlap", description=__doc__.splitlines()[0])
-    parser.add_argument("corpus", help="the corpus of the pre-training runs, with titles: local/wikipedia_large")
-    measured.main(parser, lambda options: record(options.corpus))
-
+command = measured.command(
+    record,
+    commands.argument("corpus", "the corpus of the pre-training runs, with titles"),
+    example="asutil overlap local/wikipedia_large --out results/overlap.json",
+)
 
 if __name__ == "__main__":
-    main()
+    commands.main("overlap")

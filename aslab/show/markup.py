@@ -28,8 +28,6 @@ NAMES = registry.titles() | TITLES | {
 LEGEND = (
     "† better than the baseline row over seeds, ‡ over questions, both at 95 %; ↓ worse. Underlined: better over seeds."
 )
-
-
 BEST = (
     "Bold: the best of our rows at one budget, and all that an interval over questions at 95 % does not tell from it, "
     "without an adjustment for the number of rows."
@@ -142,6 +140,5 @@ def probability(p_value: float) -> str:
 
 def points(pair) -> str:
     """A Comparison of values from 0 to 1: `+4.6 [+1.6, +7.6]` in points."""
-    return (
-        "{:+z.1f} [{:+z.1f}, {:+z.1f}]".format(*(100 * x for x in (pair.difference, *pair.interval))) if pair else "–"
-    )
+    ends = (100 * value for value in (pair.difference, *pair.interval)) if pair else ()
+    return "{:+z.1f} [{:+z.1f}, {:+z.1f}]".format(*ends) if pair else "–"

@@ -9,11 +9,8 @@ import pandas as pd
 from asutil import draws
 from asutil.data.answers import Question
 
-ROLES = {
-    "question": "o",
-    "positive": "^",
-    "negative": "X",
-}  # each with a mark of its own: a colour is never the only sign
+# Each with a mark of its own: a colour is never the only sign.
+ROLES = {"question": "o", "positive": "^", "negative": "X"}
 PANELS = {"before": "before training", "after": "after training"}
 DIGITS = 4
 
@@ -68,31 +65,27 @@ def coordinates(
 
 
 def _check(name: str, vectors: np.ndarray, roles, questions) -> None:
-    if np.ndim(vectors) != 2 or not len(vectors) == len(roles) == len(questions):
-        came = (
-            f"{np.shape(vectors)} of vectors {name} training, {len(roles)} roles, {len(questions)} numbers of questions"
-        )
+    shape = np.shape(vectors)
+    if len(shape) != 2 or not len(vectors) == len(roles) == len(questions):
+        came = f"{shape} of vectors {name} training, {len(roles)} roles, {len(questions)} numbers of questions"
         raise ValueError(f"one vector, role and question a text expected, got {came}")
-    if min(vectors.shape) < 2:
-        raise ValueError(
-            f"two components need two texts and two dimensions at least, got {vectors.shape} {name} training"
-        )
+    if min(shape) < 2:
+        raise ValueError(f"two components need two texts and two dimensions at least, got {shape} {name} training")
     if not (finite := np.isfinite(vectors).all(1)).all():
         raise ValueError(f"finite vectors expected, got nan or infinity {name} training in row {finite.argmin()}")
     asked = [number for role, number in zip(roles, questions) if role == "question"]
     if unknown := sorted(set(roles) - set(ROLES)):
         raise ValueError(f"roles: {', '.join(ROLES)} expected, got {unknown[0]!r}")
     if set(roles) != set(ROLES) or len(asked) != len(set(asked)) or set(asked) != set(questions):
-        raise ValueError(
-            f"each question once, and candidates of both kinds expected; got {len(asked)} of {len(set(questions))} questions"
-        )
+        came = f"{len(asked)} of {len(set(questions))} questions"
+        raise ValueError(f"each question once, and candidates of both kinds expected; got {came}")
 
 
 def _panel(vectors: np.ndarray, roles, questions) -> dict:
     from sklearn.decomposition import PCA
 
-    spread = bool(np.ptp(vectors, axis=0).any())  # vectors that are all the same have no direction
-    # With the solver "full" the signs follow from the vectors alone.
+    # Vectors that are all the same have no direction. The signs of the components follow from the vectors alone.
+    spread = bool(np.ptp(vectors, axis=0).any())
     fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))
     places = (vectors - vectors.mean(0)) @ fitted.components_.T
     explained = fitted.explained_variance_ratio_ * spread
@@ -131,22 +124,16 @@ def plot(coordinates: dict):
     axes = figure.subplots(1, len(panels), squeeze=False)[0]
     for axis, name in zip(axes, panels):
         panel = coordinates[name]
-        points = pd.DataFrame(
-            {"x": panel["x"], "y": panel["y"], "role": coordinates["roles"], "question": coordinates["questions"]}
-        )
-        points["type"] = coordinates.get("kinds", "")
+        points = pd.DataFrame({"x": panel["x"], "y": panel["y"], "role": coordinates["roles"]})
+        points = points.assign(question=coordinates["questions"], type=coordinates.get("kinds", ""))
         asked = points[points.role == "question"].set_index("question")
-        lines = [
-            (asked.loc[one.question, ["x", "y"]], (one.x, one.y))
-            for one in points[points.role == "positive"].itertuples()
-        ]
+        positives = points[points.role == "positive"].itertuples()
+        lines = [(asked.loc[point.question, ["x", "y"]], (point.x, point.y)) for point in positives]
         axis.add_collection(LineCollection(lines, colors="black", linewidths=0.6, alpha=0.4, zorder=1))
         looks = {"hue": colour, "hue_order": hues, "style": "role", "style_order": list(ROLES), "markers": ROLES}
         looks |= {"palette": "colorblind", "s": 45, "zorder": 2}
         seaborn.scatterplot(points, x="x", y="y", ax=axis, legend="full" if axis is axes[-1] else False, **looks)
-        labels = [
-            f"component {n} ({100 * share:.0f} % of the variance)" for n, share in enumerate(panel["explained"], 1)
-        ]
+        labels = [f"component {n} ({100 * part:.0f} % of the variance)" for n, part in enumerate(panel["explained"], 1)]
         near = ", ".join(f"{role} {mean:.2f}" for role, mean in panel["distance"].items())
         title = PANELS[name] if len(panels) > 1 else "untrained"
         axis.set(xlabel=labels[0], ylabel=labels[1])
@@ -155,7 +142,7 @@ def plot(coordinates: dict):
         axis.grid(alpha=0.3)
     legend = axes[-1].get_legend()
     known = {text.get_text(): handle for handle, text in zip(legend.legend_handles, legend.texts)}
-    # A line of types, a line of roles: a legend is filled column by column.
+    # A line of types, a line of roles; a legend is filled column by column.
     rows = [ROLES] if colour == "role" else [hues, ROLES]
     blank = Line2D([], [], linestyle="")
     names = [name or "" for column in zip_longest(*rows) for name in column]

@@ -15,15 +15,8 @@ from .markup import NAMES
 EVALUATED = tuple(measure.key for measure in registry.measures() if measure.curve)
 DRAWN = ("step", "loss", *(f"eval_{metric}" for metric in EVALUATED))
 LARGEST = 1e15  # of what is drawn: beyond it an axis has no ticks
-PLACES = {
-    "1": 1,
-    "2": 2,
-    "3": 3,
-    "4": 4,
-    "5": 5,
-    "6 to 10": 10,
-    "11 on": np.inf,
-}  # ranks in the plot, by their last one
+# Ranks in the plot, by their last one.
+PLACES = {"1": 1, "2": 2, "3": 3, "4": 4, "5": 5, "6 to 10": 10, "11 on": np.inf}
 
 
 def accuracy_bars(table: pd.DataFrame):
@@ -42,13 +35,8 @@ def accuracy_bars(table: pd.DataFrame):
     points = 100 * table[["accuracy", "majority"]].astype(float)
     seaborn.barplot(x=points.accuracy, y=points.index, ax=axis, color="C0", width=0.6, errorbar=None)
     for place, (accuracy, majority) in enumerate(points.to_numpy()):
-        axis.plot(
-            [majority] * 2,
-            [place - 0.4, place + 0.4],
-            color="black",
-            linestyle="--",
-            label="" if place else "majority class",
-        )
+        label = "" if place else "majority class"
+        axis.plot([majority] * 2, [place - 0.4, place + 0.4], color="black", linestyle="--", label=label)
         axis.text(accuracy + 0.5, place, f"{accuracy:.1f}", va="center", fontsize="small")
     axis.set(xlabel="accuracy on held-out documents, points", ylabel="", xlim=(0, 109))
     figure.legend(loc="outside upper right", fontsize="small", frameon=False)

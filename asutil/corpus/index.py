@@ -5,15 +5,15 @@ paragraphs), each offset array one longer than what it counts; `hashes` has a 64
 every document's cleaned text. `corpus.json` describes how the index was made and has the sha256 of every array. It is written last, so
 that a folder without it is never read.
 
-python -m asutil.corpus.index verify FOLDER
+`asutil index verify` hashes all arrays of an index.
 """
 
-import argparse
 import hashlib
 import json
 import logging
 import os
 import re
+import runpy
 import shlex
 import shutil
 from functools import cached_property
@@ -214,7 +214,7 @@ class Corpus:
                 )
         index = cls(folder, info, arrays)
         if not index.verified:
-            verify_it = f"python -m asutil.corpus.index verify {shlex.quote(str(folder))}"
+            verify_it = f"asutil index verify {shlex.quote(str(folder))}"
             log.warning(
                 "%s: not verified, for arrays above %d GiB are not hashed: %s", folder, VERIFIED_BYTES >> 30, verify_it
             )
@@ -282,9 +282,6 @@ class Corpus:
         return text.removeprefix(" ")
 
 
-# ------------------------------------------------------------------ the command line
-
-
 def verify(folder: str | Path) -> Corpus:
     """Check the hashes of all arrays of an index, whatever their size, and its tokenizer.
 
@@ -297,16 +294,5 @@ def verify(folder: str | Path) -> Corpus:
     return index
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m asutil.corpus.index", description=verify.__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    does = "hash the arrays, a second for every 1 to 2 GB; opening an index hashes those of up to 2 GiB alone"
-    commands.add_parser("verify", help=does).add_argument("folder", type=Path, help="a folder with corpus.json")
-    try:
-        print(f"{verify(parser.parse_args().folder)}: nothing is damaged")
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-
-
 if __name__ == "__main__":
-    main()
+    runpy.run_module("asutil", {"old": "index"})

@@ -2,14 +2,13 @@
 
 `documents` yields them one after the other, and names the file and row of what it refuses.
 
-`python -m asutil.corpus.sources wikimedia/wikipedia:20231101.en --limit 626 --out $ASUTIL_MIRROR/local/wikipedia_small/train.parquet`
-keeps a slice of a source as a file, for machines without a network and for the budgets `small` and `gpu`.
+`asutil fetch` keeps a slice of a source as a file, for machines without a network.
 """
 
-import argparse
 import hashlib
 import itertools
 import re
+import runpy
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -237,32 +236,5 @@ def _fingerprint_of_one(source: str) -> str:
     return hashlib.sha256("".join(hub.sha256(path) for path in files_of(Path(source))).encode()).hexdigest()
 
 
-def main() -> None:
-    """Write the first rows of a hub data set into a parquet file, with its own columns."""
-    import pyarrow
-    import pyarrow.parquet
-    from tqdm.auto import tqdm
-
-    from ..io.disk import atomically
-
-    parser = argparse.ArgumentParser(prog="python -m asutil.corpus.sources", description=main.__doc__)
-    parser.add_argument("source", help="data set of the hub: owner/name or owner/name:config")
-    parser.add_argument("--split", default="train", help="split of the data set (default: train)")
-    parser.add_argument("--limit", type=int, required=True, help="number of rows to keep")
-    parser.add_argument("--out", type=Path, required=True, help="the .parquet file to write")
-    arguments = parser.parse_args()
-    hub_id, _, config = arguments.source.partition(":")
-    try:
-        rows = itertools.islice(
-            hub.stream(hub_id, arguments.split, config or HUB_FORMS.get(hub_id, Form()).config), arguments.limit
-        )
-        table = pyarrow.Table.from_pylist(list(tqdm(rows, total=arguments.limit, unit=" rows")))
-        arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        atomically(arguments.out, lambda path: pyarrow.parquet.write_table(table, path))
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    print(f"{table.num_rows:,} rows, {', '.join(table.column_names)}: {arguments.out}")
-
-
 if __name__ == "__main__":
-    main()
+    runpy.run_module("asutil", {"old": "fetch"})

@@ -150,7 +150,7 @@ def _counts_of_copy(name: str) -> dict[str, list[int]] | None:
     hub_id = ANSWERS[name].hub_id
     folder = hub.mirror(hub_id)
     if folder is None:
-        command = f"python -m asutil.data.{name} RELEASE --to ${hub.MIRROR}/{hub_id}"
+        command = f"asutil build {name} RELEASE --to ${hub.MIRROR}/{hub_id}"
         raise FileNotFoundError(f"{hub.unreachable(hub_id)} Build it: {command} (data_cards/{name}.md)")
     if not (folder / disk.BUILT).is_file():
         return None

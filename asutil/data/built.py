@@ -1,8 +1,7 @@
 """Data sets that are built from a release: written whole, with a record of counts and hashes that loading checks."""
 
-import argparse
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -70,26 +69,6 @@ def write(
         record["files_sha256"] = disk.hashes(part)
         disk.write_json(part / disk.BUILT, record)
     return record
-
-
-def command(name: str, description: str, release: str, build: Callable[[Path, Path], dict]) -> None:
-    """The command line of a builder.
-
-    Args:
-        release: what the folder holds that is read, for the help.
-        build: (folder of the release, folder to write) -> the record that `write` returns.
-    """
-    place = f"${hub.MIRROR}/{ANSWERS[name].hub_id}"
-    use = f"With --to {place}, load_answers({name!r}) reads the data set; any other folder is loaded by its path."
-    parser = argparse.ArgumentParser(prog=f"python -m asutil.data.{name}", description=description, epilog=use)
-    parser.add_argument("release", type=Path, help=release)
-    parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
-    options = parser.parse_args()
-    try:
-        record = build(options.release, options.to)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    print(summary(record, options.to))
 
 
 def summary(record: dict, folder: Path) -> str:

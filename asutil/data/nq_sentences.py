@@ -7,6 +7,7 @@ so on, with answer_spans = [[start, end], ...].
 """
 
 import hashlib
+import runpy
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -133,6 +134,4 @@ def _spans(row: dict, location: str) -> list[tuple[int, int, str | None]]:
 
 
 if __name__ == "__main__":
-    release = "a folder with qed-train.jsonlines and qed-dev.jsonlines of github.com/google-research-datasets/QED"
-    rule = "A sentence is right where it overlaps a short answer; questions without both labels are left out."
-    built.command("nq_sentences", f"{__doc__.splitlines()[0]} {rule}", release, build)
+    runpy.run_module("asutil", {"old": "build nq_sentences"})

@@ -5,6 +5,7 @@ article, section, candidates = the sentences of the section in order, and answer
 """
 
 import hashlib
+import runpy
 from pathlib import Path
 
 from tqdm.auto import tqdm
@@ -87,6 +88,4 @@ def question_rows(question: dict, id: str, location: str) -> list[dict]:
 
 
 if __name__ == "__main__":
-    release = "a folder with the files selqa-ass-*.json of github.com/emorynlp/selqa, or its repository"
-    rule = "Without the file of train, the dev questions are divided as train and dev by article."
-    built.command("selqa", f"{__doc__.splitlines()[0]} {rule}", release, build)
+    runpy.run_module("asutil", {"old": "build selqa"})

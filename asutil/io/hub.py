@@ -37,7 +37,7 @@ def model_path(name: str | Path) -> str:
     if name in EMBEDDED:
         if not EMBEDDED_FOLDER.is_dir():
             raise FileNotFoundError(
-                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name} (book/backbone.md has the commands that make it)"
+                f"{name}: this checkout comes without {EMBEDDED_FOLDER.name}: `asutil embedded` makes it from a run"
             )
         return str(EMBEDDED_FOLDER)
     return str(mirror(str(name)) or name)

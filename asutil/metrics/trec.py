@@ -2,12 +2,12 @@
 
 import csv
 import gzip
+import runpy
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
-from .. import plugins
 from ..io import disk
 from . import rankings
 
@@ -121,10 +121,5 @@ def by_trec_eval(scores: pd.DataFrame, qrels: pd.DataFrame) -> pd.DataFrame:
     return kept.reindex([question for question in asked.index[asked > 0] if question in kept.index])
 
 
-def main() -> None:
-    """The command `trec`, which writes the scores of finished work; the package that keeps it adds it (`plugins`)."""
-    plugins.load("commands", "trec")()
-
-
 if __name__ == "__main__":
-    main()
+    runpy.run_module("asutil", {"old": "trec"})

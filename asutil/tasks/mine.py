@@ -1,11 +1,11 @@
 """Hard negatives for fine-tuning: sentences that a model ranks high for a training question and that do not answer it.
 
-python -m asutil.tasks.mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined
+asutil mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined
 papermill notebooks/finetune.ipynb -p dataset mined
 """
 
-import argparse
 import importlib.metadata
+import runpy
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -26,6 +26,7 @@ from ..data.questions import Split
 from ..data.splits import require_limit
 from ..draws import choose
 from ..io import disk, hub
+from ..io.spelling import printable
 from . import vectors
 from .ranked_sentences import RANKED, MiningQuestion, Neighbours, key_of
 
@@ -230,9 +231,6 @@ def _name(source: str | Path) -> str:
     return Path(source).name if Path(source).exists() else str(source)
 
 
-# ------------------------------------------------------------------ the command line
-
-
 def summary(record: dict, folder: Path) -> str:
     """What was mined, in words, and some questions with what they got."""
     counts, rule = record["counts"], record["rule"]
@@ -246,52 +244,9 @@ def summary(record: dict, folder: Path) -> str:
     mined = rows.filter(rows["mined"]).to_pandas()
     for question in choose(set(mined["question"]), EXAMPLES):
         texts = mined.loc[mined["question"] == question, "answer"].unique()
-        lines += ["", vectors.printable(question), *(f"  not {vectors.printable(text)}" for text in texts)]
+        lines += ["", printable(question), *(f"  not {printable(text)}" for text in texts)]
     return "\n".join(lines)
 
 
-def main() -> None:
-    parser = _parser()
-    options = parser.parse_args()
-    rule = Rule(*(getattr(options, name) for name in Rule._fields))
-    try:
-        record = mine(
-            options.questions, options.sentences, options.model, options.to, rule, options.protocol, options.limit
-        )
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    print(summary(record, options.to), options.to, sep="\n\n")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m asutil.tasks.mine", description=__doc__.splitlines()[0])
-    parser.add_argument("questions", help="a data set, or a file or folder of your own, as in notebooks/finetune.ipynb")
-    forms = (
-        ".txt with one sentence a line; .tsv, .jsonl, .parquet with a column sentence or text; a folder of documents"
-    )
-    words = f"or the word {CANDIDATES}: the candidates of all training questions"
-    parser.add_argument("sentences", help=f"{forms}; {words}")
-    encoders = "a run of notebooks/embed.ipynb, a model of sentence-transformers, a backbone (mean of its last layer)"
-    ranks = f"what ranks the sentences: bm25; random, as a control; or an encoder: {encoders}"
-    parser.add_argument("--model", required=True, help=ranks)
-    parser.add_argument("--to", type=Path, required=True, help="the folder to write, which must not exist")
-    uses = "use at most so many questions of each split, as question_limit in the notebook"
-    parser.add_argument("--limit", type=int, help=uses)
-    margin = "a negative must score lower than each right candidate by this share of its score; none: no margin"
-    for name, kind, default, text in (
-        ("protocol", str, "clean", "protocol of the data set: which questions are used"),
-        ("negatives", int, USUAL.negatives, "largest number of negatives for a question"),
-        ("skip", int, USUAL.skip, "number of best sentences below the margin to leave out first"),
-        ("margin", _margin, USUAL.margin, margin),
-        ("depth", int, USUAL.depth, "number of best sentences to look at, without the question's own candidates"),
-    ):
-        parser.add_argument(f"--{name}", type=kind, default=default, help=f"{text} (default: %(default)s)")
-    return parser
-
-
-def _margin(text: str) -> float | None:
-    return None if text == "none" else float(text)
-
-
 if __name__ == "__main__":
-    main()
+    runpy.run_module("asutil", {"old": "mine"})

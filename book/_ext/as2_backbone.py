@@ -38,7 +38,7 @@ def command() -> str:
     """The commands that make the backbone again."""
     made = record()
     given = " ".join(f"-p {name} {value}" for name, value in made["given"].items())
-    text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\npython -m aslab.backbone {made['name']}"
+    text = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}\nasutil embedded {made['name']}"
     return render("commands.html", text=text)
 
 

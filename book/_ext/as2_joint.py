@@ -199,9 +199,9 @@ def confusion(line) -> str:
 # ------------------------------------------------------------------ slots that differ
 
 
-@shown("slot-cosines", "slots", "Cosines between slots: not run. python -m aslab.slots measures them.")
+@shown("slot-cosines", "slots", "Cosines between slots: not run. asutil slots measures them.")
 def slot_cosines() -> str:
-    """How alike the slots of one input are, layer by layer, from the committed record of `python -m aslab.slots`."""
+    """How alike the slots of one input are, layer by layer, from the committed record of `asutil slots`."""
     path = rundir.root() / "results" / "joint_inference" / "slot_cosines.json"
     return cosines(disk.read_json(path)) if path.is_file() else ""
 

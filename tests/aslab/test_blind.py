@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from aslab import blind
+from aslab.commands import asutil
 from asutil import metrics
 from asutil.data.questions import Candidate, Question
 
@@ -73,8 +74,7 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     asked_for = []
     load = lambda dataset, protocol, **options: asked_for.append((dataset, protocol, options)) or splits
     monkeypatch.setattr(blind.answers, "load_answers", load)
-    monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
-    blind.main()
+    asutil.main(["blind", str(tmp_path), "--out", str(tmp_path / "results" / "blind.json")])
     found = json.loads((tmp_path / "results" / "blind.json").read_text("utf-8"))
     (entry,), (words,) = found["runs"], found["bag_of_words"]
     last = np.mean([question.candidates[2].label for question in splits["test"]])
@@ -95,11 +95,11 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
     settings["dataset"], settings["protocol"] = "own:my_questions.tsv", "own"
     with pytest.raises(ValueError, match="name the file or folder of own:my_questions.tsv again"):
         blind.record([tmp_path])
-    monkeypatch.setattr("sys.argv", ["blind", str(tmp_path), "--dataset", "here/my_questions.tsv"])
-    blind.main()
+    words = ["blind", str(tmp_path), "--dataset", "here/my_questions.tsv"]
+    asutil.main(words)
     assert asked_for[-1][:2] == ("here/my_questions.tsv", "own")
     settings["dataset"], settings["protocol"] = "mine", "clean"
-    blind.main()
+    asutil.main(words)
     assert asked_for[-1][0] == "mine"  # a published data set is found by its name
     run["inputs"] = {"dataset": "of yesterday"}
     with pytest.raises(ValueError, match="mine is not what finetune-mine was made from: fingerprint of yesterday expected, got of today"):

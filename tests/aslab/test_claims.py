@@ -11,6 +11,7 @@ from aslab import papers
 from aslab.analysis import claims, comparisons
 from aslab.analysis.claims import PYDOCS, Judged, verdict
 from aslab.analysis.comparisons import Outcome
+from aslab.commands import asutil
 from aslab.records import COMMITTED
 from asutil.metrics.significance import Comparison
 
@@ -18,7 +19,7 @@ from ..made_up import FOLDER, PAPER, ahead_and_behind, commit, found, record, va
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = ROOT / "results" / "claims.csv"
-COMMAND = "python -m aslab.analysis.claims results/claims.csv"
+COMMAND = "asutil claims results/claims.csv"
 
 
 @pytest.fixture
@@ -242,8 +243,7 @@ def test_the_committed_table_is_up_to_date():
 
 def test_the_command_writes_the_table_and_counts_the_words(committed, tmp_path, monkeypatch, capsys):
     to = tmp_path / "claims.csv"
-    monkeypatch.setattr("sys.argv", ["claims", str(to)])
-    claims.main()
+    asutil.main(["claims", str(to)])
     written = pd.read_csv(to)
     assert list(written.columns) == claims.COLUMNS and [path.name for path in tmp_path.iterdir()] == ["claims.csv"]
     words = [one.word for _, every in committed.values() for one in every if one.family == "small"]

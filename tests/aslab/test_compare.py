@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from aslab import compare
+from aslab.commands import asutil
 from asutil.io import disk, hub
 from asutil.metrics import significance, trec
 
@@ -117,33 +118,32 @@ def files(tmp_path):
     return tmp_path
 
 
-def called(monkeypatch, capsys, *words) -> str:
-    monkeypatch.setattr("sys.argv", ["compare", *map(str, words)])
-    compare.main()
+def called(capsys, *words) -> str:
+    asutil.main(["compare", *map(str, words)])
     return capsys.readouterr().out
 
 
 def test_two_files_of_other_programs(files, monkeypatch, capsys):
-    shown = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels")
+    shown = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels")
     lines = {line.split()[0]: line for line in shown.splitlines() if line.startswith(("good", "bad"))}
     assert "over 20 questions" in shown and "97.5" in shown and "52.5" in shown  # 19 of 1 and one of 1/2, and the reverse
     assert "95.0 [85.0, 100.0]*" in shown and "5.0 [0.0, 15.0]" in shown
     assert "+45.0 [" in lines["good.run"] and " 0.0" in lines["good.run"]
     assert [line.split()[-2] for line in shown.splitlines() if " lost" in line or " rescued" in line]
     assert "rescued" in shown and "lost" in shown and "q0" in shown
-    markdown = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "markdown")
+    markdown = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "markdown")
     assert "### Every pair" in markdown and "| good.run" in markdown
-    html = called(monkeypatch, capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "html")
+    html = called(capsys, files / "good.run", files / "bad.run", "--qrels", files / "qrels", "--form", "html")
     assert html.count("<table") == 3
 
 
 def test_questions_that_a_run_lacks(files, monkeypatch, capsys):
     words = (files / "good.run", files / "short.run", "--qrels", files / "qrels")
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, *words)
+        called(capsys, *words)
     assert "short.run lacks 2 of 20 questions (q0, q1...): --missing drop" in capsys.readouterr().err
-    assert "over 18 questions" in called(monkeypatch, capsys, *words, "--missing", "drop")
-    zero = called(monkeypatch, capsys, *words, "--missing", "zero")
+    assert "over 18 questions" in called(capsys, *words, "--missing", "drop")
+    zero = called(capsys, *words, "--missing", "zero")
     assert "over 20 questions" in zero and "counted as zero" in zero and "90.0 [" in zero
 
 
@@ -151,13 +151,13 @@ def test_a_question_that_all_runs_lack_is_known_from_the_qrels(files, monkeypatc
     words = (files / "short.run", files / "other.run", "--qrels", files / "qrels")
     (files / "other.run").write_text((files / "short.run").read_text())
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, *words)
+        called(capsys, *words)
     assert "short.run lacks 2 of 20 questions" in capsys.readouterr().err
-    assert "over 18 questions" in called(monkeypatch, capsys, *words, "--missing", "drop")
-    assert "over 20 questions" in called(monkeypatch, capsys, *words, "--missing", "zero")
+    assert "over 18 questions" in called(capsys, *words, "--missing", "drop")
+    assert "over 20 questions" in called(capsys, *words, "--missing", "zero")
     (files / "qrels").write_text("q0 0 a 0\n")
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, *words)
+        called(capsys, *words)
     assert "qrels: expected a relevance of 1 or more, got none" in capsys.readouterr().err
 
 
@@ -187,7 +187,7 @@ def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypat
 def test_refusals_say_what_is_expected(files, monkeypatch, capsys, words, said):
     monkeypatch.chdir(files)
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, *words)
+        called(capsys, *words)
     assert said in capsys.readouterr().err
 
 
@@ -205,7 +205,7 @@ def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, caps
         names.append(str(folder))
     monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: pd.read_parquet(run / name))
     monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
-    shown = called(monkeypatch, capsys, *names)
+    shown = called(capsys, *names)
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
 
 
@@ -224,9 +224,9 @@ def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_
     monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
     values = compare.read(names, dataset="mine")
     assert [table.average_precision["q"] for table in values.values()] == [0.5, 1.0]
-    assert "over 1 questions" in called(monkeypatch, capsys, *names, "--dataset", "mine")
+    assert "over 1 questions" in called(capsys, *names, "--dataset", "mine")
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, *names, "--dataset", "selqa")
+        called(capsys, *names, "--dataset", "selqa")
     assert "--dataset selqa: finetune-a-000000000000 ranked mine; also_rank" in capsys.readouterr().err
 
 
@@ -251,13 +251,13 @@ def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsy
         record |= {"inputs": {"dataset": "other" if number == 2 else "same"}}
         record |= {"tables_sha256": {"per_question.parquet": hub.sha256(folder / "per_question.parquet")}}
         disk.write_json(folder / "record.json", record)
-    shown = called(monkeypatch, capsys, folders[0])
+    shown = called(capsys, folders[0])
     assert "58.3 [" in shown and "83.3 [" in shown and f"A = {folders[0].name}" in shown
     assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120
-    both = called(monkeypatch, capsys, *folders[:2])
+    both = called(capsys, *folders[:2])
     assert "B:bm25" in both and f"B = {folders[1].name}" in both
     with pytest.raises(SystemExit):
-        called(monkeypatch, capsys, folders[0], folders[2])
+        called(capsys, folders[0], folders[2])
     assert "runs on the same data expected, got" in capsys.readouterr().err
 
 
@@ -269,8 +269,6 @@ def test_graded_qrels_count_from_the_level_that_is_asked_for(tmp_path, monkeypat
     for level, expected in maps.items():
         values = compare.read([str(tmp_path / "one"), str(tmp_path / "two")], tmp_path / "qrels", level)
         assert {name: table.average_precision.mean() for name, table in values.items()} == expected
-    command = [str(tmp_path / "one"), str(tmp_path / "two"), "--qrels", str(tmp_path / "qrels"), "--relevant-from", "3"]
-    monkeypatch.setattr("sys.argv", ["compare", *command])
-    with pytest.raises(SystemExit):
-        compare.main()
+    with pytest.raises(SystemExit, match="2"):
+        called(capsys, tmp_path / "one", tmp_path / "two", "--qrels", tmp_path / "qrels", "--relevant-from", 3)
     assert "expected a relevance of 3 or more, got none" in capsys.readouterr().err

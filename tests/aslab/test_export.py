@@ -10,6 +10,7 @@ from huggingface_hub import ModelCard
 from transformers import BertConfig, ElectraConfig, ModernBertConfig, RobertaConfig
 
 from aslab import export, runs
+from aslab.commands import asutil
 from asutil import load_ranker
 from asutil.data.questions import Candidate, Question
 from asutil.io import disk
@@ -71,15 +72,15 @@ def run(tokenizer, tmp_path, monkeypatch):
 
 
 def test_the_card_says_how_good_it_is_and_where_it_comes_from(run, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("sys.argv", ["export", str(run), "--to", str(tmp_path / "mine")])
-    export.main()
+    words = ["export", str(run), "--to", str(tmp_path / "mine")]
+    asutil.main(words)
     card = ModelCard.load(tmp_path / "mine" / "README.md")
     assert card.data.base_model == "owner/model" and card.data.pipeline_tag == "text-ranking"
     assert {result.metric_type: result.metric_value for result in card.data.eval_results} == {"p@1": 0.5, "map": 0.75, "mrr": 0.75}
     assert "| map | 75.0 | 50.0 to 100.0 |" in card.text and "| seed | `3` |" in card.text and 'CrossEncoder("mine")' in card.text
     assert capsys.readouterr().out.strip() == str(tmp_path / "mine")
     with pytest.raises(SystemExit):
-        export.main()
+        asutil.main(words)
     assert "exists: give a folder that does not" in capsys.readouterr().err
 
 

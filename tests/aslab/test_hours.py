@@ -1,4 +1,4 @@
-"""Hours on this machine's cores: sums by hand, what a number is reckoned from, and what a dry run of the matrix prints."""
+"""Hours of planned runs: sums by hand, the runs that they follow from, and what a dry run of the matrix prints."""
 
 import os
 import re
@@ -9,111 +9,98 @@ from pathlib import Path
 
 import pytest
 import yaml
-from transformers import AutoModel, RobertaConfig
 
-from aslab import hours, plan, rundir, runs
-from asutil.corpus import sources
+from aslab import hours, plan, runs
+from aslab.commands import asutil
+from asutil.io import disk
 
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 GRANITE = "ibm-granite/granite-embedding-30m-english"
 PAIRS = runs.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
+HERE, ELSEWHERE = "runs on this machine", "committed runs of another machine"
 
 
-def run(
-    tokens=40_000, examples=1_000, training=100.0, seconds=150.0, here=True, cores=2, backbone=GRANITE, notebook="finetune", **settings
-):
-    figures = {"tokens": tokens, "examples": examples, "training_seconds": training}
-    return hours.Run(notebook, PAIRS | settings, figures, seconds, backbone, here, cores)
+def run(seconds=150.0, here=True, cores=2, backbone=GRANITE, notebook="finetune", **settings):
+    return hours.Run(notebook, PAIRS | settings, seconds, backbone, here, cores)
 
 
-def never(*_):
-    raise AssertionError("nothing had to be measured")
+def estimate(*known, notebook="finetune", backbone=GRANITE, **settings):
+    return hours.of_run(notebook, PAIRS | settings, backbone, list(known), cores=2)
 
 
 def test_hours_by_hand():
-    """One epoch read 1,000 pairs of 40 tokens at 400 a second, half as long again with scoring; asked are three times the epochs."""
-    like = run(epochs=1, seed=7)
-    found = hours.of_run("finetune", PAIRS | {"epochs": 3}, GRANITE, [like], cores=2, speed_of=never)
-    assert found.hours == pytest.approx(3 * 1_000 * 40 / 400 * 1.5 / 3600)
-    assert found[1:] == ("runs like it", "runs on this machine")
-
-
-@pytest.mark.parametrize("other", [{"cores": 8}, {"here": False}, {"backbone": "owner/other"}, {"precision": "bf16"}])
-def test_a_speed_of_other_cores_machine_backbone_or_precision_is_measured_again(other):
-    asked = []
-    found = hours.of_run("finetune", PAIRS, GRANITE, [run(epochs=3, **other)], 2, lambda *one: asked.append(one) or 100.0)
-    assert asked == [(GRANITE, 2, False)] and found.speed == "measured now"
-    assert found.hours == pytest.approx(1_000 * 40 / 100 * 1.5 / 3600)
-
-
-def test_without_weights_at_hand_the_committed_speed_is_taken_and_said():
-    nothing = lambda *_: None
-    found = hours.of_run("finetune", PAIRS, GRANITE, [run(here=False, epochs=3)], 2, nothing)
-    assert found.hours == pytest.approx(1_000 * 40 / 400 * 1.5 / 3600) and found.speed == "committed runs of another machine"
-    assert hours.of_run("finetune", PAIRS, GRANITE, [], 2, nothing).hours is None
-
-
-def test_tokens_without_runs_are_the_most_that_settings_allow():
-    """8,672 pairs of WikiQA's questions with a right candidate; a limit takes its share of them; 40 examples a step of pre-training."""
-    three = PAIRS | {"epochs": 3, "max_tokens": 128}
-    assert hours.tokens_of("finetune", three, []) == (3 * 8_672 * 128, "settings, at most")
-    assert hours.examples_of("finetune", three | {"question_limit": 97})[0] == 8_672 * 97 // 873
+    """One epoch took 150 seconds; asked are three, of the same questions or of a tenth of their pairs."""
+    assert estimate(run(epochs=1, seed=7), epochs=3) == (pytest.approx(3 * 150 / 3600), HERE)
+    pairs = 8_672 * 97 // 873
+    assert estimate(run(epochs=1), epochs=1, question_limit=97).hours == pytest.approx(150 * pairs / 8_672 / 3600)
     steps = {"steps": 10, "batch_size": 40, "max_tokens": 128, "objective": "ssp"}
-    assert hours.tokens_of("pretrain", steps, []) == (10 * 40 * 128, "settings, at most")
-    like = hours.Run("pretrain", steps | {"steps": 2}, {"tokens": 8_000, "examples": 80}, 1.0, GRANITE, False, 2)
-    assert hours.tokens_of("pretrain", steps, [like]) == (10 * 40 * 100, "runs like it")
-    assert hours.tokens_of("pretrain", steps | {"objective": "psd"}, [like]) == (10 * 40 * 100, "runs on other data")
-    assert hours.tokens_of("finetune", three | {"dataset": "mine.tsv"}, []) == (None, "not known")
+    like = hours.Run("pretrain", steps | {"steps": 2}, 80.0, GRANITE, True, 2)
+    assert hours.of_run("pretrain", steps, GRANITE, [like], 2).hours == pytest.approx(5 * 80 / 3600)
 
 
-def test_seconds_of_a_run_that_was_resumed_are_not_less_than_its_training():
-    found = hours.of_run("finetune", PAIRS, GRANITE, [run(epochs=3, training=100.0, seconds=9.0)], 2, never)
-    assert found.hours == pytest.approx(1_000 * 40 / 400 / 3600)
+def test_of_several_runs_the_median_counts():
+    assert estimate(*(run(seconds) for seconds in (10.0, 90.0, 360.0))).hours == pytest.approx(90 / 3600)
+
+
+def test_the_most_alike_runs_count_and_this_machine_first():
+    """In this order: the same data here, the same data elsewhere, the same form of examples, any other."""
+    others = [run(1.0, max_tokens=64), run(2.0, dataset="trecqa", here=False), run(3.0, here=False), run(4.0)]
+    assert estimate(*others) == (pytest.approx(4 / 3600), HERE)
+    assert estimate(*others[:3]) == (pytest.approx(3 / 3600), ELSEWHERE)
+    each = 2 / hours.tokens_of("finetune", PAIRS | {"dataset": "trecqa"})
+    assert estimate(*others[:2]) == (pytest.approx(each * hours.tokens_of("finetune", PAIRS) / 3600), ELSEWHERE)
+    each = 1 / hours.tokens_of("finetune", PAIRS | {"max_tokens": 64})
+    assert estimate(*others[:1]).hours == pytest.approx(each * hours.tokens_of("finetune", PAIRS) / 3600)
+    assert estimate(run(4.0, cores=8), run(3.0, here=False)).hours == pytest.approx(3.5 / 3600), "other cores: another machine"
+
+
+@pytest.mark.parametrize("other", [{"backbone": "owner/other"}, {"precision": "bf16"}, {"notebook": "embed"}])
+def test_runs_of_another_backbone_precision_or_notebook_tell_nothing(other):
+    assert estimate(run(**other)) == (None, "")
+
+
+def test_tokens_are_the_most_that_settings_allow():
+    """8,672 pairs of WikiQA's questions with a right candidate; the data of a user are not counted."""
+    three = PAIRS | {"epochs": 3, "max_tokens": 128}
+    assert hours.tokens_of("finetune", three) == 3 * 8_672 * 128
+    assert hours.examples_of("finetune", three | {"question_limit": 97})[0] == 8_672 * 97 // 873
+    assert hours.tokens_of("finetune", three | {"dataset": "mine.tsv"}) is None
+    assert estimate(run(dataset="mine.tsv"), dataset="mine.tsv").hours is None
 
 
 def test_what_trains_nothing_takes_as_long_as_it_took():
-    one = run(notebook="rerank", seconds=1_800.0)
-    assert hours.of_run("rerank", PAIRS, None, [one], 2, never).hours == 0.5
-    assert hours.of_run("rerank", PAIRS, None, [], 2, never).hours is None
-
-
-def test_a_speed_is_measured_once_in_a_process_of_its_own(tmp_path, monkeypatch):
-    config = RobertaConfig(vocab_size=60, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
-    AutoModel.from_config(config).save_pretrained(tmp_path / "model")
-    monkeypatch.setattr(hours, "SECONDS", 0.1)
-    assert hours.measure(str(tmp_path / "model"), cores=1, seconds=0.1) > hours.TEXTS * hours.LENGTH
-    monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
-    monkeypatch.setattr(rundir, "runs_folder", lambda: tmp_path / "runs")
-    started = []
-    monkeypatch.setattr(
-        subprocess, "run", lambda *one, **_: started.append(one) or subprocess.CompletedProcess(one, 0, "log\n1234.5\n", "")
-    )
-    assert [hours.speed("a/b", 2), hours.speed("a/b", 2), hours.speed("a/b", 4)] == [1234.5] * 3 and len(started) == 2
-    monkeypatch.setattr(subprocess, "run", lambda *_, **__: (_ for _ in ()).throw(subprocess.CalledProcessError(1, "x")))
-    assert hours.speed("c/d", 2) is None  # not at hand
+    known = [run(notebook="rerank", seconds=1_800.0), run(notebook="rerank", seconds=60.0, dataset="trecqa")]
+    assert estimate(*known, notebook="rerank", backbone=None).hours == 0.5
+    assert estimate(known[1], notebook="rerank", backbone=None).hours is None
 
 
 def test_a_table_of_papers_and_their_sum():
     jobs = plan.jobs("sentence_objectives", "small", ["roberta_psd"], [0, 1])
-    told = hours.expected(jobs, 2, [], lambda *_: 1_000.0).splitlines()
-    steps = runs.settings("pretrain", jobs[0].parameters)
-    assert told[0] == "Expected hours of the runs to come on 2 free cores of this machine:"
-    each = [2 * steps["steps"] * steps["batch_size"] * steps["max_tokens"] / 3.6e6]  # NQ sentences: one for each seed
-    each += [
-        2 * 3 * 8_672 * 128 / 3.6e6
-        + sum(
-            hours.of_run("finetune", runs.settings("finetune", job.parameters), GRANITE, [], 2, lambda *_: 1e3).hours
-            for job in jobs
-            if job.notebook == "finetune" and job.dataset != "wikiqa"
-        )
+    known = [
+        hours.Run(job.notebook, runs.settings(job.notebook, job.parameters), 3_600.0, GRANITE, True, 2)
+        for job in jobs
+        if job.dataset != "nq_sentences"
     ]
-    assert re.split(r" {2,}", told[2])[:5] == ["sentence_objectives", "small", "pretrain", "2", f"{each[0]:,.1f}"]
-    assert re.split(r" {2,}", told[3])[:5] == ["sentence_objectives", "small", "finetune", str(len(jobs) - 2), f"{each[1]:,.1f}"]
-    assert re.split(r" {2,}", told[-1]) == ["in all", str(len(jobs)), f"{sum(each):,.1f}"]
-    assert {name for name in told[2].split("  ") if "at most" in name or "measured" in name} == {"settings, at most", "measured now"}
-    assert hours.expected(plan.jobs("sentence_objectives", "laptop"), 2, [], never) == ""
-    assert hours.expected(plan.jobs("sentence_objectives", "gpu", ["roberta_base"]), 2, [], never) == ""
+    told = [re.split(r" {2,}", line) for line in hours.expected(jobs, 2, known).splitlines()]
+    fine = [job for job in jobs if job.notebook == "finetune"]
+    each = [hours.of_run(job.notebook, runs.settings(job.notebook, job.parameters), GRANITE, known, 2).hours for job in fine]
+    assert told[0] == ["Expected hours of the runs to come on 2 free cores of this machine:"]
+    assert told[2] == ["sentence_objectives", "small", "pretrain", "2", "2.0", HERE]
+    assert told[3] == ["sentence_objectives", "small", "finetune", str(len(fine)), f"{sum(each):,.1f}", HERE]
+    assert told[-1] == ["in all", str(len(jobs)), f"{2 + sum(each):,.1f}"]
+    assert hours.expected(jobs, 2, []).splitlines()[-1].endswith(f"0.0 and {len(jobs)} not known")
+    assert hours.expected(plan.jobs("sentence_objectives", "laptop"), 2, []) == ""
+    assert hours.expected(plan.jobs("sentence_objectives", "gpu", ["roberta_base"]), 2, []) == ""
+
+
+def test_committed_runs_tell_the_hours_of_a_budget(capsys):
+    asutil.main(["hours", "joint_inference", "small", "--cores", "2"])
+    *_, last = capsys.readouterr().out.splitlines()
+    assert re.fullmatch(r"in all +\d+ +[\d,]+\.\d( and \d+ not known)?", last) and float(last.split()[3].replace(",", "")) > 1
+    with pytest.raises(SystemExit, match="2"):
+        asutil.main(["hours", "joint_inferense", "small"])
+    assert "did you mean 'joint_inference'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
@@ -129,38 +116,16 @@ def test_a_dry_run_prints_them(tmp_path):
         "small": {key: small[key] for key in small if key not in ("more_seeds", "more_datasets", "pretrain_each", "also_rank")},
     }
     path.write_text(yaml.safe_dump(data))
-    environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path)}
-    code = (
-        "import subprocess; from aslab import hours; "
-        "subprocess.run = lambda *a, **k: subprocess.CompletedProcess(a, 0, '1000.0', ''); "
-        f"print(hours.speed({GRANITE!r}, 2))"
-    )
-    assert subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True).stdout == "1000.0\n"
+    (tmp_path / "runs" / f"finetune-wikiqa-{0:012x}").mkdir(parents=True)
+    about = {"notebook": "finetune", "budget": "small", "seed": 1, "settings": PAIRS | {"seed": 1}, "seconds": 7_200.0}
+    disk.write_json(tmp_path / "runs" / f"finetune-wikiqa-{0:012x}" / "record.json", about | {"hardware": {"cpu_cores": 2}})
     command = [str(SNAKEMAKE), "-s", str(tmp_path / "experiments" / "Snakefile"), "-c2", "-n", "sentence_objectives_small"]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, "ASUTIL_PROJECT": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     (line,) = re.findall(r"^sentence_objectives +small +finetune +1 +(\d+\.\d) +(.*)$", done.stdout, re.MULTILINE)
-    assert line == (f"{3 * 8_672 * 128 / 1000 / 3600:.1f}", "settings, at most  measured now")
+    assert line == ("2.0", HERE)
 
 
 def test_nothing_of_it_imports_torch():
     code = "import sys; from aslab import hours; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("main", "words", "broken"),
-    [
-        (hours.main, ["some/model", "1"], (hours, "measure")),
-        (sources.main, ["owner/texts", "--limit", "3", "--out", "w.parquet"], (sources.hub, "stream")),
-    ],
-)
-def test_a_command_that_fails_says_why_in_a_line(monkeypatch, capsys, main, words, broken):
-    def failing(*_):
-        raise FileNotFoundError("it could not be loaded from the hub")
-
-    monkeypatch.setattr(*broken, failing)
-    monkeypatch.setattr("sys.argv", ["command", *words])
-    with pytest.raises(SystemExit, match="2"):
-        main()
-    assert capsys.readouterr().err.endswith("error: it could not be loaded from the hub\n")

@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from aslab import export, own, own_inputs, rundir, runs
+from aslab.commands import asutil
 from asutil import corpus
 from asutil.io import disk
 from asutil.sampling import Sampler
@@ -49,7 +50,7 @@ def test_one_pretraining_and_each_seed_with_it_and_without_it(config):
         assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
     _, *words = shlex.split(made.command)
     names = [[job.folder.name for job in jobs] for jobs in (made.plain, made.pretrained)]
-    assert words == ["-m", "aslab.own", "--plain", *names[0], "--pretrained", *names[1], "--to", config["to"]]
+    assert words == ["-m", "asutil", "own", "--plain", *names[0], "--pretrained", *names[1], "--to", config["to"]]
 
 
 def test_options_reach_the_notebooks_that_have_them(config):
@@ -295,8 +296,8 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
 
     monkeypatch.setattr(export, "export", stub)
     to = tmp_path / "mine" / "ranker"
-    monkeypatch.setattr("sys.argv", ["own", "--plain", *systems["plain"], "--pretrained", *systems["pre-trained"], "--to", str(to)])
-    own.main()
+    words = ["own", "--plain", *systems["plain"], "--pretrained", *systems["pre-trained"], "--to", str(to)]
+    asutil.main(words)
     shown = capsys.readouterr().out
     assert "0.8" in (to / "README.md").read_text() and f"load_ranker('{to}')" in shown
     page = (tmp_path / "mine" / "comparison.md").read_text()
@@ -304,15 +305,15 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
     assert (tmp_path / "mine" / "comparison.html").read_text().count("<table") == 3
 
     monkeypatch.setattr(export, "export", lambda *given: pytest.fail("the same weights are there already"))
-    own.main()
+    asutil.main(words)
     monkeypatch.setattr(export, "export", stub)
     (to / "old").touch()
     (to / "README.md").write_text(f"{own.CARD}: of another run")
-    own.main()
+    asutil.main(words)
     assert not (to / "old").exists() and "0.8" in (to / "README.md").read_text()
     (to / "README.md").write_text("Something of the user's own")
     with pytest.raises(SystemExit):
-        own.main()
+        asutil.main(words)
     assert "it exists and is no ranker that this command wrote" in capsys.readouterr().err
     assert (to / "README.md").read_text() == "Something of the user's own"
 

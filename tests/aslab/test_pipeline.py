@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aslab import pipeline
+from aslab.commands import asutil
 from asutil import corpus as c
 from asutil import inputs, sampling
 from asutil.corpus import arrays, shards, sources
@@ -262,9 +263,9 @@ def test_a_task_goes_on_at_its_unfinished_part(texts, named, tmp_path, monkeypat
 
 def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_path, monkeypatch):
     source, tasks = write(tmp_path / "texts", made_up_documents(400), 12), 12
-    options = ["build", str(source), "--tokenizer", str(saved), "--tasks", str(tasks), "--workers"]
+    options = ["index", "build", str(source), "--tokenizer", str(saved), "--tasks", str(tasks), "--workers"]
     out = tmp_path / "killed"
-    command = [sys.executable, "-m", "aslab.pipeline", *options, "2", "--out", str(out)]
+    command = [sys.executable, "-m", "asutil", *options, "2", "--out", str(out)]
     started = subprocess.Popen(command, start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     while not list(out.glob("shard-*")):
         assert started.poll() is None, started.stderr.read().decode()
@@ -279,8 +280,7 @@ def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_pa
         c.Corpus.open(out)
 
     def run(folder, workers):
-        monkeypatch.setattr(sys, "argv", ["", *options, workers, "--out", str(folder)])
-        pipeline.main()
+        asutil.main([*options, workers, "--out", str(folder)])
 
     joining = pipeline.join
 

@@ -176,7 +176,7 @@ def test_a_record_of_other_settings_or_data_is_replaced(project, change, kept):
 
 
 def test_command_line():
-    help_text = subprocess.run([sys.executable, "-m", "aslab.publish", "--help"], capture_output=True, text=True, check=True).stdout
+    help_text = subprocess.run([sys.executable, "-m", "asutil", "publish", "--help"], capture_output=True, text=True, check=True).stdout
     assert "finished runs" in help_text
-    wrong = subprocess.run([sys.executable, "-m", "aslab.publish", "asbret"], capture_output=True, text=True)
+    wrong = subprocess.run([sys.executable, "-m", "asutil", "publish", "asbret"], capture_output=True, text=True)
     assert wrong.returncode == 2 and "did you mean 'asbert'?" in wrong.stderr

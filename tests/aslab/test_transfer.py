@@ -63,7 +63,7 @@ def test_a_run_without_others_keeps_its_hash(tables, notebook):
         ("{second},,{third}", "got 'an empty name'"),
         ("{second}.tsv", "second.tsv.tsv does not exist"),
         ("selqua", "unknown data set (and no such file or folder) 'selqua'; did you mean 'selqa'?"),
-        ("nq_sentences", "python -m asutil.data.nq_sentences RELEASE --to"),
+        ("nq_sentences", "asutil build nq_sentences RELEASE --to"),
         ("{wrong}", "maybe"),
     ],
 )

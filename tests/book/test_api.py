@@ -40,7 +40,7 @@ def section_of(api, dotted):
 def test_every_module_is_on_one_page_and_every_page_in_the_toc(names):
     listed = [names.dotted(path) for pages in SHOWN.values() for line in pages for path in names.modules_of(*line.split())]
     packages = ("asutil", "aslab")
-    paths = [path for package in packages for path in (ROOT / package).rglob("*.py") if path.stem not in ("__init__", "lazy")]
+    paths = [path for package in packages for path in (ROOT / package).rglob("*.py") if path.stem not in ("__init__", "__main__", "lazy")]
     expected = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in paths}
     assert set(listed) == expected and not [name for name, count in Counter(listed).items() if count > 1]
     toc = (ROOT / "book" / "_toc.yml").read_text("utf-8")
@@ -52,7 +52,7 @@ def test_every_public_definition_of_a_module_has_an_address(names):
     for path in (ROOT / "asutil").rglob("*.py"):
         module = names.dotted(path)
         for node in ast.parse(path.read_text("utf-8")).body:
-            if isinstance(node, ast.FunctionDef | ast.ClassDef) and path.stem not in ("__init__", "lazy"):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and path.stem not in ("__init__", "__main__", "lazy"):
                 public = not node.name.startswith("_") and node.name != "main"
                 assert (f"{module}.{node.name}" in names.addresses()) == public, (module, node.name)
 

@@ -3,7 +3,6 @@
 import inspect
 import re
 import shlex
-import sys
 import xml.etree.ElementTree as ET
 from html import escape
 from pathlib import Path
@@ -17,11 +16,11 @@ import torch
 from pages import differences
 
 from aslab import papers, records, runs
+from aslab.commands import asutil
 from aslab.show import pca
 from asutil import losses
 from asutil.data import answers
 from asutil.io import disk, hub
-from asutil.tasks import vectors
 
 from .. import made_up
 
@@ -275,13 +274,12 @@ def test_what_was_not_run_says_how(page):
 @pytest.mark.parametrize("name", ["papers/asbert/run.md", "reproduce.md"])
 def test_commands_of_the_page_are_understood(name, tmp_path, monkeypatch, capsys):
     text = (ROOT / "book" / name).read_text("utf-8").replace("\\\n", "")
-    commands = re.findall(r"^\$ python -m asutil\.tasks\.vectors (.*)$", text, re.MULTILINE)
-    assert [command.split()[0] for command in commands] == ["embed", "search"]
+    commands = re.findall(r"^\$ asutil (vectors .*)$", text, re.MULTILINE)
+    assert [command.split()[1] for command in commands] == ["embed", "search"]
     monkeypatch.chdir(tmp_path)
     for command in commands:
-        monkeypatch.setattr(sys, "argv", ["vectors", *shlex.split(command)])
         with pytest.raises(SystemExit):
-            vectors.main()
+            asutil.main(shlex.split(command))
         assert re.search(
             "candidates.txt does not exist|embed-<hash>|no finished vectors", capsys.readouterr().err
         )  # it looked for what is not there

@@ -7,7 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from asutil.data import built, nq_sentences, selqa
+from aslab.commands import asutil
+from asutil.data import nq_sentences, selqa
 from asutil.data.answers import load_answers
 from asutil.data.baselines import baseline_scores
 from asutil.data.data_sets import ANSWERS
@@ -243,21 +244,21 @@ def test_an_incomplete_or_altered_copy_is_refused(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", BUILT)
 def test_without_a_copy_the_error_says_how_to_build_one(tmp_path, monkeypatch, name):
     monkeypatch.setenv(hub.MIRROR, str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=rf"local/{name} is on no hub.*python -m asutil\.data\.{name} RELEASE --to"):
+    with pytest.raises(FileNotFoundError, match=rf"local/{name} is on no hub.*asutil build {name} RELEASE --to"):
         load_answers(name)
     monkeypatch.delenv(hub.MIRROR)
     with pytest.raises(FileNotFoundError, match=f"{hub.MIRROR} is now not set. Build it"):
         load_answers(name)
 
 
-def test_the_command_line(tmp_path, monkeypatch, capsys):
+def test_the_command_line(tmp_path, capsys):
     source = released(tmp_path, *BOTH)
-    monkeypatch.setattr("sys.argv", ["nq_sentences", str(source), "--to", str(tmp_path / "made")])
-    built.command("nq_sentences", "Builds it.", "a folder", nq_sentences.build)
+    words = ["build", "nq_sentences", str(source), "--to", str(tmp_path / "made")]
+    asutil.main(words)
     text = capsys.readouterr().out
     assert "test: 1 questions, 3 candidates" in text and "other counts than those of the committed results: train, dev, test" in text
     with pytest.raises(SystemExit):
-        built.command("nq_sentences", "Builds it.", "a folder", nq_sentences.build)
+        asutil.main(words)
     assert "made exists already" in capsys.readouterr().err
 
 

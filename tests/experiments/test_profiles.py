@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from aslab import gpus, papers
+from aslab import hours as preview
 from aslab import plan as plans
 from aslab.analysis import costs
 
@@ -188,7 +189,8 @@ def held(tmp_path, count, seconds="0", **environment):
     command = [
         sys.executable,
         "-m",
-        "aslab.gpus",
+        "asutil",
+        "gpus",
         str(count),
         "WORD=said",
         "sh",
@@ -226,7 +228,7 @@ def test_no_gpu_is_made_up():
 
 def test_hours_of_a_selection_by_hand():
     jobs = plans.jobs("contextual_as2", "paper", ["roberta_dpc"], [0, 1], folder_for=costs.planned_folder)
-    said = gpus.expected(jobs)
+    said = preview.on_gpus(jobs)
     assert re.search(r"contextual_as2 +paper +pretrain +1 +120\n", said)
     assert re.search(r"contextual_as2 +paper +finetune +6 +120\n", said)
     assert re.search(r"in all +7 +240$", said)
@@ -236,7 +238,7 @@ def test_seeds_after_a_search_are_expected_too():
     jobs = plans.jobs("sentence_objectives", "paper", ["roberta_base"], folder_for=costs.planned_folder)
     tries = [job for job in jobs if job.search.endswith("-wikiqa")]
     hours, seeds = plans.gpu_hours(tries[0]), papers.seeds(papers.read("sentence_objectives"), "roberta_base", "paper")
-    said = gpus.expected(tries, [tries])
+    said = preview.on_gpus(tries, [tries])
     assert len(tries) == 12 and re.search(rf"finetune +12 +{12 * hours}\n", said)
     assert re.search(rf"finetune +after a search +{len(seeds) - 1} +{(len(seeds) - 1) * hours}\n", said)
 

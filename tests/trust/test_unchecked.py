@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import asutil
-from aslab import export, own, runs
+from aslab import commands, export, own, runs
 from asutil import corpus
 from asutil.corpus import arrays, index
 from asutil.data import load_answers
@@ -233,7 +233,7 @@ def test_single_bits_of_a_large_index_are_noticed(documents, tokenizer, tmp_path
     assert not caplog.records
     monkeypatch.setattr(arrays, "VERIFIED_BYTES", 100)
     assert not corpus.Corpus.open(folder).verified
-    assert "not verified" in caplog.text and f"python -m asutil.corpus.index verify {folder}" in caplog.text
+    assert "not verified" in caplog.text and f"asutil index verify {folder}" in caplog.text
     draw = random.Random(4)
     files = sorted(folder.glob("*.npy"))
     opened = 0
@@ -251,8 +251,7 @@ def test_single_bits_of_a_large_index_are_noticed(documents, tokenizer, tmp_path
             opened += 1
         written(path, whole)
     assert opened > BITS / 2, "an index that is large opens: only verify reads all of it"
-    monkeypatch.setattr("sys.argv", ["index", "verify", str(folder)])
-    index.main()
+    commands.asutil.main(["index", "verify", str(folder)])
 
 
 @pytest.fixture

@@ -52,4 +52,4 @@ def command(root: Path):
     one = record(root)
     given = " ".join(f"-p {name} {value}" for name, value in one["given"].items())
     run = f"OMP_NUM_THREADS=1 papermill notebooks/pretrain.ipynb {given}"
-    yield f"{run} python -m aslab.backbone {one['name']}"
+    yield f"{run} asutil embedded {one['name']}"

@@ -1,4 +1,4 @@
-"""How far scores can be believed: calibration error before and after a fit on dev, from the record of `python -m aslab.calibration`."""
+"""How far scores can be believed: calibration error before and after a fit on dev, from the record of `asutil calibration`."""
 
 from aslab import measured
 from aslab.show import markup
@@ -13,7 +13,7 @@ COLUMNS = {
 }
 
 
-@shown("calibration", "calibration", "Calibration: not run. python -m aslab.calibration measures it.")
+@shown("calibration", "calibration", "Calibration: not run. asutil calibration measures it.")
 def calibration_table() -> str:
     """Figures on test of each kind of run, mean and std over seeds; "" without a record."""
     record = measured.read("calibration")

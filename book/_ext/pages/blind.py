@@ -1,4 +1,4 @@
-"""Which rankers read the question: figures with the texts of the questions exchanged, from the records of `python -m aslab.blind`."""
+"""Which rankers read the question: figures with the texts of the questions exchanged, from the records of `asutil blind`."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ TITLE = (
 )
 
 
-@shown("blind", "blind", "Rankers without the question: not run. python -m aslab.blind measures it.")
+@shown("blind", "blind", "Rankers without the question: not run. asutil blind measures it.")
 def blind_table(protocol: str = "") -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record.
 

@@ -1,4 +1,4 @@
-"""What the questions about articles that pre-training has read add to the gains, from the record of `python -m aslab.analysis.overlap`."""
+"""What the questions about articles that pre-training has read add to the gains, from the record of `asutil overlap`."""
 
 from aslab import measured, papers
 from aslab.analysis import overlap
@@ -6,7 +6,7 @@ from aslab.show import markup
 from pages import numbers, shown, table
 
 
-@shown("in-corpus", "overlap", "Questions about articles of the corpus: python -m aslab.analysis.overlap finds them.")
+@shown("in-corpus", "overlap", "Questions about articles of the corpus: asutil overlap finds them.")
 def in_corpus_table(paper: str) -> str:
     """How many questions are about such articles, and each claimed gain with and without them; "" without a record."""
     record = measured.read("overlap")
@@ -32,6 +32,6 @@ def in_corpus_table(paper: str) -> str:
     heads = ["Row A − row B", "All test questions [95 %]", "Without these [95 %]"]
     title = (
         "Differences in MAP on test questions, points; the interval is over questions and seeds. "
-        "Measured by python -m aslab.analysis.overlap local/wikipedia_large."
+        "Measured by asutil overlap local/wikipedia_large."
     )
     return f"<p>{said}</p>{table(title, heads, body)}"

@@ -1,4 +1,4 @@
-"""What mined negatives change, from the record of `python -m aslab.mined`."""
+"""What mined negatives change, from the record of `asutil mined`."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ NAMES = {"bm25": "the best by BM25", "random": "random ones"}
 PRECISION = 1  # the place of average precision in a row of per_question
 
 
-@shown("mined", "mined", "Mined negatives: not run. python -m aslab.mined measures it.")
+@shown("mined", "mined", "Mined negatives: not run. asutil mined measures it.")
 def mined_table() -> str:
     """MAP of each data set, and its difference to no negatives and to random ones; "" without a record."""
     record = measured.read("mined")

@@ -1,0 +1,162 @@
+"""The command `asutil`: every tool of the project, with one form of help, of errors and of completion.
+
+A command is declared next to the function that it calls, and named in `COMMANDS`: so `asutil --help` imports none of these modules.
+"""
+
+import importlib
+import shlex
+import sys
+from collections.abc import Callable
+
+import click
+
+# The words of a command -> the module that declares it as `command`, or module:name, and what it does.
+COMMANDS = {
+    "blind": ("aslab.blind", "Tests whether finished runs read the question."),
+    "build nq_sentences": ("aslab.commands.data:nq_sentences", "Builds the data set nq_sentences from QED."),
+    "build selqa": ("aslab.commands.data:selqa", "Builds the data set selqa from SelQA's files for analysis."),
+    "calibration": ("aslab.calibration", "Measures whether the probabilities of models are right."),
+    "claims": ("aslab.analysis.claims", "Writes the verdict on every claim of the papers as a table."),
+    "compare": ("aslab.compare", "Compares rankings of the same questions."),
+    "embedded": ("aslab.commands.data:embedded", "Makes the embedded backbone from a finished run."),
+    "export": ("aslab.export", "Writes the model of a finished run for other libraries."),
+    "fetch": ("aslab.commands.data:fetch", "Writes the first rows of a hub data set into a file."),
+    "gallery": ("aslab.gallery", "Writes executed notebooks of finished runs into results/."),
+    "gpus": ("aslab.gpus", "Runs a command on a free GPU of this machine."),
+    "hours": ("aslab.hours", "Prints the expected hours of a paper's runs at a budget."),
+    "index build": ("aslab.pipeline", "Builds the index of a large source in shards."),
+    "index verify": ("aslab.commands.data:verify", "Checks the hashes of all arrays of an index."),
+    "mine": ("aslab.commands.data:mine", "Adds hard negatives to training questions."),
+    "mined": ("aslab.mined", "Measures what mined negatives change."),
+    "overlap": ("aslab.analysis.overlap", "Finds questions about articles that a corpus contains."),
+    "own": ("aslab.own", "Compares runs on your own documents; exports the better."),
+    "publish": ("aslab.publish", "Writes the records of finished runs into results/."),
+    "slots": ("aslab.slots", "Measures the cosines between the slots of joint inputs."),
+    "trec": ("aslab.commands.data:trec", "Writes the scores of a run as files for trec_eval."),
+    "vectors embed": ("aslab.commands.vectors:embed", "Embeds the texts of a file."),
+    "vectors search": ("aslab.commands.vectors:search", "Prints the texts nearest to questions."),
+}
+GROUPS = {
+    "build": "Builds a data set from its release.",
+    "index": "Builds and checks the token index of a corpus.",
+    "vectors": "Embeds texts, and finds those nearest to a question.",
+}
+COMPLETION = (
+    '\b\nCompletion (zsh_source, fish_source for those shells):\n  eval "$(_ASUTIL_COMPLETE=bash_source asutil)"'
+)
+BAD_INPUT = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError, IsADirectoryError)
+# A full disk, a hub that does not answer, a package or data of NLTK that are not installed.
+FAILURES = (OSError, ImportError, LookupError)
+
+
+class Words(click.ParamType):
+    """One or more words: an option of this type takes all that follow, up to the next option, as `--plain A B`."""
+
+    name = "words"
+
+    def __init__(self, kind: type = str):
+        self.kind = click.types.convert_type(kind)
+
+    def convert(self, value, parameter, context) -> list:
+        words = shlex.split(value) if isinstance(value, str) else value
+        return [self.kind.convert(word, parameter, context) for word in words]
+
+
+class Command(click.Command):
+    """A command that prints what its function returns; a wrong input ends it with one line and status 2, a failure with status 1."""
+
+    def parse_args(self, context, args):
+        lists = {flag for parameter in self.params if isinstance(parameter.type, Words) for flag in parameter.opts}
+        words, flag = [], None
+        for word in args:
+            if word.startswith("--") or flag not in lists:
+                flag = word
+                words.append(word)
+            elif words[-1] == flag:
+                words.append(shlex.quote(word))
+            else:
+                words[-1] += f" {shlex.quote(word)}"
+        return super().parse_args(context, words)
+
+    def invoke(self, context):
+        try:
+            result = super().invoke(context)
+        except (BrokenPipeError, KeyError, IndexError):
+            raise
+        except BAD_INPUT as error:
+            raise click.UsageError(str(error), context) from error
+        except FAILURES as error:
+            failure = click.ClickException(str(error))
+            failure.ctx = context
+            raise failure from error
+        for line in result if isinstance(result, (list, tuple)) else [result] * (result is not None):
+            click.echo(line)
+
+
+class Group(click.Group):
+    """The commands of `COMMANDS` that begin with some words, each imported when it is called."""
+
+    def __init__(self, *words: str, **options):
+        super().__init__(words[-1] if words else "asutil", no_args_is_help=False, **options)
+        self.words = list(words)
+
+    def list_commands(self, context):
+        start = len(self.words)
+        return list(dict.fromkeys(name.split()[start] for name in COMMANDS if name.split()[:start] == self.words))
+
+    def get_command(self, context, name):
+        words = " ".join([*self.words, name])
+        if words in GROUPS:
+            return Group(*self.words, name, help=GROUPS[words])
+        return click.Command(name, help=COMMANDS[words][1]) if words in COMMANDS else None
+
+    def resolve_command(self, context, args):
+        name, listed, rest = super().resolve_command(context, args)
+        if isinstance(listed, Group) or listed is None:
+            return name, listed, rest
+        module, _, attribute = COMMANDS[" ".join([*self.words, name])][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute or "command")
+        command.name, command.help = name, f"{listed.help}\n\n{command.details}"
+        return name, command, rest
+
+    def main(self, args=None, prog_name=None, **extra):
+        try:
+            return super().main(args, "asutil", standalone_mode=False)
+        except click.ClickException as error:
+            context = getattr(error, "ctx", None)
+            click.echo(f"{context.command_path if context else 'asutil'}: {error.format_message()}", err=True)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(130)
+
+
+asutil = Group(
+    help=__doc__.splitlines()[0],
+    epilog=COMPLETION,
+    context_settings={"show_default": True, "max_content_width": 120, "help_option_names": ["-h", "--help"]},
+)
+
+
+def command(function: Callable, *parameters: click.Parameter, example: str, details: str = "", **options) -> Command:
+    """The command of a function: its parameters have the names of the function's, and what it returns is printed, a line an item."""
+    made = Command(None, callback=function, params=list(parameters), epilog=f"\b\nExample:\n  {example}", **options)
+    made.details = details
+    return made
+
+
+def argument(name: str, help: str, required: bool = True, **options) -> click.Argument:
+    return click.Argument([name], help=help, required=required, **options)
+
+
+def option(name: str, help: str, **options) -> click.Option:
+    return click.Option(name.split(), help=help, **options)
+
+
+def words(name: str, help: str, kind: type = str, default: str | None = None, **options) -> click.Option:
+    """An option that takes one or more words, required where it has no default."""
+    return option(name, help, type=Words(kind), default=default, required=default is None, **options)
+
+
+def main(command: str = "") -> None:
+    """Run `asutil`. `command` is named where it is called by its old name, as in `python -m aslab.compare`."""
+    asutil.main([*command.split(), *sys.argv[1:]] or ["--help"])

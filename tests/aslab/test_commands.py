@@ -1,0 +1,144 @@
+"""The command `asutil`: its help, its errors, lists of words, completion, and the old names of its commands."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from aslab import commands, hours
+from aslab.commands import Words, asutil
+from asutil.io import hub
+
+ROOT = Path(__file__).parents[2]
+OLD = {
+    "aslab.pipeline": "index",
+    "aslab.analysis.claims": "claims",
+    "aslab.analysis.overlap": "overlap",
+    "asutil.corpus.sources": "fetch",
+    "asutil.corpus.index": "index",
+    "asutil.data.nq_sentences": "build nq_sentences",
+    "asutil.data.selqa": "build selqa",
+    "asutil.metrics.trec": "trec",
+    "asutil.models.embedded": "embedded",
+    "asutil.tasks.mine": "mine",
+    "asutil.tasks.vectors": "vectors",
+} | {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish slots".split()}
+
+
+def ended(*words: str):
+    return CliRunner().invoke(asutil, list(words))
+
+
+def test_help_names_every_command_and_imports_none():
+    code = "import sys; from aslab.commands import asutil; asutil.main(['--help']); print(sorted(sys.modules))"
+    shown = subprocess.check_output([sys.executable, "-c", code], text=True)
+    for words, (_, does) in commands.COMMANDS.items():
+        group = words.split()[0]
+        assert f"  {group} " in shown and (does in shown or group in commands.GROUPS)
+    assert "_ASUTIL_COMPLETE=bash_source" in shown
+    assert not any(f"'{name}'" in shown for name in ("torch", "numpy", "pandas", "aslab.compare"))
+
+
+@pytest.mark.parametrize("words", commands.COMMANDS)
+def test_each_command_explains_every_parameter_and_has_an_example(words):
+    done = ended(*words.split(), "--help")
+    assert done.exit_code == 0, done.output
+    assert commands.COMMANDS[words][1] in done.output
+    assert f"Example:\n    asutil {words} " in done.output
+    *groups, name = words.split()
+    _, command, _ = (commands.Group(*groups) if groups else asutil).resolve_command(asutil.make_context("asutil", ["x"]), [name])
+    assert all(parameter.help for parameter in command.params)
+
+
+@pytest.mark.parametrize("module", OLD)
+def test_an_old_name_of_a_module_is_the_command(module, tmp_path):
+    """The block at the end of the module, run as `python -m` runs it."""
+    source = Path(*module.split(".")).with_suffix(".py")
+    block = (ROOT / source).read_text("utf-8").partition('\nif __name__ == "__main__":\n')[2]
+    assert block.strip() in (f'commands.main("{OLD[module]}")', f'runpy.run_module("asutil", {{"old": "{OLD[module]}"}})')
+
+
+@pytest.mark.parametrize("module", ["aslab.compare", "asutil.metrics.trec"])
+def test_an_old_name_takes_the_same_words(module):
+    done = subprocess.run([sys.executable, "-m", module, "--help"], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"Usage: asutil {OLD[module]} [OPTIONS] RUN")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["compair"], r"asutil: No such command 'compair'"),
+        (["index"], r"asutil index: Missing command\."),
+        (["compare", "a", "b", "--metric", "ndcg"], r"asutil compare: Invalid value for '--metric': 'ndcg' is not one of"),
+        (["trec"], r"asutil trec: Missing argument 'RUN'"),
+        (["slots", "a", "--init", "0.02", "wide"], r"asutil slots: Invalid value for '--init': .*'wide'"),
+        (["mine", "wikiqa", "none.txt", "--model", "bm25", "--to", "."], r"asutil mine: \. exists: expected a new folder"),
+    ],
+)
+def test_a_wrong_input_is_told_in_one_line(words, message):
+    done = ended(*words)
+    assert done.exit_code == 2 and done.stdout == ""
+    assert re.match(message, done.stderr) and done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "broken"),
+    [
+        (["hours", "a paper", "small"], (hours.command, "callback")),
+        (["fetch", "owner/texts", "--limit", "3", "--out", "w.parquet"], (hub, "stream")),
+    ],
+)
+@pytest.mark.parametrize(("kind", "status"), [(FileNotFoundError, 2), (ValueError, 2), (OSError, 1), (ImportError, 1)])
+def test_a_command_that_fails_says_why_in_a_line(monkeypatch, words, broken, kind, status):
+    def failing(*_, **__):
+        raise kind("it could not be loaded from the hub")
+
+    monkeypatch.setattr(*broken, failing)
+    done = ended(*words)
+    assert (done.exit_code, done.stderr) == (status, f"asutil {words[0]}: it could not be loaded from the hub\n")
+
+
+def test_a_fault_of_the_program_is_no_wrong_input(monkeypatch):
+    def failing(**_):
+        raise KeyError("a name")
+
+    monkeypatch.setattr(hours.command, "callback", failing)
+    assert isinstance(ended("hours", "a paper", "small").exception, KeyError)
+
+
+def test_an_option_of_words_takes_all_that_follow_up_to_the_next_option():
+    taken = {}
+    parameters = [
+        commands.argument("file", "a file"),
+        commands.option("--sets", "a folder and runs", type=Words(), multiple=True),
+        commands.option("--rates", "numbers", type=Words(float)),
+        commands.option("--out", "a file"),
+    ]
+    command = commands.command(lambda **given: taken.update(given), *parameters, example="")
+    command.main(shlex.split("f --sets 'a b' c --rates 1 -2 --sets d --out e"), standalone_mode=False)
+    assert taken == {"file": "f", "sets": (["a b", "c"], ["d"]), "rates": [1.0, -2.0], "out": "e"}
+
+
+def test_words_are_completed_by_the_shell():
+    environment = {"COMP_WORDS": "asutil vectors s", "COMP_CWORD": "2", "_ASUTIL_COMPLETE": "bash_complete"}
+    done = CliRunner(env=environment).invoke(asutil, [])
+    assert done.output == "plain,search\n"
+
+
+def test_every_command_that_the_texts_name_is_there():
+    texts = [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        ROOT / "Makefile",
+        *(ROOT / "book").glob("**/*.md"),
+        *(ROOT / "data_cards").glob("*.md"),
+    ]
+    named = set()
+    for path in texts:
+        if "_build" not in path.parts:
+            named |= set(re.findall(r"(?:^\$ |`|BIN\)/)asutil ((?:(?:build|index|vectors) )?\w+)", path.read_text("utf-8"), re.MULTILINE))
+    assert named and named <= {*commands.COMMANDS, *commands.GROUPS}
