@@ -1,9 +1,9 @@
 """Expected hours of planned runs: the median seconds a token of finished runs like them, times their tokens; and their GPU-hours."""
 
+import itertools
 import os
 import statistics
 from collections import Counter
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,7 +13,8 @@ from . import chains, commands, papers, plan, records, runs
 
 # Runs with the same of these settings are alike; where there are none, those with the same form of an example, then all.
 ALIKE = ("architecture", "head", "k", "max_tokens", "objective", "data", "dataset")
-LEVELS = (ALIKE, ALIKE[:4], ())
+ALIKE_FIRST = (ALIKE, ALIKE[:4], ())
+ELSEWHERE = "committed runs of another machine"
 # Texts of an example of `embed`.
 READ_TOGETHER = {"siamese": 2, "triplet": 3}
 
@@ -56,23 +57,25 @@ def finished(slugs, runs_dir: str = "runs") -> list[Run]:
 def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int) -> Estimate:
     """hours = median of (seconds / tokens) of runs like it * tokens / 3600, where tokens are the most that the settings allow.
 
-    Runs on this machine's cores count before others; a run that trains nothing takes as long as those like it.
+    The most alike count, of these those on this machine's cores, else those of the same precision. A run that
+    trains nothing takes as long as those like it.
 
     Args:
         known: runs as `finished` gives them.
     """
-    bf16 = settings.get("precision") == "bf16"
-    alike = [run for run in known if run.notebook == notebook and (run.settings.get("precision") == "bf16") == bf16]
-    trains = tokens_of(notebook, settings) != 1
-    if trains:
-        alike = [run for run in alike if run.backbone == backbone and tokens_of(notebook, run.settings)]
-    here = [run for run in alike if run.here and run.cores == cores]
-    for names in LEVELS if trains else LEVELS[:1]:
-        for group, source in ((here, "runs on this machine"), (alike, "committed runs of another machine")):
-            same = [run for run in group if all(run.settings.get(name) == settings.get(name) for name in names)]
-            if same and (tokens := tokens_of(notebook, settings)):
-                each = statistics.median(run.seconds / tokens_of(notebook, run.settings) for run in same)
-                return Estimate(each * tokens / 3600, source)
+    tokens = tokens_of(notebook, settings)
+    alike = [run for run in known if run.notebook == notebook and tokens_of(notebook, run.settings)]
+    if tokens != 1:
+        alike = [run for run in alike if run.backbone == backbone]
+    bf16 = lambda values: values.get("precision") == "bf16"
+    same = [run for run in alike if bf16(run.settings) == bf16(settings)]
+    here = [run for run in same if run.here and run.cores == cores]
+    levels = ALIKE_FIRST if tokens != 1 else ALIKE_FIRST[:1]
+    sources = {"runs on this machine": here, ELSEWHERE: same, f"{ELSEWHERE}, in another precision": alike}
+    for names, (source, group) in itertools.product(levels, sources.items()) if tokens else ():
+        if like := [run for run in group if all(run.settings.get(name) == settings.get(name) for name in names)]:
+            each = statistics.median(run.seconds / tokens_of(notebook, run.settings) for run in like)
+            return Estimate(each * tokens / 3600, source)
     return Estimate(None, "")
 
 
@@ -154,7 +157,7 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None) -> 
         groups.setdefault((job.paper, job.budget, job.notebook), []).append(estimate)
     rows = [("paper", "budget", "notebook", "runs", "hours", "by")]
     rows += [(*group, *_summed(estimates)) for group, estimates in groups.items()]
-    rows.append(("in all", "", "", *_summed([*chain(*groups.values())])[:2], ""))
+    rows.append(("in all", "", "", *_summed([*itertools.chain(*groups.values())])[:2], ""))
     head = f"Expected hours of the runs to come on {cores} free core{'s' * (cores != 1)} of this machine:"
     return "\n".join([head, *_aligned(rows, right={3, 4})])
 

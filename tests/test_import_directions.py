@@ -30,7 +30,7 @@ BELOW = {
         "asutil.losses",
         "asutil.heads",
     ),
-    "asutil.metrics": ("asutil.draws", "asutil.plugins", "asutil.io", "asutil.data"),
+    "asutil.metrics": ("asutil.draws", "asutil.io"),
 }
 BELOW["asutil.training"] = tuple(name for name in BELOW if name != "asutil.lazy")
 BELOW["asutil.tasks"] = (*BELOW["asutil.training"], "asutil.training")

@@ -87,8 +87,7 @@ def build(
     settings |= {"splitter": splitter, "min_sentence_chars": min_sentence_chars}
     lengths = {"min_paragraph_chars": min_paragraph_chars, "min_document_chars": min_document_chars}
     lengths = {name: LIMITS[name] if value is None else value for name, value in lengths.items()}
-    settings |= lengths
-    settings |= {"source": source, "licence": licence}
+    settings |= lengths | {"source": source, "licence": licence}
     with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
         shards, read = build_shards(documents, tokenizer, parts, settings, workers, progress)
         counts = concatenate(shards, parts) if shards else {"documents": 0}

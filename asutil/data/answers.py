@@ -9,23 +9,16 @@ import pyarrow as pa
 from .. import plugins
 from ..io import disk, files, hub
 from . import document_order, own_answers, table_files, tables
-from .data_sets import ANSWERS, SPLITS, TRIPLETS
+from .data_sets import ANSWERS, SPLITS
 from .own_answers import ALL_RIGHT
 from .questions import Candidate, Question, Split, grouped
 from .splits import limits_of, require_one_of
 
-__all__ = [
-    "ALL_RIGHT",
-    "SPLITS",
-    "TRIPLETS",
-    "Candidate",
-    "Question",
-    "Split",
-    "fingerprint_of_answers",
-    "load_answers",
-]
+__all__ = ["ALL_RIGHT", "SPLITS", "Candidate", "Question", "Split", "fingerprint_of_answers", "load_answers"]
 
 PROTOCOLS = ("clean", "asbert")
+# (Data set, protocol) -> triplets of its whole train split.
+TRIPLETS = {(name, protocol): count for name, data in ANSWERS.items() for protocol, count in data.triplets.items()}
 
 
 def load_answers(

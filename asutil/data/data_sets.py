@@ -55,108 +55,44 @@ class AnswerData:
 
 OF_TRECQA = "a question's candidates come from many documents and the right ones come first: the rows around one would tell its label"
 
+
+def _parts(*parts: tuple[str, str, int, int]) -> dict[str, Part]:
+    return {split: Part(*part) for split, part in zip(SPLITS, parts)}
+
+
 # Counts: sentence_objectives, table 4; contextual_as2, table 2; asbert, table 2, counted again without losing rows to quotes
-# (data_cards/wikiqa.md).
+# (data_cards/wikiqa.md). TREC-QA's files are filtered already. Positives: contextual_as2, appendix A.2, "sentences per query"; in the
+# release probably positives a question (data_cards/newsas2.md).
+# fmt: off
 ANSWERS = {
-    "wikiqa": AnswerData(
-        "WikiQA",
-        "microsoft/wiki_qa",
-        {
-            "clean": {
-                "train": Part("train", "all", 2_118, 20_360),
-                "dev": Part("validation", "mixed", 122, 1_126),
-                "test": Part("test", "mixed", 237, 2_341),
-            },
-            "asbert": {
-                "train": Part("train", "positive", 873, 8_672),
-                "dev": Part("validation", "positive", 126, 1_130),
-                "test": Part("test", "positive", 243, 2_351),
-            },
-        },
-        ordered=True,
-        triplets={"asbert": 8_995},
-    ),
-    # Its files are filtered already.
-    "trecqa": AnswerData(
-        "TREC-QA",
-        "lucadiliello/trecqa",
-        {
-            "clean": {
-                "train": Part("train", "all", 1_226, 53_417),
-                "dev": Part("dev_clean", "mixed", 69, 1_343),
-                "test": Part("test_clean", "mixed", 68, 1_442),
-            },
-            "asbert": {
-                "train": Part("train_manual", "positive", 89, 5_914),
-                "dev": Part("dev_clean", "positive", 69, 1_343),
-                "test": Part("test_clean", "positive", 68, 1_442),
-            },
-        },
-        triplets={"asbert": 83_923},
-        no_context=OF_TRECQA,
-    ),
-    "trecqa_transfer": AnswerData(
-        "TREC-QA, transfer",
-        "lucadiliello/trecqa",
-        {"clean": {"test": Part("train", "mixed", 1_158, 53_310)}},
-        no_context=OF_TRECQA,
-        training_of="trecqa",
-    ),
-    "asnq": AnswerData(
-        "ASNQ",
-        "lucadiliello/asnq",
-        {
-            "clean": {
-                "train": Part("train", "all", 57_242, 20_377_568),
-                "dev": Part("dev", "all", 1_336, 463_914),
-                "test": Part("test", "all", 1_336, 466_148),
-            }
-        },
-        streamed=True,
-    ),
-    "newsas2": AnswerData(
-        "NewsAS2",
-        "lucadiliello/news_as2",
-        {
-            "clean": {
-                "train": Part("train", "all", 71_561, 1_840_533),
-                "dev": Part("dev", "mixed", 2_102, 51_844),
-                "test": Part("test", "mixed", 2_083, 51_472),
-            }
-        },
-        streamed=True,
-        keyed=False,
-        # contextual_as2, appendix A.2, "sentences per query"; in the release probably positives a question (data_cards/newsas2.md)
-        positives={"train": 1.69, "dev": 1.66, "test": 1.68},
-    ),
-    "nq_sentences": AnswerData(
-        "NQ sentences",
-        "local/nq_sentences",
-        {
-            "clean": {
-                "train": Part("train", "mixed", 5_668, 27_930),
-                "dev": Part("dev", "mixed", 670, 3_158),
-                "test": Part("test", "mixed", 1_231, 5_519),
-            }
-        },
-        ordered=True,
-        built=True,
-    ),
-    "selqa": AnswerData(
-        "SelQA",
-        "local/selqa",
-        {
-            "clean": {
-                "train": Part("train", "mixed", 646, 7_660),
-                "dev": Part("dev", "mixed", 139, 1_717),
-                "test": Part("test", "mixed", 1_003, 12_107),
-            }
-        },
-        ordered=True,
-        built=True,
-    ),
+    "wikiqa": AnswerData("WikiQA", "microsoft/wiki_qa", {
+        "clean": _parts(("train", "all", 2_118, 20_360), ("validation", "mixed", 122, 1_126), ("test", "mixed", 237, 2_341)),
+        "asbert": _parts(("train", "positive", 873, 8_672), ("validation", "positive", 126, 1_130), ("test", "positive", 243, 2_351)),
+    }, ordered=True, triplets={"asbert": 8_995}),
+    "trecqa": AnswerData("TREC-QA", "lucadiliello/trecqa", {
+        "clean": _parts(("train", "all", 1_226, 53_417), ("dev_clean", "mixed", 69, 1_343), ("test_clean", "mixed", 68, 1_442)),
+        "asbert": _parts(
+            ("train_manual", "positive", 89, 5_914), ("dev_clean", "positive", 69, 1_343), ("test_clean", "positive", 68, 1_442)
+        ),
+    }, triplets={"asbert": 83_923}, no_context=OF_TRECQA),
+    "trecqa_transfer": AnswerData("TREC-QA, transfer", "lucadiliello/trecqa", {
+        "clean": {"test": Part("train", "mixed", 1_158, 53_310)},
+    }, no_context=OF_TRECQA, training_of="trecqa"),
+    "asnq": AnswerData("ASNQ", "lucadiliello/asnq", {
+        "clean": _parts(("train", "all", 57_242, 20_377_568), ("dev", "all", 1_336, 463_914), ("test", "all", 1_336, 466_148)),
+    }, streamed=True),
+    "newsas2": AnswerData("NewsAS2", "lucadiliello/news_as2", {
+        "clean": _parts(("train", "all", 71_561, 1_840_533), ("dev", "mixed", 2_102, 51_844), ("test", "mixed", 2_083, 51_472)),
+    }, streamed=True, keyed=False, positives={"train": 1.69, "dev": 1.66, "test": 1.68}),
+    "nq_sentences": AnswerData("NQ sentences", "local/nq_sentences", {
+        "clean": _parts(("train", "mixed", 5_668, 27_930), ("dev", "mixed", 670, 3_158), ("test", "mixed", 1_231, 5_519)),
+    }, ordered=True, built=True),
+    "selqa": AnswerData("SelQA", "local/selqa", {
+        "clean": _parts(("train", "mixed", 646, 7_660), ("dev", "mixed", 139, 1_717), ("test", "mixed", 1_003, 12_107)),
+    }, ordered=True, built=True),
     "pydocs": AnswerData("pydocs", None, {"clean": {}}),
 }
+# fmt: on
 
 # ------------------------------------------------------------------ claims
 
@@ -210,36 +146,25 @@ class LongData:
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
 
 
-# Counts: data_cards/hotpotqa.md and data_cards/qasper.md
+# Counts: data_cards/hotpotqa.md and data_cards/qasper.md. QASPER's repository is a loading script, which nothing here runs: the hub keeps
+# its parquet files on a branch.
+# fmt: off
 LONG = {
     "hotpotqa": LongData(
-        "HotpotQA",
-        ("span", "yes", "no"),
-        "hotpotqa/hotpot_qa",
-        {"config": "distractor"},
-        {"train": "train", "dev": "validation"},
+        "HotpotQA", ("span", "yes", "no"), "hotpotqa/hotpot_qa", {"config": "distractor"}, {"train": "train", "dev": "validation"},
         {"train": "hotpot_train_v*.json", "dev": "hotpot_dev_distractor_v*.json"},
         {"train": {"questions": 90_447}, "dev": {"questions": 7_405}},
     ),
-    # QASPER's repository is a loading script, which nothing here runs: the hub keeps its parquet files on a branch.
     "qasper": LongData(
-        "QASPER",
-        ("extractive", "abstractive", "yes", "no", "unanswerable"),
-        "allenai/qasper",
-        {"config": "qasper", "revision": "refs/convert/parquet"},
-        {"train": "train", "dev": "validation", "test": "test"},
-        {split: f"qasper-{split}-v*.json" for split in SPLITS},
-        {
-            "train": {"questions": 2_593, "papers": 888},
-            "dev": {"questions": 1_005, "papers": 281},
-            "test": {"questions": 1_451, "papers": 416},
-        },
+        "QASPER", ("extractive", "abstractive", "yes", "no", "unanswerable"),
+        "allenai/qasper", {"config": "qasper", "revision": "refs/convert/parquet"},
+        {"train": "train", "dev": "validation", "test": "test"}, {split: f"qasper-{split}-v*.json" for split in SPLITS},
+        {split: {"questions": n, "papers": m} for split, n, m in zip(SPLITS, (2_593, 1_005, 1_451), (888, 281, 416))},
     ),
     "pydocs_evidence": LongData("pydocs evidence", ("span", "yes", "no")),
 }
+# fmt: on
 
 TITLES = {name: data.title for data_sets in (ANSWERS, CLAIMS, LONG) for name, data in data_sets.items()}
 # Data sets without train and dev -> the data set whose training questions they are.
 TEST_ONLY = {name: data.training_of for name, data in ANSWERS.items() if data.training_of}
-# (Data set, protocol) -> triplets of its whole train split.
-TRIPLETS = {(name, protocol): count for name, data in ANSWERS.items() for protocol, count in data.triplets.items()}

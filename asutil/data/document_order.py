@@ -72,14 +72,14 @@ def _neighbours(split, sizes: np.ndarray) -> tuple[int, float]:
     adjacent = True if moved is None else np.diff(moved[rows]) == 1  # in the files
     follows = np.append((questions[1:] == questions[:-1]) & adjacent, False)
     after = np.append(hashes[1:], hashes[:1])
-    keys, key_of, counts = np.unique(_key(hashes, questions), return_inverse=True, return_counts=True)
+    keys, key_of, counts = np.unique(hashes + questions * MIXER, return_inverse=True, return_counts=True)
     unique = np.flatnonzero(counts[key_of] == 1)
     unique = unique[np.argsort(hashes[unique], kind="stable")]
     first, second = unique[:-1], unique[1:]  # the same sentence under two questions, or the next sentence
     next_is_unique = counts[key_of[np.minimum(first + 1, len(key_of) - 1)]] == 1
     both = (hashes[first] == hashes[second]) & follows[first] & next_is_unique
     first, second = first[both], second[both]
-    wanted = _key(after[first], questions[second])
+    wanted = after[first] + questions[second] * MIXER
     position = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     shared = (keys[position] == wanted) & (counts[position] == 1)
     same = follows[second] & (after[first] == after[second])
@@ -90,10 +90,6 @@ def _hashes(table) -> np.ndarray:
     starts = range(0, len(table), ROWS)
     texts = (table.slice(start, min(ROWS, len(table) - start))["answer"].to_numpy() for start in starts)
     return np.concatenate([pd.util.hash_array(part.astype(object), categorize=False) for part in texts])
-
-
-def _key(hashes: np.ndarray, questions: np.ndarray) -> np.ndarray:
-    return hashes + questions * MIXER
 
 
 def _share(true: np.ndarray) -> float:

@@ -8,12 +8,12 @@ so on, with answer_spans = [[start, end], ...].
 
 import hashlib
 import runpy
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
+from ..corpus import sources
 from ..io import files
 from . import built
 from .own_answers import same_text
@@ -47,7 +47,8 @@ def build(source: str | Path, folder: str | Path) -> dict:
         seen = {"train": set(), "test": set()}
         for path in (test, *training):  # test first: none of its questions may be in train
             own = seen["test" if path == test else "train"]
-            for location, row in _rows(path):
+            rows_of_file = sources.read_rows(path, "question_text")
+            for location, row in tqdm(rows_of_file, path.name, unit=" questions", delay=5):
                 rows = question_rows(row, location)
                 text = same_text(row["question_text"])
                 reason = None
@@ -74,15 +75,6 @@ def split_of(title: str) -> str:
         ('dev', 'train')
     """
     return "train" if int(hashlib.sha256(title.encode()).hexdigest(), 16) % DEV_SHARE else "dev"
-
-
-def _rows(path: Path) -> Iterator[tuple[str, dict]]:
-    for location, line in tqdm(files.lines(path), path.name, unit=" questions", delay=5):
-        if not line.strip():
-            continue
-        row = files.parsed(line, location)
-        require(isinstance(row, dict), location, "an object", row)
-        yield location, row
 
 
 def question_rows(row: dict, location: str) -> list[dict] | None:

@@ -14,12 +14,11 @@ LEFT_OUT = ("asutil", "asutil/lazy")  # of every folder, they only load the name
 
 
 def folder_of(path: Path) -> str:
-    """The box of a file: its folder below `asutil`, `aslab` or `book/_ext`; the file itself where it lies on top
-    of `asutil`.
-    """
+    """The box of a file: its folder, one below `asutil` at most; the file itself where it lies on top of `asutil`."""
     name = path.relative_to(ROOT)
     on_top = name.parent == Path("asutil") and name.stem != "__init__"
-    return (name.with_suffix("") if on_top else name.parent).as_posix()
+    folder = name.with_suffix("") if on_top else name.parent
+    return "/".join(folder.parts[:2] if folder.parts[0] == "asutil" else folder.parts)
 
 
 def modules(paths) -> dict[str, Path]:

@@ -15,7 +15,8 @@ from aslab.records import COMMITTED, HERE
 from aslab.rundir import BUDGETS
 from aslab.show import markup, pca
 from aslab.show.markup import NAMES, Html
-from asutil.data.data_sets import ANSWERS, TRIPLETS
+from asutil.data.answers import TRIPLETS
+from asutil.data.data_sets import ANSWERS
 from asutil.io import hub
 from asutil.metrics import changes
 

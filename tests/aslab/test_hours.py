@@ -55,8 +55,14 @@ def test_the_most_alike_runs_count_and_this_machine_first():
     assert estimate(run(4.0, cores=8), run(3.0, here=False)).hours == pytest.approx(3.5 / 3600), "other cores: another machine"
 
 
-@pytest.mark.parametrize("other", [{"backbone": "owner/other"}, {"precision": "bf16"}, {"notebook": "embed"}])
-def test_runs_of_another_backbone_precision_or_notebook_tell_nothing(other):
+def test_runs_of_another_precision_count_where_there_are_no_others():
+    other = run(1.0, precision="bf16")
+    assert estimate(other) == (pytest.approx(1 / 3600), f"{ELSEWHERE}, in another precision")
+    assert estimate(other, run(2.0, here=False)) == (pytest.approx(2 / 3600), ELSEWHERE)
+
+
+@pytest.mark.parametrize("other", [{"backbone": "owner/other"}, {"notebook": "embed"}])
+def test_runs_of_another_backbone_or_notebook_tell_nothing(other):
     assert estimate(run(**other)) == (None, "")
 
 

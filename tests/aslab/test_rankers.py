@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from aslab import parameters, rankers, runs
+from aslab import parameters, rankers, records, runs
 from asutil.io import disk
 
 
@@ -40,7 +40,7 @@ def finished(folder, created, settings, right):
     """A finished run of `rank` on two questions."""
     path = folder / f"rank-wikiqa-{created:012d}"
     path.mkdir(parents=True)
-    rows = {"ranker": ["bm25"] * 2, "question_id": ["q1", "q2"]} | {column: [1.0, right] for column in rankers.COLUMNS}
+    rows = {"ranker": ["bm25"] * 2, "question_id": ["q1", "q2"]} | {column: [1.0, right] for column in records.PER_QUESTION.values()}
     pd.DataFrame(rows).to_parquet(path / "per_question.parquet")
     record = {"notebook": "rank", "name": path.name, "created": str(created), "settings": settings, "metrics": {}}
     disk.write_json(path / "record.json", record)

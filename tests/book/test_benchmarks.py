@@ -248,7 +248,7 @@ def test_the_table_of_backends_has_what_each_gains_and_loses(tmp_path, monkeypat
         "machine": machine,
     } | sides
     html = as2_benchmarks.backends(result)
-    table = cells(re.search("<table.*?</table>", html)[0])
+    table = cells(re.search("<table.*?</table>", html, re.DOTALL)[0])
     assert table[1] == ["torch, float32", "100", "1", "75.0", "–", "121"]
     assert table[2][1:5] == ["200", "2.0", "75.0", "+0.0 [+0.0, +0.0]"]
     assert table[3][1:] == ["1,300", "13.0", "71.4", "-3.6 [-6.3, -0.9]", "31"]

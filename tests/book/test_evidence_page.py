@@ -203,7 +203,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
     assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"]
     assert table[1] == ["1", "✗ 0-1 score 0.800", "✓ 0-0 score 0.900"]
     assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
-    assert "<script" not in html and escape(f"1-0{PAYLOAD}") in html and "ids stand for them" in html
+    assert "<script" not in html and "1-0&lt;script&gt;" in html and "ids stand for them" in html
     assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
     assert "HotpotQA, budget small, seed 0." in html
     assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""

@@ -467,7 +467,6 @@ def test_logs_have_readable_names(machine):
     assert sorted(names) == [("RoBERTa + PSD", 0), ("RoBERTa-Base", 0)]
 
 
-def test_a_table_of_results_knows_one_word_only(directives):
-    results = directives("as2_results").Results
+def test_a_table_of_results_knows_one_word_only():
     with pytest.raises(ValueError, match="the word laptop is expected, or nothing: got 'labtop'"):
-        results.show(None, "sentence_objectives", "table_2", "labtop")
+        miniature.results("sentence_objectives", "table_2", "labtop", page=None)

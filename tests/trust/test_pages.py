@@ -123,7 +123,7 @@ def test_a_figure_of_the_backbone_that_its_record_does_not_give_is_noticed(told,
     folder = Path("asutil/pydocs/pydocs_roberta")
     shutil.copytree(ROOT / folder, tmp_path / folder)
     made = directives("as2_backbone")
-    html = made.Backbone.show(None) if told == "backbone" else f"<pre>{made.BackboneCommand.show(None)[0].astext()}</pre>"
+    html = made.backbone() if told == "backbone" else made.command()
     record = json.loads((tmp_path / folder / "record.json").read_text("utf-8"))
     assert pages.traced_block(tmp_path, "page", block(told, html)) > 10
     record["figures"]["corpus"]["documents"] += 1
@@ -139,14 +139,14 @@ def test_weights_that_are_not_those_of_the_record_are_noticed(tmp_path, directiv
     weights = tmp_path / folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
     with pytest.raises(Broken, match="SHA-256 of the weights"):
-        pages.traced_block(tmp_path, "page", block("backbone", directives("as2_backbone").Backbone.show(None)))
+        pages.traced_block(tmp_path, "page", block("backbone", directives("as2_backbone").backbone()))
 
 
 @pytest.mark.parametrize("change", ["a step", "the end"])
 def test_a_loss_that_is_not_the_one_in_the_log_is_noticed_in_its_plot(change, tmp_path, directives):
     folder = Path("asutil/pydocs/pydocs_roberta")
     shutil.copytree(ROOT / folder, tmp_path / folder)
-    page, log = block("backbone-loss", directives("as2_backbone").BackboneLoss.show(None)), tmp_path / folder / "log.jsonl"
+    page, log = block("backbone-loss", directives("as2_backbone").loss()), tmp_path / folder / "log.jsonl"
     lines = log.read_text("utf-8").splitlines()
     assert pages.traced_block(tmp_path, "page", page) > len(lines)
     other = json.loads(lines[0 if change == "a step" else -1])
