@@ -7,6 +7,7 @@ their definition in the program
 import argparse
 import ast
 import re
+import subprocess
 import tomllib
 from collections import Counter
 from pathlib import Path
@@ -73,9 +74,11 @@ def main() -> None:
 
 
 def prose(root: Path) -> int:
-    """Words of the pages' text, without code."""
-    pages = [path for path in (root / "book").rglob("*.md") if "_build" not in path.parts]
-    text = " ".join(path.read_text("utf-8") for path in [*pages, root / "README.md", root / "CONTRIBUTING.md"])
+    """Words of the committed pages' text, without code."""
+    listed = subprocess.run(
+        ["git", "ls-files", "book/*.md", "README.md", "CONTRIBUTING.md"], cwd=root, capture_output=True, text=True
+    )
+    text = " ".join((root / name).read_text("utf-8") for name in listed.stdout.split())
     return len(re.sub(r"```.*?```", "", text, flags=re.DOTALL).split())
 
 
