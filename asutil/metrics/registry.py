@@ -71,11 +71,12 @@ class Measure:
     torchmetrics: tuple[str, int | None] | None = None
 
 
-def register(key: str, title: str, **about) -> None:
-    """Make a `Measure` known. Raises: ValueError for a key that another one has."""
+def register(key: str, title: str, column: str = "", value=None, at_random=None, **about) -> None:
+    """Make a `Measure` known; one of rankings is in the log of a training. Raises: ValueError for a key that another one has."""
     if key in MEASURES:
         raise ValueError(f"two measures have the key {key!r}")
-    MEASURES[key] = Measure(key, title, **{"column": key} | about)
+    about = {"log": value is not None} | about
+    MEASURES[key] = Measure(key, title, column=column or key, value=value, at_random=at_random, **about)
 
 
 def measures(of: str | None = None) -> list[Measure]:

@@ -29,7 +29,7 @@ def at_random(size, right):
     return 1 - comb(size - right, 3) / comb(size, 3) if size > 3 else 1.0
 
 
-register("hit@3", "Hit@3", column="hit_at_3", value=value, at_random=at_random, torchmetrics=("RetrievalHitRate", 3), log=True)
+register("hit@3", "Hit@3", "hit_at_3", value, at_random, torchmetrics=("RetrievalHitRate", 3))
 """
 # Of each question the labels from the best candidate down.
 RANKED = {"a": [1, 0, 0, 0, 0], "b": [0, 0, 1, 1, 0], "c": [0, 0, 0, 1, 0, 1], "d": [0, 1]}

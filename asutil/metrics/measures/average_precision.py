@@ -17,15 +17,5 @@ def at_random(size: int, right: int) -> float:
     return (harmonic + (right - 1) / max(size - 1, 1) * (size - harmonic)) / size
 
 
-register(
-    "map",
-    "MAP",
-    column="average_precision",
-    value=value,
-    at_random=at_random,
-    log=True,
-    curve=True,
-    card=2,
-    trec_eval="map",
-    torchmetrics=("RetrievalMAP", None),
-)
+about = {"curve": True, "card": 2, "trec_eval": "map", "torchmetrics": ("RetrievalMAP", None)}
+register("map", "MAP", "average_precision", value, at_random, **about)

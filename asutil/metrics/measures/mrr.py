@@ -19,13 +19,5 @@ def at_random(size: int, right: int) -> float:
     return reciprocal
 
 
-register(
-    "mrr",
-    "MRR",
-    column="reciprocal_rank",
-    value=value,
-    at_random=at_random,
-    log=True,
-    trec_eval="recip_rank",
-    torchmetrics=("RetrievalMRR", None),
-)
+about = {"trec_eval": "recip_rank", "torchmetrics": ("RetrievalMRR", None)}
+register("mrr", "MRR", "reciprocal_rank", value, at_random, **about)

@@ -15,14 +15,4 @@ def at_random(size: int, right: int) -> float:
     return right / size
 
 
-register(
-    "p@1",
-    "P@1",
-    column="p_at_1",
-    value=value,
-    at_random=at_random,
-    log=True,
-    card=1,
-    trec_eval="P_1",
-    torchmetrics=("RetrievalPrecision", 1),
-)
+register("p@1", "P@1", "p_at_1", value, at_random, card=1, trec_eval="P_1", torchmetrics=("RetrievalPrecision", 1))
