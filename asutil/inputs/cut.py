@@ -31,7 +31,7 @@ def cut_evenly(lengths, budget: int) -> list[np.ndarray]:
     """Rows in parts of about equal numbers of tokens, without padding, near `budget`; the longest rows first.
 
     Example:
-        >>> [part.tolist() for part in cut_evenly(np.array([3, 9, 4, 1]), 9)]
+        >>> [part.tolist() for part in cut_evenly(np.array([3, 4, 4, 1]), 6)]
         [[1], [2, 0, 3]]
     """
     order = np.argsort(-lengths, kind="stable")

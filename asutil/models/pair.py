@@ -130,6 +130,11 @@ class PairEncoder(nn.Module):
         return self.mlm if self.generator is None else self.generator
 
     @property
+    def reads_masks(self) -> bool:
+        """Whether it is trained, and validated, on text with masks."""
+        return self.masked is not None
+
+    @property
     def pairs(self) -> list[nn.Module]:
         """The pair heads: one, or one for each objective of a union."""
         return [getattr(self, name) for name in self.HEADS if name.split("_")[0] == "pair"]

@@ -7,6 +7,7 @@ from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 
 from ..corpus import tokenizers
 from ..io import checkpoints
+from ..models.pair import PairEncoder
 from ..sampling import sampler as samplers
 from ..training import validation
 
@@ -21,6 +22,11 @@ class OwnTask(nn.Module):
     Shapes: input_ids, attention_mask, token_type_ids (B, T) -> logits (B, 2), None
     Raises: ValueError for weights without such a head.
     """
+
+    masked = None
+    # Released models learnt on text with masks.
+    reads_masks = True
+    losses = PairEncoder.losses
 
     def __init__(self, name: str, objective: str):
         super().__init__()

@@ -10,6 +10,7 @@ import numpy as np
 from .. import tasks
 from ..data import baselines
 from . import vectors
+from .embedding import encoded
 
 Ranked = Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]
 
@@ -83,10 +84,10 @@ class Neighbours:
 
     def ranked(self, questions: list[MiningQuestion], depth: int) -> Ranked:
         """For each question numbers and scores of the `depth` best sentences, and the scores of its right candidates."""
-        encoded = vectors.encoded(self._encoder, [question.text for question in questions], "query")
+        queries = encoded(self._encoder, [question.text for question in questions], "query")
         most = depth + max(len(question.own) for question in questions)
         for question, vector, scores, numbers in zip(
-            questions, encoded, *self._vectors.search(encoded, most, self._by)
+            questions, queries, *self._vectors.search(queries, most, self._by)
         ):
             others = np.flatnonzero(~np.isin(numbers, question.own))[:depth]
             right = self._vectors.vectors[question.right]

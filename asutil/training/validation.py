@@ -17,7 +17,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     """How well a model solves its own pre-training task on the first `size` examples of `sampler`.
 
     Every model reads what it reads in training: text with masks, drawn by `seed`; ELECTRA's discriminator reads its generator's samples in
-    place of the masks; a model without a masked-language-model head reads text without masks.
+    place of the masks; a model that learnt without masks reads text without them.
 
     Returns: accuracy, f1 (of class 1), majority (the share of the larger class); auc and rank_1 (`order_metrics`); loss of the objective;
         mlm_loss where a head predicts what the masks hide; detection_loss of ELECTRA; for a union the accuracy on the examples of each of
@@ -25,7 +25,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     Paper: sentence_objectives, section 5.3 (pre-training task difficulty).
     Deviation: D-72; D-106, auc and rank_1.
     """
-    options = {"mlm_share": 0} if model.masked is None else {}
+    options = {} if model.reads_masks else {"mlm_share": 0}
     batches = input_batches.PretrainingBatches(lambda epoch: sampler, 1, 1, micro_tokens, seed, **options)
     labels, logits, members, losses = _outputs(model, batches, size, seed)
     predictions = logits.argmax(-1)

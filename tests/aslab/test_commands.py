@@ -23,7 +23,6 @@ OLD = {
     "asutil.data.nq_sentences": "build nq_sentences",
     "asutil.data.selqa": "build selqa",
     "asutil.metrics.trec": "trec",
-    "asutil.models.embedded": "embedded",
     "asutil.tasks.mine": "mine",
     "asutil.tasks.vectors": "vectors",
 } | {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish slots".split()}

@@ -19,6 +19,7 @@ from asutil.corpus import index as corpus_index
 from asutil.corpus import sources, tokenizers
 from asutil.io import disk, hub
 from asutil.models import joint, loading
+from asutil.models.pair import PairEncoder
 from asutil.sampling import sampler as samplers
 from asutil.tasks import own_tasks
 
@@ -123,7 +124,8 @@ def test_a_released_model_reads_inputs_of_the_papers_length():
 class Summed(nn.Module):
     """A model of two classes that scores an example, of mspp each slot, by the sum of its tokens modulo 7: many scores are equal."""
 
-    mlm = None  # it has learnt without masks
+    masked, reads_masks = None, False
+    losses = PairEncoder.losses
 
     def __init__(self, slots):
         super().__init__()
