@@ -7,7 +7,7 @@ import pandas as pd
 from asutil.metrics import significance
 
 from .. import papers, records, rundir
-from ..records import COMMITTED, PER_QUESTION
+from ..records import COMMITTED
 from . import testable
 
 
@@ -34,7 +34,7 @@ def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=No
         for row, own in lines.groupby("row", sort=False):
             largest = max(own.budget, key=rundir.BUDGETS.index)
             own = own[own.budget == largest].sort_values("seed")
-            if records.columns(own.record.iloc[0]) is not PER_QUESTION or testable.of_row(data, own, "map"):
+            if records.kind(own.record.iloc[0]) != "question" or testable.of_row(data, own, "map"):
                 continue
             names = tuple(record.get("name") for record in own.record)
             if names in made:

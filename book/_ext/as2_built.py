@@ -10,7 +10,8 @@ from docutils import nodes
 from pages import Html, row, shown, table
 from sphinx.util.docutils import SphinxRole
 
-LEFT_OUT = ("asutil", "asutil/lazy")  # of every folder, they only load the names of its `__init__` when they are needed
+# Of every folder, they only load what is needed, when it is needed.
+LEFT_OUT = ("asutil", "asutil/lazy", "asutil/plugins", "asutil/__main__")
 
 
 def folder_of(path: Path) -> str:

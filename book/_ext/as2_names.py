@@ -80,8 +80,8 @@ def exported(package: str) -> list[str]:
     path = ROOT / package.replace(".", "/") / "__init__.py"
     found = []
     for node in ast.walk(tree(path)) if path.is_file() else ():
-        if isinstance(node, ast.Dict):
-            for module, names in ast.literal_eval(node).items():
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "names_of" and len(node.args) > 1:
+            for module, names in ast.literal_eval(node.args[1]).items():
                 found += [f"{package}.{module}.{name}" for name in names]
     return found
 

@@ -77,7 +77,8 @@ def test_the_code_and_tests_that_contributing_names_exist():
 
 def test_functions_that_the_page_names_exist():
     for path, words in re.findall(r"^\| \{as2-src\}`([^`]+)` \| (.*) \|$", PAGE, re.MULTILINE):
-        text = (ROOT / path).read_text("utf-8")
+        files = sorted((ROOT / path).glob("*.py")) if (ROOT / path).is_dir() else [ROOT / path]
+        text = "".join(file.read_text("utf-8") for file in files)
         for name in re.findall(r"`(\w+)`", words):
             assert re.search(rf"^\s*(?:class|def) {name}\b", text, re.MULTILINE), (path, name)
 

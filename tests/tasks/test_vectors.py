@@ -18,8 +18,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sklearn.neighbors import NearestNeighbors
 
+from aslab import vector_commands as commands
 from aslab.commands import asutil
-from aslab.commands import vectors as commands
 from asutil.tasks import vector_search
 from asutil.tasks import vectors as v
 

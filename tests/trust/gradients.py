@@ -73,7 +73,8 @@ def known_losses() -> set[str]:
     for module in modules():
         for name, value in vars(module).items():
             if _own(value, module) and inspect.isclass(value):
-                found |= {f"{name}.{method}" for method, function in vars(value).items() if _gives_loss(method, function)}
+                own = {f"{name}.{method}": function for method, function in vars(value).items() if _gives_loss(method, function)}
+                found |= {path for path, function in own.items() if function.__qualname__ == path}
             elif _own(value, module) and _gives_loss(name, value):
                 found.add(name)
     return found

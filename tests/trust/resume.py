@@ -195,14 +195,14 @@ def scoring(held: Held, count: int, draw) -> int:
     model = held.model().eval()
 
     def work(folder: Path) -> None:
-        rank.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._window
+        rank.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._scores
 
-        def noted(self, questions, *rest):
-            scores = score(self, questions, *rest)
-            kills.noted(folder / "scored.txt", questions[0].id)
+        def noted(self, pairs, *rest):
+            scores = score(self, pairs, *rest)
+            kills.noted(folder / "scored.txt", pairs.question_ids[0])
             return scores
 
-        rank.Ranker._window = noted
+        rank.Ranker._scores = noted
         scores = ranker.score(held.asked * 3, progress=False, folder=folder / "parts")
         runs.disk.atomically(folder / "scores.parquet", lambda path: scores.to_parquet(path))
 

@@ -10,7 +10,7 @@ from asutil.io.spelling import printable
 from asutil.tasks import vectors
 from asutil.tasks.embedding import encoded
 
-from . import argument, command, option
+from .commands import argument, command, option
 
 ENCODERS = ("transformer", "sentence_transformer", "word_vectors", "infersent", "use")
 # Columns of texts, the first that is there.

@@ -11,8 +11,8 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 from asutil.tasks import mine as mining
 
-from .. import trec as trec_files
-from . import argument, command, option
+from . import trec as trec_files
+from .commands import argument, command, option
 
 # ------------------------------------------------------------------ corpora
 
@@ -115,7 +115,7 @@ trec = command(
 
 
 def _embedded(run: str, out: Path) -> str:
-    from .. import backbone
+    from . import backbone
 
     folder = backbone.export(run, out)
     return f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB"
