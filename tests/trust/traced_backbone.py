@@ -10,7 +10,7 @@ WAY = "masked language modelling"
 
 
 def folder(root: Path) -> Path:
-    return root / "asutil" / "models" / "pydocs_roberta"
+    return root / "asutil" / "pydocs" / "pydocs_roberta"
 
 
 def record(root: Path) -> dict:
