@@ -49,8 +49,9 @@ def replaced_token(
         >>> replaced_token(torch.tensor([[0.0, -9.0, 9.0]]), torch.tensor([[1, 0, 0]]), torch.tensor([[1, 1, 0]])).item() * 2
         0.693...
     """
-    same = logits.shape == replaced.shape == mask.shape
-    _require(same, "logits, replaced and mask of one shape", logits, replaced, mask)
+    _require(
+        logits.shape == replaced.shape == mask.shape, "logits, replaced and mask of one shape", logits, replaced, mask
+    )
     logits = _wide(logits)
     real = mask.bool()
     losses = binary_cross_entropy_with_logits(logits.where(real, 0), replaced.to(logits.dtype), reduction="none")
@@ -157,8 +158,13 @@ def triplet(
         >>> triplet(origin, torch.tensor([[1.0], [3.0]]), torch.tensor([[2.0], [1.0]])).item()  # 1 - 4 + 5 and 9 - 1 + 5
         15.0
     """
-    same = anchor.shape == positive.shape == negative.shape and anchor.ndim == 2
-    _require(same, "anchor, positive and negative of one shape (B, H)", anchor, positive, negative)
+    _require(
+        anchor.shape == positive.shape == negative.shape and anchor.ndim == 2,
+        "anchor, positive and negative of one shape (B, H)",
+        anchor,
+        positive,
+        negative,
+    )
     _check_choice("selection", selection, *SELECTIONS)
     near = distance(anchor, positive, squared)
     far = distance(anchor, negative, squared)

@@ -64,7 +64,7 @@ def _is_docstring(part, number: int) -> bool:
 
 def _is_check(part) -> bool:
     if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
-        return ast.unparse(part.value.func).startswith(("_check", "require"))
+        return ast.unparse(part.value.func).rpartition(".")[2].lstrip("_").startswith(("check", "require"))
     return isinstance(part, ast.If) and isinstance(part.body[-1], ast.Raise) and not part.orelse
 
 
