@@ -12,9 +12,9 @@ from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
 from . import chains, commands, papers, plan, records, runs
 
 # Runs with the same of these settings are alike; where there are none, those with the same form of an example, then all.
-ALIKE = ("architecture", "head", "k", "max_tokens", "objective", "data", "dataset")
-ALIKE_FIRST = (ALIKE, ALIKE[:4], ())
-ELSEWHERE = "committed runs of another machine"
+FORM = ("architecture", "head", "k", "max_tokens")
+ALIKE = (*FORM, "objective", "data", "dataset")
+HERE, OTHERS, OTHER_PRECISION = "runs on this machine", "other runs", "other runs, in another precision"
 # Texts of an example of `embed`.
 READ_TOGETHER = {"siamese": 2, "triplet": 3}
 
@@ -48,31 +48,37 @@ def finished(slugs, runs_dir: str = "runs") -> list[Run]:
     for slug in slugs:
         known += [(line.record, records.backbone(line), False) for line in records.committed(slug).itertuples()]
     return [
-        Run(record["notebook"], record["settings"], record["seconds"], backbone, here, hardware.get("cpu_cores"))
+        Run(record["notebook"], record["settings"], _seconds(record), backbone, here, hardware.get("cpu_cores"))
         for record, backbone, here in known
         if not (hardware := record.get("hardware", {})).get("gpu") and "seconds" in record
     ]
 
 
+def _seconds(record: dict) -> float:
+    """How long a run took: `seconds` are those of its last process, `training_seconds` those of all that trained."""
+    return max(record["seconds"], record.get("figures", {}).get("training_seconds") or 0)
+
+
 def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int) -> Estimate:
     """hours = median of (seconds / tokens) of runs like it * tokens / 3600, where tokens are the most that the settings allow.
 
-    The most alike count, of these those on this machine's cores, else those of the same precision. A run that
-    trains nothing takes as long as those like it.
+    The most alike runs count: of these first those on this machine's cores, then those of the same precision, then all.
+    A run that trains nothing takes as long as those like it.
 
     Args:
         known: runs as `finished` gives them.
     """
     tokens = tokens_of(notebook, settings)
+    if tokens is None:
+        return Estimate(None, "")
     alike = [run for run in known if run.notebook == notebook and tokens_of(notebook, run.settings)]
     if tokens != 1:
         alike = [run for run in alike if run.backbone == backbone]
     bf16 = lambda values: values.get("precision") == "bf16"
     same = [run for run in alike if bf16(run.settings) == bf16(settings)]
     here = [run for run in same if run.here and run.cores == cores]
-    levels = ALIKE_FIRST if tokens != 1 else ALIKE_FIRST[:1]
-    sources = {"runs on this machine": here, ELSEWHERE: same, f"{ELSEWHERE}, in another precision": alike}
-    for names, (source, group) in itertools.product(levels, sources.items()) if tokens else ():
+    levels = (ALIKE, FORM, ()) if tokens != 1 else (ALIKE,)
+    for names, (source, group) in itertools.product(levels, {HERE: here, OTHERS: same, OTHER_PRECISION: alike}.items()):
         if like := [run for run in group if all(run.settings.get(name) == settings.get(name) for name in names)]:
             each = statistics.median(run.seconds / tokens_of(notebook, run.settings) for run in like)
             return Estimate(each * tokens / 3600, source)
@@ -204,8 +210,10 @@ def _summed(estimates: list[Estimate]) -> tuple[str, str, str]:
 
 def of_plan(paper: str, budget: str, cores: int | None) -> list[str]:
     papers.one_of(paper, papers.papers(), "paper")
-    jobs = plan.jobs(paper, budget)
-    return [on_gpus(jobs), expected(jobs, cores)]
+    jobs, searches = plan.jobs_and_searches(paper, budget)
+    to_come = lambda some: [job for job in some if not (job.folder / "record.json").is_file()]
+    jobs, searches = to_come(jobs), list(filter(to_come, searches.values()))
+    return list(filter(None, [on_gpus(jobs, searches), expected(jobs, cores)])) if jobs else ["Every run is finished."]
 
 
 command = commands.command(

@@ -27,16 +27,27 @@ class PlainTokenizer:
 
     def __init__(self, backend: Tokenizer, config: dict, name_or_path: str = ""):
         backend.encode_special_tokens = True
+        backend.no_padding()
+        backend.no_truncation()
         self.backend_tokenizer, self.config, self.name_or_path = backend, config, name_or_path
         self.model_input_names = config.get("model_input_names", ["input_ids", "token_type_ids", "attention_mask"])
-        tokens = {name: token for name, token in config.items() if name.endswith("_token") and token}
-        tokens = {name: token["content"] if isinstance(token, dict) else token for name, token in tokens.items()}
-        ids = {name: backend.token_to_id(token) for name, token in tokens.items() if isinstance(token, str)}
-        self.all_special_ids = sorted({number for number in ids.values() if number is not None})
+        id_of = lambda token: backend.token_to_id(token["content"] if isinstance(token, dict) else token)
+        ids = {
+            name: id_of(token)
+            for name, token in config.items()
+            if name.endswith("_token") and isinstance(token, (str, dict))
+        }
+        more = [
+            id_of(token)
+            for name in ("additional_special_tokens", "extra_special_tokens")
+            for token in config.get(name) or ()
+        ]
+        self.all_special_ids = sorted({number for number in (*ids.values(), *more) if number is not None})
         self.pad_token_id, self.mask_token_id = ids.get("pad_token"), ids.get("mask_token")
         if self.pad_token_id is None:
             raise ValueError(
-                f"{name_or_path}: this tokenizer has no pad_token, which fills up shorter texts of a batch"
+                f"{name_or_path}: tokenizer_config.json names no pad_token, which fills up shorter texts of a batch: "
+                "take a tokenizer saved by asutil, or install asutil[models]"
             )
 
     @classmethod

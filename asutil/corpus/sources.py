@@ -70,7 +70,7 @@ def without_paths(source) -> str:
 
 def _documents_of_one(source, split, text_column, separator, exclude_titles):
     if source == "pydocs":
-        return plugins.load("pydocs", "documents").documents()
+        return plugins.pydocs("documents").documents()
     hub_id, _, config = source.partition(":")
     form = HUB_FORMS.get(hub_id, Form())
     column = text_column or form.text_column
@@ -226,7 +226,7 @@ def fingerprint_of_source(source: str) -> str:
 def _fingerprint_of_one(source: str) -> str:
     hub_id = source.partition(":")[0]
     if hub_id == "pydocs":
-        return plugins.load("pydocs", "documents").fingerprint_of_docstrings()
+        return plugins.pydocs("documents").fingerprint_of_docstrings()
     if folder := hub.mirror(hub_id):
         return hub.sha256(folder)
     if (Path(source) / "corpus.json").is_file():  # an index: the file describes its origin

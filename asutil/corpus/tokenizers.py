@@ -31,14 +31,14 @@ def load_tokenizer(name: str | Path) -> "PreTrainedTokenizerFast":
 
     Raises: FileNotFoundError for an unknown name; ValueError for an unfinished run or a tokenizer that cannot be used.
     """
-    try:
-        from transformers import AutoTokenizer
-
-        from ..io import checkpoints
-    except ModuleNotFoundError:
+    if not _has_transformers():
         plain = PlainTokenizer.load(hub.model_path(name))
         _join_exactly(plain.backend_tokenizer)
         return plain
+    from transformers import AutoTokenizer
+
+    from ..io import checkpoints
+
     path = checkpoints.source(name)
     model_folders.refuse_no_tokenizer(path, name)
     tokenizer = checkpoints.from_pretrained(AutoTokenizer, path, name)
@@ -80,10 +80,10 @@ def train_tokenizer(documents: Iterable[str], vocab_size: int) -> "PreTrainedTok
     backend.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0), add_prefix_space=True)
     config = {"bos_token": "<s>", "pad_token": "<pad>", "eos_token": "</s>", "unk_token": "<unk>", "cls_token": "<s>"}
     config |= {"sep_token": "</s>", "model_max_length": 512, "model_input_names": ["input_ids", "attention_mask"]}
-    try:
-        from transformers import PreTrainedTokenizerFast
-    except ModuleNotFoundError:
+    if not _has_transformers():
         return PlainTokenizer(backend, config | {"mask_token": mask.content})
+    from transformers import PreTrainedTokenizerFast
+
     return _read_as_text(PreTrainedTokenizerFast(tokenizer_object=backend, mask_token=mask, **config))
 
 
@@ -113,6 +113,17 @@ def tokenizer_for(
             with disk.whole_folder(saved) as part:
                 train_tokenizer(texts, vocab_size=8192).save_pretrained(part)
     return load_tokenizer(saved)
+
+
+def _has_transformers() -> bool:
+    """Whether transformers is installed. Raises: ModuleNotFoundError where it is, and something that it needs is not."""
+    try:
+        import transformers  # noqa: F401
+    except ModuleNotFoundError as error:
+        if error.name != "transformers":
+            raise
+        return False
+    return True
 
 
 def _join_exactly(backend: Tokenizer) -> bool:

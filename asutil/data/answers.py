@@ -83,7 +83,7 @@ def fingerprint_of_answers(name) -> str:
     that began with another division must not continue with this one.
     """
     if name == "pydocs":
-        documents = plugins.load("pydocs", "documents")
+        documents = plugins.pydocs("documents")
         return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in ANSWERS:
         hub_id = ANSWERS[name].hub_id
@@ -163,7 +163,7 @@ def _check_positives(questions: Split, published: float, where: str) -> None:
 
 def _pydocs() -> dict[str, Split]:
     columns = {split: {"question_id": [], "question": [], "answer": [], "label": []} for split in SPLITS}
-    documents = plugins.load("pydocs", "documents")
+    documents = plugins.pydocs("documents")
     for question in documents.questions():
         column = columns[documents.split_of(question.function)]
         size = len(question.sentences)

@@ -74,7 +74,7 @@ def load_claims(
     limits = limits_of(limit, train_limit, test_limit, "claim")
     splits = {}
     if name == "pydocs_claims":
-        for split, rows in plugins.load("pydocs", "claims").rows(MOST).items():
+        for split, rows in plugins.pydocs("claims").rows(MOST).items():
             splits[split] = Claims(
                 Claim(id, text, label, tuple(Evidence(*piece) for piece in pieces)) for id, text, label, pieces in rows
             )
@@ -94,7 +94,7 @@ def fingerprint_of_claims(name) -> str:
     For a data set that is not in the mirror its name: its runs can be planned, and loading asserts its counts.
     """
     if name == "pydocs_claims":
-        documents = plugins.load("pydocs", "documents")
+        documents = plugins.pydocs("documents")
         return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in CLAIMS and hub.mirror(f"local/{name}") is None:
         return f"local/{name}"

@@ -42,7 +42,7 @@ def load_evidence(
     """
     limits = limits_of(limit, train_limit, test_limit, "question")
     if name == "pydocs_evidence":
-        rows = plugins.load("pydocs", "evidence").rows()
+        rows = plugins.pydocs("evidence").rows()
         splits = {split: questions_of((row["id"], row, {}) for row in rows[split]) for split in SPLITS}
     elif name in LONG:
         splits = {split: _published(name, split) for split in SPLITS}
@@ -96,7 +96,7 @@ def _form(question: LongQuestion) -> str | None:
 def fingerprint_of_evidence(name) -> str:
     """What identifies a data set's content: a hash of its files, of pydocs' package versions, or the hub id (its counts are asserted)."""
     if name == "pydocs_evidence":
-        documents = plugins.load("pydocs", "documents")
+        documents = plugins.pydocs("documents")
         return documents.fingerprint_of_docstrings(documents.NUMPYDOC)
     if name in LONG:
         folder = hub.mirror(LONG[name].hub_id)

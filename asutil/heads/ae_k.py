@@ -18,7 +18,7 @@ class AggregatedEvidenceK(EvidenceHead):
         torch.Size([3, 5, 2])
     """
 
-    reads = 2
+    joined = 2
 
     def forward(self, slots: torch.Tensor, present: torch.Tensor | None = None) -> torch.Tensor:
         candidates = slots[:, 1:]

@@ -27,14 +27,14 @@ class EvidenceHead(nn.Module):
     Deviation: D-76.
     """
 
-    reads = 1  # embeddings that are joined and scored
+    joined = 1  # embeddings that are scored together
 
     def __init__(self, hidden_size: int, classes: int = 2, form: str = "linear"):
         super().__init__()
         if form not in ("linear", "released"):
             raise ValueError(f'head_form: "linear" or "released" expected, got {form!r}')
         self.form = form
-        size = self.reads * hidden_size
+        size = self.joined * hidden_size
         before = [nn.Dropout(0.1), nn.Linear(size, size), nn.Tanh(), nn.Dropout(0.1)] if form == "released" else []
         self.layers = nn.Sequential(*before, nn.Linear(size, classes))
         for layer in self.layers:

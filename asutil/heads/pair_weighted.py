@@ -3,12 +3,11 @@
 import torch
 from torch import nn
 
-from .base import head
-from .pair_max import MaxPooling
+from .base import EvidenceHead, head
 
 
 @head("pair_weighted", reads="pairs")
-class WeightedSum(MaxPooling):
+class WeightedSum(EvidenceHead):
     """Pairwise baseline: one label from a learnt weighted sum of the embeddings of all (claim, evidence) pairs.
 
     z = W sum_i a_i E_i + b,  a = softmax_i(v . E_i),  i = 1..K

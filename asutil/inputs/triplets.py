@@ -150,7 +150,7 @@ def examples_for(
 
     Args:
         limit, per_question: the most triplets, in all and of each question.
-        expected: the number of triplets before either limit (`COUNTS`).
+        expected: the number of triplets before either limit (`data.answers.TRIPLETS`).
     Raises: ValueError for another number of triplets, or for a limit where there are no triplets.
     """
     if architecture == "triplet":

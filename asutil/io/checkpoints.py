@@ -32,7 +32,7 @@ os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"
 
 @dataclass(frozen=True)
 class SavedModel:
-    """A model that another package keeps, as a function `resolve(name or folder) -> SavedModel | None` of it gives it (`plugins`).
+    """A model that the package of experiments keeps; its function `resolve(name or folder) -> SavedModel | None` is found by `plugins`.
 
     Args:
         folder: of the model, or the part of it that was named. check: raises ValueError for files that were changed since.
@@ -48,9 +48,8 @@ class SavedModel:
 
 
 def saved_model(name: str | Path) -> SavedModel | None:
-    """The model of another package by its name or folder; None where none knows it. Raises: what the package raises."""
-    known = (plugins.load("models", package)(name) for package in plugins.named("models"))
-    return next((model for model in known if model is not None), None)
+    """The model of a finished experiment by its name or folder; None for any other. Raises: what the package of experiments raises."""
+    return plugins.load("models", "runs")(name)
 
 
 def source(name: str | Path) -> str:

@@ -59,7 +59,7 @@ class Measure:
 
     key: str
     title: str
-    of: str = "question"
+    of: str
     column: str = ""
     value: Callable[[Ranks], np.ndarray] | None = None
     at_random: Callable[[int, int], float] | None = None
@@ -72,10 +72,13 @@ class Measure:
 
 
 def register(key: str, title: str, column: str = "", value=None, at_random=None, **about) -> None:
-    """Make a `Measure` known; one of rankings is in the log of a training. Raises: ValueError for a key that another one has."""
+    """Make a `Measure` known; one with `value` is of questions and in the log of a training.
+
+    Raises: ValueError for a key that another one has.
+    """
     if key in MEASURES:
         raise ValueError(f"two measures have the key {key!r}")
-    about = {"log": value is not None} | about
+    about = {"log": value is not None, "of": "question" if value else "split"} | about
     MEASURES[key] = Measure(key, title, column=column or key, value=value, at_random=at_random, **about)
 
 

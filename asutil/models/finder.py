@@ -240,7 +240,7 @@ def tiny_longformer(tokenizer) -> nn.Module:
 
 def tiny_led(tokenizer) -> nn.Module:
     """An LED small enough for two CPU cores: 2 + 1 layers of 128, windows of 64, 1,024 positions, answers of at most 64 tokens."""
-    config = plugins.load("pydocs", "backbone").led_config(tokenizer, TINY | {"vocab_size": len(tokenizer)})
+    config = plugins.pydocs("backbone").led_config(tokenizer, TINY | {"vocab_size": len(tokenizer)})
     return AutoModelForSeq2SeqLM.from_config(config)
 
 
@@ -248,8 +248,8 @@ MADE_HERE = {
     "tiny": lambda tokenizer: loading.tiny(tokenizer, mlm=False).backbone,
     "tiny_longformer": tiny_longformer,
     "tiny_led": tiny_led,
-    "pydocs_longformer": lambda tokenizer: plugins.load("pydocs", "backbone").longformer(tokenizer),
-    "pydocs_led": lambda tokenizer: plugins.load("pydocs", "backbone").led(tokenizer),
+    "pydocs_longformer": lambda tokenizer: plugins.pydocs("backbone").longformer(tokenizer),
+    "pydocs_led": lambda tokenizer: plugins.pydocs("backbone").led(tokenizer),
 }
 
 

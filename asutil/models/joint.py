@@ -28,7 +28,7 @@ def shape(
         head: ie_k, ae_k, ie_1 or ae_1; or pair_max or pair_weighted, which read each candidate in an input of its own, of max_tokens,
             and have no form and no positions.
         k: candidates of a question. max_tokens: of all k + 1 slots together, which have equal lengths.
-        form: "linear" or "released" (`heads.EvidenceHead`).
+        form: "linear" or "released" (`heads.base.EvidenceHead`).
         positions: "absolute", 0 to (k + 1) L - 1, as in the paper, or "skipping", where padding has no position, as in RoBERTa's code.
         pooling: E_i is the "first" token of slot i, as in the paper, or the "mean" of its own tokens; first where it is left out.
         init: standard deviation of fresh slot types; the backbone's own initializer_range where it is left out.

@@ -182,7 +182,7 @@ MADE_HERE = {
     "tiny": tiny,
     "tiny_electra": electra.tiny,
     "mini": mini,
-    "pydocs_electra": lambda *given: plugins.load("pydocs", "backbone").electra_pair(*given),
+    "pydocs_electra": lambda *given: plugins.pydocs("backbone").electra_pair(*given),
 }
 
 

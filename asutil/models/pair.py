@@ -258,7 +258,9 @@ def widen_types(
     for backbone, table in zip(model.backbones, tables):
         table.weight = weight
         table.num_embeddings = backbone.config.type_vocab_size = len(weight)
-    model.takes_types = model.generator_takes_types = True
+    model.takes_types = True
+    if model.generator is not None:
+        model.generator_takes_types = True
     return fresh
 
 

@@ -15,7 +15,7 @@ from ..inputs.long import Contexts, stacked
 from ..inputs.template import Template
 from ..metrics import answers, rankings
 from ..models.finder import EvidenceFinder
-from ..models.scoring import evaluating, has_bf16
+from ..models.scoring import evaluating, has_bf16, moved
 
 LONGEST_SPAN = 30  # tokens of an answer between its start and its end
 LONGEST_WRITTEN = 100  # tokens of an answer that a decoder writes (D-94)
@@ -50,7 +50,7 @@ def predict(
     bar = tqdm(total=len(contexts), unit=" questions", disable=not progress, dynamic_ncols=True)
     with bar, evaluating(model, autocast=False) as device:
         for some in cut(contexts.lengths, micro_tokens):
-            micro = {name: tensor.to(device) for name, tensor in contexts.padded(some).items()}
+            micro = moved(contexts.padded(some), device)
             with torch.autocast(device.type, torch.bfloat16, enabled=has_bf16(device)):
                 outputs = model(micro)
             written = _written(model, micro) if model.generates else None
@@ -277,8 +277,7 @@ def markers(model: EvidenceFinder, contexts: Contexts, count: int = 15) -> dict:
                 f"cut at max_tokens={contexts.max_tokens}, which left out {contexts.dropped['evidence']} pieces of evidence"
             )
         for number in numbers:
-            read, micro = contexts.read[number], contexts.padded([number])
-            outputs = model({key: tensor.to(device) for key, tensor in micro.items()})
+            read, outputs = contexts.read[number], model(moved(contexts.padded([number]), device))
             [positive] = draws.choose(np.flatnonzero(read.evidence), 1)
             [negative] = draws.choose(np.flatnonzero(~read.evidence), 1)
             sentences = normalize(outputs["sentences"][0], dim=-1)

@@ -8,7 +8,7 @@ from transformers import AlbertForPreTraining, BertForNextSentencePrediction
 from ..corpus import tokenizers
 from ..io import checkpoints
 from ..models.pair import PairEncoder
-from ..sampling import sampler as samplers
+from ..sampling.base import BaseSampler
 from ..training import validation
 
 RELEASED = {"nsp": BertForNextSentencePrediction, "sop": AlbertForPreTraining}
@@ -42,7 +42,7 @@ class OwnTask(nn.Module):
         return (outputs["sop_logits"] if "sop_logits" in outputs else outputs["logits"]).flip(-1), None
 
 
-def shared_words(sampler: samplers.Sampler, size: int) -> dict:
+def shared_words(sampler: BaseSampler, size: int) -> dict:
     """A baseline on the first `size` examples that counts shared words: a trained model should be better.
 
     score = cosine of the TF-IDF vectors of the first part and the second one, for mspp of the first part and each candidate.

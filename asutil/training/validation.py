@@ -33,7 +33,7 @@ def validate(model, sampler, size: int, micro_tokens: int, seed: int = 0) -> dic
     measures |= order_metrics(sampler, labels, logits[..., 1] - logits[..., 0])
     for number, member in enumerate(sampler.members if members is not None else []):
         if (own := members == number).any():
-            measures[f"accuracy_{member.rule.__name__}"] = float((labels == predictions)[own].mean())
+            measures[f"accuracy_{member.objective}"] = float((labels == predictions)[own].mean())
     mlm_loss, measures["loss"], *detection_loss = losses
     if model.masked is not None:
         measures["mlm_loss"] = mlm_loss

@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 GRANITE = "ibm-granite/granite-embedding-30m-english"
 PAIRS = runs.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
-HERE, ELSEWHERE = "runs on this machine", "committed runs of another machine"
+HERE, ELSEWHERE = "runs on this machine", "other runs"
 
 
 def run(seconds=150.0, here=True, cores=2, backbone=GRANITE, notebook="finetune", **settings):

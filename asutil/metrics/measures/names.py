@@ -2,10 +2,10 @@
 
 from ..registry import register
 
-register("accuracy", "Accuracy", of="split", log=True, curve=True, card=2)
-register("f1", "F1", of="split")
-register("auc", "AUC", of="split", card=1)
-register("rank_1", "First in its group", of="split")
+register("accuracy", "Accuracy", log=True, curve=True, card=2)
+register("f1", "F1")
+register("auc", "AUC", card=1)
+register("rank_1", "First in its group")
 register("label_accuracy", "Label accuracy", of="claim", log=True, curve=True, card=1)
 register("answer_f1", "Answer F1", of="context", log=True, card=2)
 register("evidence_f1", "Evidence F1", of="context", log=True, curve=True)
@@ -28,4 +28,4 @@ for key, title in {
     "rank_1_tfidf": "First in its group, TF-IDF",
     "rank_1_chance": "First in its group, by chance",
 }.items():
-    register(key, title, of="split", printed=False)
+    register(key, title, printed=False)
