@@ -13,7 +13,7 @@ import pytest
 
 import asutil
 from aslab import commands, export, own, runs
-from asutil import corpus
+from asutil import corpus, plugins
 from asutil.corpus import arrays, index
 from asutil.data import load_answers
 from asutil.io import checkpoints, disk
@@ -36,6 +36,18 @@ def finetuned(tokenizer, tmp_path):
     record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings}
     disk.write_json(folder / "record.json", record | runs.hashes(folder))
     return folder
+
+
+def test_without_the_entry_point_of_runs_no_model_is_read(finetuned, monkeypatch):
+    """An installation of before it would rank by files that nobody has checked."""
+    monkeypatch.setattr(plugins, "entry_points", lambda **_: ())
+    plugins.load.cache_clear()
+    try:
+        for name in (finetuned, finetuned / "model"):
+            with pytest.raises(LookupError, match=r"asutil.models has no runs in this installation: install asutil again"):
+                asutil.load_ranker(str(name))
+    finally:
+        plugins.load.cache_clear()
 
 
 @pytest.fixture
