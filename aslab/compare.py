@@ -18,7 +18,7 @@ from asutil.metrics import changes, rankings, significance, trec
 
 from . import commands, rundir, transfer
 from .commands import argument, option
-from .records import PER_QUESTION, names_of
+from .records import PER_QUESTION, value_columns
 
 # MAP, which decides, comes first.
 METRICS = {"map": PER_QUESTION["map"]} | PER_QUESTION
@@ -57,7 +57,7 @@ def read(
             raise ValueError(f"two runs are called {short}: give each another name")
         file = _scores_file(run, dataset) if run else ""
         if run and (run / "record.json").is_file() and rundir.read_record(run).get("notebook") == "rank":
-            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), names_of({}))
+            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), value_columns({}))
             for ranker, own in table.groupby("ranker", sort=False):
                 values[f"{short}:{ranker}"] = own.set_index("question_id")
             continue

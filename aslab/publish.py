@@ -66,19 +66,19 @@ def _published(data: dict, line, baseline) -> dict:
     elif record.get("notebook") == "find_evidence":
         values = records.per_question(line)
         values = values[[name for name in records.columns(record).values() if name in values]]
-        record |= records.named(values, "context") | {"per_question": records.rounded(values.round(6))}
+        record |= records.columns_entry(values, "context") | {"per_question": records.rounded(values.round(6))}
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
         values = rankings.of(table).per_question.set_index("question_id")
-        record |= records.named(values) | {"per_question": records.rounded(values)}
+        record |= records.columns_entry(values) | {"per_question": records.rounded(values)}
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
                 record["per_question_dev"] = records.rounded(of_dev)
     for name, part in record.get("transfer", {}).items():
         values = transfer.per_question(line.folder, name)
-        ranked = part | records.named(values) | {"per_question": records.rounded(values)}
+        ranked = part | records.columns_entry(values) | {"per_question": records.rounded(values)}
         record["transfer"] = record["transfer"] | {name: ranked}
     return record
 

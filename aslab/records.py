@@ -17,8 +17,12 @@ PER_QUESTION, PER_CLAIM, PER_CONTEXT = map(registry.columns, ("question", "claim
 # What the records of a notebook have one value of; of others a question.
 KINDS = {"pretrain": "split", "verify_claims": "claim", "find_evidence": "context"}
 KINDS |= dict.fromkeys(("finetune", "embed", "rerank"), "question")
-# So many of the columns has a record that names none.
-FIRST = {"question": 3, "claim": 1, "context": 5}
+# The columns of a committed record that names none, whatever measures there are by now.
+UNNAMED = {
+    "question": ("p_at_1", "average_precision", "reciprocal_rank"),
+    "claim": ("label_accuracy",),
+    "context": ("answer_f1", "evidence_f1", "map_raw", "map_projected", "map_predicted_type"),
+}
 # What a record has of its own data set alone.
 OF_ITS_OWN = ("metrics", "baselines", "columns", "per_question", "per_question_dev", "chosen", "pca", "transfer")
 COLUMNS = ["row", "dataset", "budget", "seed", "source", "name", "folder", "record", "earlier"]  # of `records`
@@ -201,15 +205,15 @@ def kind(record: dict) -> str:
     return KINDS.get(record.get("notebook"), "question")
 
 
-def named(values: pd.DataFrame, of: str = "question") -> dict:
-    """`columns` of a record, to be read by `names_of`: nothing where they are those of a record that names none."""
+def columns_entry(values: pd.DataFrame, of: str = "question") -> dict:
+    """`columns` of a record, to be read by `value_columns`: nothing where they are those of a record that names none."""
     names = list(values.columns)
-    return {} if names == names_of({}, of) else {"columns": names}
+    return {} if names == value_columns({}, of) else {"columns": names}
 
 
-def names_of(record: dict, of: str = "question") -> list[str]:
+def value_columns(record: dict, of: str = "question") -> list[str]:
     """The columns of a record's values after the id."""
-    return record.get("columns") or list(registry.columns(of).values())[: FIRST[of]]
+    return record.get("columns") or list(UNNAMED[of])
 
 
 def rounded(values: pd.DataFrame) -> list[list]:
@@ -230,7 +234,7 @@ _TABLES = {}
 
 
 def _committed(one, key: str) -> pd.DataFrame:
-    names, values = ["question_id", *names_of(one.record, kind(one.record))], one.record[key]
+    names, values = ["question_id", *value_columns(one.record, kind(one.record))], one.record[key]
     if _TABLES.get(id(values), [None])[0] is not values:
         if wrong := [row for row in values if not isinstance(row, list) or len(row) != len(names)]:
             file = f"{one.row}/{one.dataset}-{one.budget}-seed{one.seed}.json"

@@ -50,7 +50,7 @@ rows = [(q, f"{q}{n}", label, -n) for q, labels in ranked.items() for n, label i
 table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"])
 made = metrics.of(table)
 values = made.per_question.set_index("question_id")
-record = {"notebook": "finetune"} | records.named(values) | {"per_question": records.rounded(values)}
+record = {"notebook": "finetune"} | records.columns_entry(values) | {"per_question": records.rounded(values)}
 old = {"notebook": "finetune", "per_question": [["a", 1.0, 1.0, 1.0]]}
 line = lambda record: SimpleNamespace(record=record, folder=None, row="row", dataset="wikiqa", budget="small", seed=0)
 metrics.write_trec(table, f"{folder}/one", f"{folder}/qrels")

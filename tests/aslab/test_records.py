@@ -1,0 +1,27 @@
+"""The columns of committed records that name none."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from aslab import records
+from asutil.metrics import registry
+
+
+@pytest.mark.parametrize(
+    ("notebook", "columns"),
+    [
+        ("finetune", "p_at_1 average_precision reciprocal_rank"),
+        ("verify_claims", "label_accuracy"),
+        ("find_evidence", "answer_f1 evidence_f1 map_raw map_projected map_predicted_type"),
+    ],
+)
+def test_a_new_measure_does_not_rename_the_columns_of_old_records(monkeypatch, notebook, columns):
+    columns = columns.split()
+    old = {"notebook": notebook, "per_question": [["a", *range(len(columns))]]}
+    of = records.kind(old)
+    new = {name: registry.Measure(name, name, of=of, column=name) for name in ("p@1", "map_first", "aa")}
+    monkeypatch.setattr(registry, "MEASURES", new | {key: value for key, value in registry.MEASURES.items() if key not in new})
+    assert list(registry.columns(of).values())[: len(columns)] != columns
+    line = SimpleNamespace(record=old, folder=None, row="row", dataset="own", budget="small", seed=0)
+    assert records.per_question(line).iloc[0].to_dict() == dict(zip(columns, range(len(columns))))
