@@ -7,7 +7,7 @@ from transformers import AutoModelForMaskedLM, AutoTokenizer, RobertaForMaskedLM
 
 from asutil.io import checkpoints, disk, hub
 
-from . import rundir
+from . import commands, rundir
 
 
 def export(run: str | Path, folder: str | Path) -> Path:
@@ -35,3 +35,18 @@ def export(run: str | Path, folder: str | Path) -> Path:
         shutil.copyfile(run_folder / "log.jsonl", part / "log.jsonl")
         disk.write_json(part / "record.json", record | {"model_sha256": hub.sha256(part / "model.safetensors")})
     return Path(folder)
+
+
+def export_and_measure(run: str, out: Path) -> str:
+    folder = export(run, out)
+    return f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB"
+
+
+command = commands.command(
+    export_and_measure,
+    commands.argument("run", "a finished run of pretrain with objective=mlm, by its name or folder"),
+    commands.option(
+        "--out", "folder to write; default: the one in the package", type=Path, default=hub.EMBEDDED_FOLDER
+    ),
+    example="asutil embedded pretrain-mlm-<hash>",
+)

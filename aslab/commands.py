@@ -4,9 +4,8 @@ A command is declared next to the function that it calls, and named in `COMMANDS
 """
 
 import importlib
-import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import click
 
@@ -18,7 +17,7 @@ COMMANDS = {
     "calibration": ("aslab.calibration", "Measures whether the probabilities of models are right."),
     "claims": ("aslab.analysis.claims", "Writes the verdict on every claim of the papers as a table."),
     "compare": ("aslab.compare", "Compares rankings of the same questions."),
-    "embedded": ("aslab.data_commands:embedded", "Makes the embedded backbone from a finished run."),
+    "embedded": ("aslab.backbone", "Makes the embedded backbone from a finished run."),
     "export": ("aslab.export", "Writes the model of a finished run for other libraries."),
     "fetch": ("aslab.data_commands:fetch", "Writes the first rows of a hub data set into a file."),
     "gallery": ("aslab.gallery", "Writes executed notebooks of finished runs into results/."),
@@ -31,8 +30,8 @@ COMMANDS = {
     "overlap": ("aslab.analysis.overlap", "Finds questions about articles that a corpus contains."),
     "own": ("aslab.own", "Compares runs on your own documents; exports the better."),
     "publish": ("aslab.publish", "Writes the records of finished runs into results/."),
-    "slots": ("aslab.slots", "Measures the cosines between the slots of joint inputs."),
-    "trec": ("aslab.data_commands:trec", "Writes the scores of a run as files for trec_eval."),
+    "slots": ("aslab.slot_cosines", "Measures the cosines between the slots of joint inputs."),
+    "trec": ("aslab.trec", "Writes the scores of a run as files for trec_eval."),
     "vectors embed": ("aslab.vector_commands:embed", "Embeds the texts of a file."),
     "vectors search": ("aslab.vector_commands:search", "Prints the texts nearest to questions."),
 }
@@ -49,48 +48,26 @@ BAD_INPUT = (ValueError, FileNotFoundError, FileExistsError, NotADirectoryError,
 FAILURES = (OSError, ImportError, LookupError)
 
 
-class Words(click.ParamType):
-    """One or more words: an option of this type takes all that follow, up to the next option, as `--plain A B`."""
-
-    name = "words"
-
-    def __init__(self, kind: type = str):
-        self.kind = click.types.convert_type(kind)
-
-    def convert(self, value, parameter, context) -> list:
-        words = shlex.split(value) if isinstance(value, str) else value
-        return [self.kind.convert(word, parameter, context) for word in words]
+def failure(error: Exception, context: click.Context) -> click.ClickException:
+    """An error as one line: status 2 for a wrong input, else 1."""
+    made = click.ClickException(str(error))
+    made.ctx = context
+    made.exit_code = 2 if isinstance(error, BAD_INPUT) else 1
+    return made
 
 
 class Command(click.Command):
-    """A command that prints what its function returns; a wrong input ends it with one line and status 2, a failure with status 1."""
-
-    def parse_args(self, context, args):
-        lists = {flag for parameter in self.params if isinstance(parameter.type, Words) for flag in parameter.opts}
-        words, flag = [], None
-        for word in args:
-            if word.startswith("--") or flag not in lists:
-                flag = word
-                words.append(word)
-            elif words[-1] == flag:
-                words.append(shlex.quote(word))
-            else:
-                words[-1] += f" {shlex.quote(word)}"
-        return super().parse_args(context, words)
+    """A command that prints what its function returns, and each item as it comes of one that yields."""
 
     def invoke(self, context):
         try:
             result = super().invoke(context)
+            for line in result if isinstance(result, (list, tuple, Iterator)) else [result] * (result is not None):
+                click.echo(line)
         except (BrokenPipeError, KeyError, IndexError):
             raise
-        except BAD_INPUT as error:
-            raise click.UsageError(str(error), context) from error
-        except FAILURES as error:
-            failure = click.ClickException(str(error))
-            failure.ctx = context
-            raise failure from error
-        for line in result if isinstance(result, (list, tuple)) else [result] * (result is not None):
-            click.echo(line)
+        except (*BAD_INPUT, *FAILURES) as error:
+            raise failure(error, context) from error
 
 
 class Group(click.Group):
@@ -115,7 +92,10 @@ class Group(click.Group):
         if isinstance(listed, Group) or listed is None:
             return name, listed, rest
         module, _, attribute = COMMANDS[" ".join([*self.words, name])][0].partition(":")
-        command = getattr(importlib.import_module(module), attribute or "command")
+        try:
+            command = getattr(importlib.import_module(module), attribute or "command")
+        except ImportError as error:
+            raise failure(error, click.Context(listed, context, name)) from error
         command.name, command.help = name, f"{listed.help}\n\n{command.details}"
         return name, command, rest
 
@@ -138,7 +118,7 @@ asutil = Group(
 
 
 def command(function: Callable, *parameters: click.Parameter, example: str, details: str = "", **options) -> Command:
-    """The command of a function: its parameters have the names of the function's, and what it returns is printed, a line an item."""
+    """The command of a function: its parameters have the names of the function's; what it returns or yields is printed."""
     made = Command(None, callback=function, params=list(parameters), epilog=f"\b\nExample:\n  {example}", **options)
     made.details = details
     return made
@@ -150,11 +130,6 @@ def argument(name: str, help: str, required: bool = True, **options) -> click.Ar
 
 def option(name: str, help: str, **options) -> click.Option:
     return click.Option(name.split(), help=help, **options)
-
-
-def words(name: str, help: str, kind: type = str, default: str | None = None, **options) -> click.Option:
-    """An option that takes one or more words, required where it has no default."""
-    return option(name, help, type=Words(kind), default=default, required=default is None, **options)
 
 
 def main(command: str = "") -> None:

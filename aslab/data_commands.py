@@ -1,4 +1,4 @@
-"""Commands for corpora, data sets and files of scores; what they call is in `asutil`."""
+"""Commands for corpora and data sets; what they call is in `asutil`."""
 
 import itertools
 from pathlib import Path
@@ -11,7 +11,6 @@ from asutil.data.data_sets import ANSWERS
 from asutil.io import disk, hub
 from asutil.tasks import mine as mining
 
-from . import trec as trec_files
 from .commands import argument, command, option
 
 # ------------------------------------------------------------------ corpora
@@ -102,28 +101,4 @@ mine = command(
     option("--margin", MARGIN, type=_margin, metavar="SHARE", default=mining.USUAL.margin),
     option("--depth", "best sentences to look at, without the question's own candidates", default=mining.USUAL.depth),
     example="asutil mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined",
-)
-
-# ------------------------------------------------------------------ finished runs
-
-trec = command(
-    trec_files.export,
-    argument("run", "a finished run that has scores.parquet"),
-    option("--out", "the folder to write run.txt and qrels.txt into", type=Path, required=True),
-    example="asutil trec finetune-wikiqa-small-dcdff303f569 --out exported",
-)
-
-
-def _embedded(run: str, out: Path) -> str:
-    from . import backbone
-
-    folder = backbone.export(run, out)
-    return f"{folder}: {sum(file.stat().st_size for file in folder.iterdir()) / 1e6:.1f} MB"
-
-
-embedded = command(
-    _embedded,
-    argument("run", "a finished run of pretrain with objective=mlm, by its name or folder"),
-    option("--out", "folder to write, by default the one in the package", type=Path, default=hub.EMBEDDED_FOLDER),
-    example="asutil embedded pretrain-mlm-<hash>",
 )

@@ -6,9 +6,11 @@ from asutil import metrics
 from asutil.io import disk
 
 from . import commands, compare, measured, records, rundir
-from .commands import words
+from .commands import option
+from .parameters import names_of
 
 METRICS = list(compare.METRICS.values())
+LIST = {"type": names_of, "required": True}
 
 
 def record(plain: list[str], mined: list[list[str]]) -> dict:
@@ -55,9 +57,11 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
 
 command = measured.command(
     record,
-    words("--plain", "runs on the questions as they are, one for each seed", metavar="RUN..."),
-    words("--mined", "a folder of asutil mine, and a run on it for each seed", multiple=True, metavar="FOLDER RUN..."),
-    example="asutil mined --plain runs/finetune-<a> --mined bm25 runs/finetune-<b> --mined random runs/finetune-<c>",
+    option("--plain", "runs on the questions as they are, one for each seed", metavar="RUN,...", **LIST),
+    option(
+        "--mined", "a folder of asutil mine, and a run for each seed", metavar="FOLDER,RUN,...", multiple=True, **LIST
+    ),
+    example="asutil mined --plain runs/finetune-<a> --mined bm25,runs/finetune-<b> --mined random,runs/finetune-<c>",
 )
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ which compares the two systems on the test questions, a run being one seed, and 
 """
 
 import html
-import itertools
 import re
 import shlex
 import sys
@@ -19,8 +18,9 @@ from asutil.io import disk, files
 from asutil.sampling import OBJECTIVES
 
 from . import closing, commands, compare, papers, rundir, runs
-from .commands import option, words
+from .commands import option
 from .own_inputs import USAGE
+from .parameters import names_of
 from .plan import Job
 
 DEFAULTS = {
@@ -59,9 +59,9 @@ class Chain:
     @property
     def command(self) -> str:
         """`asutil own --plain ... --pretrained ... --to ...`"""
-        lists = {"--plain": self.plain, "--pretrained": self.pretrained}
-        words = [[option, *(job.folder.name for job in own)] for option, own in lists.items()]
-        return shlex.join([sys.executable, "-m", "asutil", "own", *itertools.chain(*words), "--to", str(self.to)])
+        plain, pretrained = (",".join(job.folder.name for job in jobs) for jobs in (self.plain, self.pretrained))
+        words = ["own", "--plain", plain, "--pretrained", pretrained, "--to", str(self.to)]
+        return shlex.join([sys.executable, "-m", "asutil", *words])
 
 
 def chain(config: dict) -> Chain:
@@ -260,12 +260,13 @@ def compared(plain: list[str], pretrained: list[str], to: Path) -> str:
     return f"{rendered(parts, 'text')}\n\nThe same as files: {files}\nThe ranker: {ranker}"
 
 
+LIST = {"type": names_of, "required": True, "metavar": "RUN,..."}
 command = commands.command(
     compared,
-    words("--plain", "runs that were fine-tuned without pre-training, one for each seed", metavar="RUN..."),
-    words("--pretrained", "runs that were fine-tuned after pre-training, one for each seed", metavar="RUN..."),
+    option("--plain", "runs that were fine-tuned without pre-training, one for each seed", **LIST),
+    option("--pretrained", "runs that were fine-tuned after pre-training, one for each seed", **LIST),
     option("--to", "folder for the exported ranker, with the comparison next to it", type=Path, default=DEFAULTS["to"]),
-    example="asutil own --plain finetune-<a> finetune-<b> --pretrained finetune-<c> finetune-<d>",
+    example="asutil own --plain finetune-<a>,finetune-<b> --pretrained finetune-<c>,finetune-<d>",
 )
 
 if __name__ == "__main__":

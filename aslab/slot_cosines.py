@@ -14,8 +14,13 @@ from transformers import RobertaConfig
 from asutil import heads
 from asutil.data import answers
 from asutil.inputs import batches, groups
+from asutil.io import checkpoints
 from asutil.models import joint, loading, pair
 from asutil.models.scoring import evaluating
+
+from . import commands
+from . import measured as measuring
+from .commands import argument, option
 
 ONE_VECTOR = 0.999  # above this mean cosine slots count as one vector
 EXAMPLES = 16  # inputs that are measured
@@ -131,3 +136,41 @@ def of(
     joined = inputs.join(members, max_tokens)
     (batch,) = batches.micro_batches(joined, inputs.labels_of(members), inputs.template.pad, EXAMPLES * max_tokens)
     return model, slot_cosines(model, batch)
+
+
+# ------------------------------------------------------------------ of several models, as a record
+
+
+def record(names: list[str], inits: list[float], random: bool, dataset: str) -> dict:
+    """The cosines of several models, each with slot types of every standard deviation; `random` adds one with random weights."""
+    models, tokenizer = [], None
+    for name in [*names, *[RANDOM] * random]:
+        for init in inits:
+            model, table = of(name, init, dataset, tokenizer)
+            tokenizer = tokenizer or model.tokenizer  # a model with random weights gets that of the first model
+            config = model.backbone.config
+            sizes = {"layers": config.num_hidden_layers, "hidden": config.hidden_size}
+            described = {"model": name, "type": config.model_type, **sizes, "init": init}
+            described["weights_sha256"] = checkpoints.fingerprint_of_weights(None, model.backbone)
+            models.append(described | {column: table[column].round(6).tolist() for column in table})
+            print(f"\n{name}, slot types of standard deviation {init}", table.round(4).to_string(), sep="\n")
+    return {"dataset": dataset, "inputs": EXAMPLES, "between": "candidates", "models": models}
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(number) for number in text.split(",")]
+
+
+command = measuring.command(
+    record,
+    argument("names", "hub ids, folders or runs", nargs=-1, metavar="MODEL..."),
+    option(
+        "--init inits", "standard deviations of the fresh slot types", type=_numbers, default="0.02", metavar="S,..."
+    ),
+    option("--random", "also measure RoBERTa-Base with random weights", is_flag=True),
+    option("--dataset", "data set whose test questions are read; pydocs is embedded", default="pydocs"),
+    example="asutil slots FacebookAI/roberta-base --init 0.02,0.3 --dataset wikiqa",
+)
+
+if __name__ == "__main__":
+    commands.main("slots")

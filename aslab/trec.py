@@ -1,14 +1,10 @@
-"""Writes the scores of a run as the two files that trec_eval reads.
-
-`asutil trec finetune-wikiqa-small-dcdff303f569 --out exported` writes `exported/run.txt` and
-`exported/qrels.txt` of a finished run.
-"""
+"""Writes the scores of a finished run as the two files that trec_eval reads, `run.txt` and `qrels.txt`."""
 
 from pathlib import Path
 
 from asutil.metrics.trec import write_trec
 
-from . import rundir
+from . import commands, rundir
 
 
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
@@ -27,3 +23,11 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
         return write_trec(scores, out / "run.txt", out / "qrels.txt", tag="_".join(name.split()))
     except ValueError as error:
         raise ValueError(f"{folder.name}/scores.parquet, {error}") from error
+
+
+command = commands.command(
+    export,
+    commands.argument("run", "a finished run that has scores.parquet"),
+    commands.option("--out", "the folder to write run.txt and qrels.txt into", type=Path, required=True),
+    example="asutil trec finetune-wikiqa-small-dcdff303f569 --out exported",
+)

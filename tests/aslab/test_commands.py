@@ -1,7 +1,6 @@
-"""The command `asutil`: its help, its errors, lists of words, completion, and the old names of its commands."""
+"""The command `asutil`: its help, its errors, what it prints, completion, and the old names of its commands."""
 
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from aslab import commands, hours
-from aslab.commands import Words, asutil
+from aslab.commands import asutil
 from asutil.io import hub
 
 ROOT = Path(__file__).parents[2]
@@ -18,14 +17,16 @@ OLD = {
     "aslab.pipeline": "index",
     "aslab.analysis.claims": "claims",
     "aslab.analysis.overlap": "overlap",
+    "aslab.slot_cosines": "slots",
     "asutil.corpus.sources": "fetch",
     "asutil.corpus.index": "index",
     "asutil.data.nq_sentences": "build nq_sentences",
     "asutil.data.selqa": "build selqa",
     "asutil.metrics.trec": "trec",
+    "asutil.models.embedded": "embedded",
     "asutil.tasks.mine": "mine",
     "asutil.tasks.vectors": "vectors",
-} | {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish slots".split()}
+} | {f"aslab.{name}": name for name in "blind calibration compare export gallery gpus hours mined own publish".split()}
 
 
 def ended(*words: str):
@@ -74,7 +75,7 @@ def test_an_old_name_takes_the_same_words(module):
         (["index"], r"asutil index: Missing command\."),
         (["compare", "a", "b", "--metric", "ndcg"], r"asutil compare: Invalid value for '--metric': 'ndcg' is not one of"),
         (["trec"], r"asutil trec: Missing argument 'RUN'"),
-        (["slots", "a", "--init", "0.02", "wide"], r"asutil slots: Invalid value for '--init': .*'wide'"),
+        (["slots", "a", "--init", "0.02,wide"], r"asutil slots: Invalid value for '--init': .*'wide'"),
         (["mine", "wikiqa", "none.txt", "--model", "bm25", "--to", "."], r"asutil mine: \. exists: expected a new folder"),
     ],
 )
@@ -109,17 +110,29 @@ def test_a_fault_of_the_program_is_no_wrong_input(monkeypatch):
     assert isinstance(ended("hours", "a paper", "small").exception, KeyError)
 
 
-def test_an_option_of_words_takes_all_that_follow_up_to_the_next_option():
-    taken = {}
-    parameters = [
-        commands.argument("file", "a file"),
-        commands.option("--sets", "a folder and runs", type=Words(), multiple=True),
-        commands.option("--rates", "numbers", type=Words(float)),
-        commands.option("--out", "a file"),
-    ]
-    command = commands.command(lambda **given: taken.update(given), *parameters, example="")
-    command.main(shlex.split("f --sets 'a b' c --rates 1 -2 --sets d --out e"), standalone_mode=False)
-    assert taken == {"file": "f", "sets": (["a b", "c"], ["d"]), "rates": [1.0, -2.0], "out": "e"}
+def test_a_command_whose_module_lacks_a_package_says_so_in_a_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    monkeypatch.delitem(sys.modules, "aslab.export", raising=False)
+    done = ended("export", "--help")
+    assert done.exit_code == 1 and done.stdout == ""
+    assert re.match(r"asutil export: import of yaml halted", done.stderr) and done.stderr.count("\n") == 1
+
+
+def test_the_script_says_how_click_is_installed():
+    code = "import sys; sys.modules['click'] = None; from aslab import console; console.main()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (1, "asutil needs click: pip install 'asutil[lab]'\n")
+    assert '"aslab.commands:main"' not in (ROOT / "pyproject.toml").read_text("utf-8")
+
+
+def test_what_was_written_is_printed_before_a_failure(monkeypatch):
+    def writing(**_):
+        yield "first.json"
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr(hours.command, "callback", writing)
+    done = ended("hours", "a paper", "small")
+    assert (done.exit_code, done.stdout, done.stderr) == (1, "first.json\n", "asutil hours: the disk is full\n")
 
 
 def test_words_are_completed_by_the_shell():

@@ -50,7 +50,7 @@ def test_one_pretraining_and_each_seed_with_it_and_without_it(config):
         assert runs.folder_for(job.notebook, given, must_exist=False) == job.folder
     _, *words = shlex.split(made.command)
     names = [[job.folder.name for job in jobs] for jobs in (made.plain, made.pretrained)]
-    assert words == ["-m", "asutil", "own", "--plain", *names[0], "--pretrained", *names[1], "--to", config["to"]]
+    assert words == ["-m", "asutil", "own", "--plain", ",".join(names[0]), "--pretrained", ",".join(names[1]), "--to", config["to"]]
 
 
 def test_options_reach_the_notebooks_that_have_them(config):
@@ -296,7 +296,7 @@ def test_the_command_writes_the_comparison_next_to_the_export(systems, tmp_path,
 
     monkeypatch.setattr(export, "export", stub)
     to = tmp_path / "mine" / "ranker"
-    words = ["own", "--plain", *systems["plain"], "--pretrained", *systems["pre-trained"], "--to", str(to)]
+    words = ["own", "--plain", ",".join(systems["plain"]), "--pretrained", ",".join(systems["pre-trained"]), "--to", str(to)]
     asutil.main(words)
     shown = capsys.readouterr().out
     assert "0.8" in (to / "README.md").read_text() and f"load_ranker('{to}')" in shown

@@ -135,7 +135,7 @@ def test_a_model_of_the_readers_goes_into_a_record(config, tokenizer, bert, tmp_
     size = {"hidden_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 420}
     model = loading.from_config(config(**size, vocab_size=len(own), pad_token_id=own.pad_token_id), own, mlm=False)
     folder, out = model.save(tmp_path / "model"), tmp_path / "results" / "cosines.json"
-    asutil.main(["slots", str(folder), "--init", "0.02", "0.5", "--out", str(out)])
+    asutil.main(["slots", str(folder), "--init", "0.02,0.5", "--out", str(out)])
     found = disk.read_json(out)
     assert [one["init"] for one in found["models"]] == [0.02, 0.5] and found["inputs"] == 16 and found["dataset"] == "pydocs"
     for one in found["models"]:
