@@ -4,6 +4,7 @@ A run of finetune on pairs becomes a folder for sentence_transformers.CrossEncod
 """
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
@@ -103,13 +104,12 @@ def licence_of(dataset: str) -> str:
     return yaml.safe_load(path.read_text("utf-8").split("---")[1])["licence"]
 
 
-def export_and_push(run: str, to: Path, push: str | None) -> list:
-    written = [export(run, to)]
+def export_and_push(run: str, to: Path, push: str | None) -> Iterator[Path | str]:
+    yield export(run, to)
     if push:
         api = HfApi()
         api.create_repo(push, exist_ok=True)
-        written.append(api.upload_folder(repo_id=push, folder_path=to))
-    return written
+        yield api.upload_folder(repo_id=push, folder_path=to)
 
 
 command = commands.command(

@@ -8,6 +8,7 @@ text of a data set: its output is left out.
 import copy
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,8 +154,8 @@ def executed(results: str | Path = "results") -> list[Executed]:
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 
-def publish_all(names: list[str], runs_dir: str) -> list[Path]:
-    return [publish(name, runs_dir=runs_dir).relative_to(rundir.root()) for name in names]
+def publish_all(names: list[str], runs_dir: str) -> Iterator[Path]:
+    return (publish(name, runs_dir=runs_dir).relative_to(rundir.root()) for name in names)
 
 
 command = commands.command(

@@ -6,6 +6,7 @@ record of another run with equal settings is there, the new one is written to `r
 """
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -29,7 +30,11 @@ def publish(
 
     A record never replaces that of another run with equal settings and data: it is written to `results/repeats/`.
     """
-    data, known, written = papers.read(paper), records.records(paper, results, runs_dir), []
+    return list(_publish(paper, results, runs_dir, laptop))
+
+
+def _publish(paper: str, results: str | Path, runs_dir: str | Path, laptop: bool) -> Iterator[Path]:
+    data, known = papers.read(paper), records.records(paper, results, runs_dir)
     known = known[(known.source == records.HERE) & ((known.budget == "laptop") == laptop)]
     for line in known.itertuples():
         file = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
@@ -40,8 +45,7 @@ def publish(
         entries = [f"{json.dumps(name)}: {json.dumps(value, allow_nan=False)}" for name, value in record.items()]
         text = "{\n" + ",\n".join(entries) + "\n}\n"
         disk.atomically(file, lambda path, text=text: path.write_text(text, encoding="utf-8"))
-        written.append(file)
-    return written
+        yield file
 
 
 def _baseline(data: dict, line, known: pd.DataFrame):
@@ -119,20 +123,22 @@ def _chosen(table: pd.DataFrame, baseline, printed=()) -> list[dict]:
     return chosen
 
 
-def publish_all(slugs: list[str], runs_dir: str, laptop: bool) -> list[Path] | str:
+def publish_all(slugs: list[str], runs_dir: str, laptop: bool) -> Iterator[Path | str]:
     """Write the records of several papers, or of all; a sentence where there is nothing to write."""
     known = [*papers.papers(), rankers.SLUG]
     if unknown := [slug for slug in slugs if slug not in known]:
         raise ValueError(f"no paper {unknown[0]!r}{spelling.nearest(unknown[0], known)} ({', '.join(known)})")
-    written = []
+    path = None
     for slug in slugs or known:
         if slug != rankers.SLUG:
-            written += publish(slug, runs_dir=runs_dir, laptop=laptop)
-        elif not laptop:
-            written += rankers.publish(runs_dir=runs_dir)
-    kept = "of budget laptop" if laptop else "above budget laptop (--laptop writes those of it)"
-    nothing = f"nothing to write: no finished run in {runs_dir} has the settings of a paper's row {kept}"
-    return [path.relative_to(rundir.root()) for path in written] or nothing
+            written = _publish(slug, "results", runs_dir, laptop)
+        else:
+            written = [] if laptop else rankers.publish(runs_dir=runs_dir)
+        for path in written:
+            yield path.relative_to(rundir.root())
+    if path is None:
+        kept = "of budget laptop" if laptop else "above budget laptop (--laptop writes those of it)"
+        yield f"nothing to write: no finished run in {runs_dir} has the settings of a paper's row {kept}"
 
 
 command = commands.command(
