@@ -2,21 +2,76 @@
 
 `torchrun --nproc_per_node 4 -m aslab.processes notebooks/pretrain.ipynb -p objective psd` runs the notebook's cells
 up to its training in every process, on one machine or, with torchrun's own options, on several. A notebook that sees
-more than one GPU does that by itself.
+more than one GPU, or that ASUTIL_PROCESSES tells, does that by itself: its own process trains nothing, shows the output
+of rank 0, and continues from the checkpoint that they leave.
 """
 
 import argparse
+import codecs
 import contextlib
 import json
 import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+
+import torch
 
 from asutil.io import disk, private
 from asutil.training import processes
 
-from . import parameters, rundir, runs, torchrun
+from . import parameters, rundir, runs
 
 PARAMETERS, TRAIN = "parameters", "train"  # tags of cells
+PLAN = "run.json"  # in a run folder: what is needed to run its cells again
+PROCESSES = "ASUTIL_PROCESSES"
+
+# ------------------------------------------------------------------ the process of the notebook
+
+
+def launcher(folder: str | Path) -> Callable[[], None] | None:
+    """What starts the processes of an unfinished run, with several GPUs or ASUTIL_PROCESSES; None where this process trains alone."""
+    count = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
+    begun = (Path(folder) / PLAN).is_file() and not (Path(folder) / "record.json").is_file()
+    return partial(_launch, folder) if "RANK" not in os.environ and count > 1 and begun else None
+
+
+def _launch(folder: str | Path) -> None:
+    """Train a notebook's run by torchrun, one process per GPU, and show the output of rank 0.
+
+    Raises: ValueError for more processes than GPUs; RuntimeError if a process failed.
+    """
+    gpus = torch.cuda.device_count()
+    count = int(os.environ.get(PROCESSES, gpus))
+    if 0 < gpus < count:
+        raise ValueError(f"{PROCESSES}: at most {gpus} expected, one for each GPU, got {count}")
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
+    command = [*torchrun, "--local-ranks-filter=0", "-m", "aslab.processes", str(folder)]
+    environment = {**os.environ, PROCESSES: "1"}
+    started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+    try:
+        _show(started.stdout)
+    except BaseException:  # an interrupted cell leaves no process behind
+        started.terminate()
+        raise
+    finally:
+        status = started.wait()
+    if status:
+        failed = f"training in {count} processes failed (exit status {status})"
+        raise RuntimeError(f"{failed}; the checkpoints are kept, see the output above")
+
+
+def _show(stream) -> None:
+    """Print another process' output as it comes: progress bars return to the start of their line."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    while chunk := stream.read1(4096):
+        sys.stdout.write(decoder.decode(chunk))
+        sys.stdout.flush()
+
+
+# ------------------------------------------------------------------ each process that trains
 
 
 def cells(path: Path) -> list[tuple[str, list[str]]]:
@@ -62,10 +117,10 @@ def main() -> None:
         runs.check(notebook, given)
     elif options.parameters:
         parser.error("a run that was begun has its parameters already")
-    elif not (path / torchrun.PLAN).is_file():
-        parser.error(f"{path} is no notebook and no folder of a run that was begun (it has no {torchrun.PLAN})")
+    elif not (path / PLAN).is_file():
+        parser.error(f"{path} is no notebook and no folder of a run that was begun (it has no {PLAN})")
     else:
-        begun = disk.read_json(path / torchrun.PLAN)
+        begun = disk.read_json(path / PLAN)
         notebook, given = begun["notebook"], begun["given"]
     run(rundir.root() / "notebooks" / f"{notebook}.ipynb", given)
 

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
 from aslab import processes as lab_processes
-from aslab import torchrun
 from asutil import training
 from asutil.io import disk
 from asutil.training import checkpoints
@@ -219,28 +218,28 @@ def test_every_notebook_that_trains_has_such_a_cell(notebook):
 
 def test_processes_are_started_for_the_run_of_a_notebook_alone(tmp_path, monkeypatch):
     monkeypatch.delenv("RANK", raising=False)
-    monkeypatch.setenv(torchrun.PROCESSES, "2")
-    assert torchrun.launcher(tmp_path) is None
-    (tmp_path / torchrun.PLAN).write_text("{}", encoding="utf-8")
-    assert torchrun.launcher(tmp_path)
+    monkeypatch.setenv(lab_processes.PROCESSES, "2")
+    assert lab_processes.launcher(tmp_path) is None
+    (tmp_path / lab_processes.PLAN).write_text("{}", encoding="utf-8")
+    assert lab_processes.launcher(tmp_path)
     monkeypatch.setenv("RANK", "0")
-    assert torchrun.launcher(tmp_path) is None
+    assert lab_processes.launcher(tmp_path) is None
     monkeypatch.delenv("RANK")
-    monkeypatch.setenv(torchrun.PROCESSES, "1")
-    assert torchrun.launcher(tmp_path) is None
-    monkeypatch.delenv(torchrun.PROCESSES)
+    monkeypatch.setenv(lab_processes.PROCESSES, "1")
+    assert lab_processes.launcher(tmp_path) is None
+    monkeypatch.delenv(lab_processes.PROCESSES)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    assert torchrun.launcher(tmp_path)
+    assert lab_processes.launcher(tmp_path)
     (tmp_path / "record.json").write_text("{}", encoding="utf-8")
-    assert torchrun.launcher(tmp_path) is None  # a finished run takes its weights from its checkpoint
+    assert lab_processes.launcher(tmp_path) is None  # a finished run takes its weights from its checkpoint
 
 
 def test_more_processes_than_gpus_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    monkeypatch.setenv(torchrun.PROCESSES, "3")
-    (tmp_path / torchrun.PLAN).write_text("{}", encoding="utf-8")
+    monkeypatch.setenv(lab_processes.PROCESSES, "3")
+    (tmp_path / lab_processes.PLAN).write_text("{}", encoding="utf-8")
     with pytest.raises(ValueError, match="ASUTIL_PROCESSES: at most 2 expected, one for each GPU, got 3"):
-        torchrun.launcher(tmp_path)()
+        lab_processes.launcher(tmp_path)()
 
 
 def test_as_many_files_may_be_open_as_the_system_allows():
@@ -267,7 +266,12 @@ def test_a_run_of_a_notebook_is_trained_in_two_processes_and_taken_up(tmp_path, 
     """For real: torchrun, two processes that run the notebook's cells, and the weights that this process ends with."""
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"ASUTIL_PROJECT": str(tmp_path), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", torchrun.PROCESSES: "2"}.items():
+    for name, value in {
+        "ASUTIL_PROJECT": str(tmp_path),
+        "PYTHONPATH": str(ROOT),
+        "OMP_NUM_THREADS": "1",
+        lab_processes.PROCESSES: "2",
+    }.items():
         monkeypatch.setenv(name, value)
     sources = {"parameters": "steps: int = 2  # at least 1\nfolder: str = '.'  # of the run", "train": TRAINS}
     cells = [{"cell_type": "code", "metadata": {"tags": [name]}, "source": source} for name, source in sources.items()]
@@ -275,16 +279,16 @@ def test_a_run_of_a_notebook_is_trained_in_two_processes_and_taken_up(tmp_path, 
     for path in (tmp_path / "book", tmp_path / "notebooks", folder):
         path.mkdir(parents=True)
     (tmp_path / "notebooks" / "made_up.ipynb").write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    disk.write_json(folder / torchrun.PLAN, {"notebook": "made_up", "given": {"steps": 6, "folder": str(folder)}})
+    disk.write_json(folder / lab_processes.PLAN, {"notebook": "made_up", "given": {"steps": 6, "folder": str(folder)}})
     model, result = train(folder, Batches(6))
     shown = capsys.readouterr().out
     assert result["steps"] == 6 and shown.count("steps 6") == 1 and "6/6" in shown  # what the first process prints, and its bar
-    monkeypatch.setenv(torchrun.PROCESSES, "1")
+    monkeypatch.setenv(lab_processes.PROCESSES, "1")
     one, _ = train(tmp_path / "alone", Batches(6))
     for ours, theirs in zip(model.parameters(), one.parameters()):
         assert torch.allclose(ours, theirs, atol=1e-5)
-    (folder / torchrun.PLAN).write_text("{}", encoding="utf-8")
-    monkeypatch.setenv(torchrun.PROCESSES, "2")
+    (folder / lab_processes.PLAN).write_text("{}", encoding="utf-8")
+    monkeypatch.setenv(lab_processes.PROCESSES, "2")
     with pytest.raises(RuntimeError, match="training in 2 processes failed"):
         train(folder, Batches(6), peak_lr=1.0)
 
@@ -292,4 +296,4 @@ def test_a_run_of_a_notebook_is_trained_in_two_processes_and_taken_up(tmp_path, 
 def train(folder, batches, **options):
     folder.mkdir(exist_ok=True)
     model = new_model()
-    return model, training.train(model, batches, folder, **USUAL | options, launch=torchrun.launcher(folder))
+    return model, training.train(model, batches, folder, **USUAL | options, launch=lab_processes.launcher(folder))
