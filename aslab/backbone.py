@@ -16,8 +16,7 @@ def export(run: str | Path, folder: str | Path) -> Path:
     Raises: ValueError for a run that is not finished or not of a RoBERTa, or that learnt anything but masked language modelling.
     """
     path = checkpoints.source(run)
-    run_folder = rundir.find(str(run)) or Path(run)
-    record = rundir.read_record(run_folder)
+    run_folder, record = rundir.finished(run)
     learnt = record["settings"].get("objective")
     if learnt != "mlm":
         raise ValueError(f"{run}: a run of pretrain with objective=mlm is expected, its objective is {learnt}")

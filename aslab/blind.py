@@ -50,7 +50,7 @@ def record(folders: list[Path], own: str | None = None) -> dict:
 
 def _ranking_run(folder: Path) -> tuple[Path, dict]:
     """The folder and the record of a run with a model that ranks. Raises: ValueError for another one."""
-    folder, run = measured.finished(folder, "finetune", "embed")
+    folder, run = rundir.finished(folder, "finetune", "embed")
     if run["settings"].get("architecture") == "untrained":
         raise ValueError(f"{folder.name}: expected a run that trained a model, its encoder was used as it was given")
     return folder, run

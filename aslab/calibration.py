@@ -14,7 +14,7 @@ def record(folders: list[Path]) -> dict:
     """
     entries = []
     for folder in folders:
-        folder, run = measured.finished(folder, "finetune", needs=", whose scores are logits")
+        folder, run = rundir.finished(folder, "finetune")
         tables = {"dev": "scores_dev.parquet", "test": "scores.parquet"}
         scores = {split: rundir.read_table(folder, name, numbers=("label", "score")) for split, name in tables.items()}
         fitted = metrics.calibration.fit(scores["dev"])

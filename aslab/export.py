@@ -14,7 +14,7 @@ from asutil import metrics, models, tasks
 from asutil.io import disk
 from asutil.metrics import significance
 
-from . import commands, measured, rundir
+from . import commands, rundir
 from .records import PER_QUESTION
 
 USE = {
@@ -41,7 +41,7 @@ def export(run: str | Path, to: str | Path, replace: bool = False) -> Path:
         replace: a folder that exists is replaced once the new one is whole.
     Raises: ValueError for a run that is not finished, has no model, or is of another notebook; FileExistsError for a folder that is there.
     """
-    folder, record = measured.finished(run, *USE)
+    folder, record = rundir.finished(run, *USE)
     to = Path(to)
     if not (folder / "model").is_dir():
         raise ValueError(f"{folder.name} has no model of its own: nothing was trained")

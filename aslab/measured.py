@@ -24,20 +24,6 @@ def read(name: str) -> dict | None:
     return disk.read_json(paths[0]) if paths else None
 
 
-def finished(run: str | Path, *notebooks: str, needs: str = "") -> tuple[Path, dict]:
-    """The folder and the record of a finished run of one of these notebooks. Raises: ValueError for another one.
-
-    Args:
-        needs: why it has to be such a run, for the message.
-    """
-    folder = rundir.find(str(run)) or Path(run)
-    record = rundir.read_record(folder)
-    if record["notebook"] not in notebooks:
-        expected = f"expected a run of {' or '.join(notebooks)}{needs}"
-        raise ValueError(f"{folder.name}: {expected}, got one of {record['notebook']}")
-    return folder, record
-
-
 def of_run(record: dict, *settings: str) -> dict:
     """What tells a finished run from others: its name, seed and weights, and some of its settings."""
     named = {name: record[name] for name in ("name", "seed", "weights_sha256")}

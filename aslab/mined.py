@@ -40,8 +40,7 @@ def record(plain: list[str], mined: list[list[str]]) -> dict:
 def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
     entries, tables = [], []
     for name in names:
-        folder = rundir.find(name) or Path(name)
-        run = rundir.read_record(folder)
+        folder, run = rundir.finished(name)
         if run["notebook"] != "finetune" or fingerprint not in (None, run["inputs"]["dataset"]):
             came = f"{run['notebook']} on {run['settings']['dataset']}"
             raise ValueError(f"{run['name']}: expected a run of finetune on this data set, got one of {came}")

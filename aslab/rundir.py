@@ -69,6 +69,15 @@ def read_record(folder: str | Path) -> dict:
     return with_current_names(disk.read_json(path))
 
 
+def finished(run: str | Path, *notebooks: str) -> tuple[Path, dict]:
+    """The folder and the record of a finished run, of one of these notebooks if some are named. Raises: ValueError for another one."""
+    folder = find(str(run)) or Path(run)
+    record = read_record(folder)
+    if notebooks and record["notebook"] not in notebooks:
+        raise ValueError(f"{folder.name}: expected a run of {' or '.join(notebooks)}, got one of {record['notebook']}")
+    return folder, record
+
+
 def with_current_names(content: dict) -> dict:
     """A record or a run.json with the names of today's fields, so that runs of earlier versions stay readable."""
     renamed = {RENAMED.get(name, name): value for name, value in content.items()}

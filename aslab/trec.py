@@ -15,8 +15,8 @@ def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     Returns: the two paths.
     Raises: ValueError for a run that is not finished or has no scores, and what `write_trec` raises.
     """
-    folder, out = rundir.find(str(run)) or Path(run), Path(out)
-    name = rundir.read_record(folder).get("name", folder.name)
+    folder, record = rundir.finished(run)
+    name, out = record.get("name", folder.name), Path(out)
     scores = rundir.read_table(folder, numbers=("label", "score"))
     out.mkdir(parents=True, exist_ok=True)
     try:

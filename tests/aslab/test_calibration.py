@@ -48,7 +48,7 @@ def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_p
 
 
 def test_a_run_without_logits_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="expected a run of finetune, whose scores are logits, got one of embed"):
+    with pytest.raises(ValueError, match="expected a run of finetune, got one of embed"):
         calibration.record([run(tmp_path, 1, "embed")])
 
 
