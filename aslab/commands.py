@@ -1,6 +1,7 @@
 """The command `asutil`: every tool of the project, with one form of help, of errors and of completion.
 
-A command is declared next to the function that it calls, and named in `COMMANDS`: so `asutil --help` imports none of these modules.
+A command is declared where its function is, those of `asutil` in `data_commands` and `vector_commands`, and named in `COMMANDS`: so
+`asutil --help` imports none of these modules.
 """
 
 import importlib

@@ -23,12 +23,11 @@ def check(notebook: str, given: dict) -> None:
         first, _ = stages.records(*both, s.budget)
         stages.same_data(first, s.dataset)
         return
-    published = TITLES
     logging.disable(logging.WARNING)  # the notebook warns
     try:
         if s.also_rank:
             transfer.load(notebook, given)
-        if not s.dataset or s.dataset in published or not files.expanded(s.dataset).exists():
+        if not s.dataset or s.dataset in TITLES or not files.expanded(s.dataset).exists():
             return
         if notebook == "verify_claims":
             claims.load_claims(s.dataset)
