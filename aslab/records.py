@@ -14,6 +14,7 @@ from .plan import Job, completed, follows_rules, jobs, settings_key
 
 COMMITTED, HERE = "committed", "this machine"
 PER_QUESTION, PER_CLAIM, PER_CONTEXT = map(registry.columns, ("question", "claim", "context"))
+COLUMN_OF = PER_QUESTION | PER_CLAIM | PER_CONTEXT
 # What the records of a notebook have one value of; of others a question.
 KINDS = {"pretrain": "split", "verify_claims": "claim", "find_evidence": "context"}
 KINDS |= dict.fromkeys(("finetune", "embed", "rerank"), "question")

@@ -3,6 +3,7 @@ can show.
 """
 
 import math
+from collections.abc import Iterable
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import NamedTuple
@@ -10,18 +11,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from aslab import rundir
-from asutil.data.data_sets import ANSWERS
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 from asutil.metrics.two_sources import SeedVariance, over_questions_and_seeds, seed_variance, smallest_effect
 
-from .. import papers, records
-from ..records import COMMITTED, HERE, PER_CLAIM, PER_CONTEXT, PER_QUESTION, no_spread, per_question, values
+from .. import papers, records, rundir
+from ..records import COLUMN_OF, COMMITTED, HERE, no_spread, per_question, values
 from ..show.markup import NAMES
 from . import testable
-
-LOST = 20  # `limits` has a column in which a better system loses one question in so many
 
 
 class Outcome(NamedTuple):
@@ -130,19 +127,6 @@ def printed_points(published, unit: str) -> tuple[float, float] | None:
     return (published * scale, 0.0) if isinstance(published, int | float) else None
 
 
-def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | None:
-    """Student's t of a published cell against its baseline row, from printed means, standard deviations and number of
-    runs.
-
-    Paper: sentence_objectives, table 1.
-    Returns: values from 0 to 1; None where a row has no baseline, or the paper prints no deviation or number of runs.
-    """
-    baseline = data["rows"][row].get("baseline")
-    claim = {"row_a": row, "row_b": baseline, "dataset": dataset, "metric": metric}
-    tested = printed_difference(data, claim) if baseline else None
-    return tested if tested and not math.isnan(tested.p_value) else None
-
-
 def printed_difference(data: dict, claim: dict) -> Comparison | None:
     """A claim's two printed cells by Student's t: values from 0 to 1; None where a mean is not printed.
 
@@ -180,15 +164,8 @@ def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 1
 
     A question without evidence has no average precision, so it is not drawn where that is compared.
     """
-    column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
-    if column is None:
-        return None
-    tables = [by_seed(pair.of(name), column) for name in (row, other)]
-    if any(table is None for table in tables):
-        return None
-    ours, theirs = (table.mean(axis=1) for table in tables)
-    significance.require_same_questions(ours, theirs)
-    return _bootstrap(tuple(ours), tuple(theirs.reindex(ours.index)), draws)
+    tables = by_seed((pair.of(row), pair.of(other)), metric)
+    return _bootstrap(*(tuple(table.mean(axis=1)) for table in tables), draws) if tables else None
 
 
 class Values(NamedTuple):
@@ -207,35 +184,36 @@ def values_of(pair: Pair, row: str, other: str, metric: str, of=per_question) ->
     Args:
         of: record -> values of every question; where it gives None for one record, so does this function.
     """
-    column = (PER_QUESTION | PER_CLAIM | PER_CONTEXT).get(metric)
-    tables = column and [by_seed(pair.of(name), column, of) for name in (row, other)]
-    if not column or any(table is None for table in tables):
+    tables = by_seed((pair.of(row), pair.of(other)), metric, of)
+    if tables is None:
         return None
-    ours, baseline = tables
-    significance.require_same_questions(ours, baseline)
     untrained = [no_spread(pair.of(name)) for name in (row, other)]
     one_seed = any(len(table.columns) < 2 and not fixed for table, fixed in zip(tables, untrained))
-    each = [
-        table.to_numpy()[:, 0] if fixed else table.T.to_numpy()
-        for table, fixed in zip((ours, baseline.reindex(ours.index)), untrained)
-    ]
-    return Values(*each, lent_variance(pair.lines, column, ours.index, of) if one_seed else None)
+    each = [table.to_numpy()[:, 0] if fixed else table.T.to_numpy() for table, fixed in zip(tables, untrained)]
+    return Values(*each, lent_variance(pair.lines, metric, tables[0].index, of) if one_seed else None)
 
 
-def lent_variance(lines: pd.DataFrame, column: str, questions, of=per_question) -> SeedVariance | None:
+def lent_variance(lines: pd.DataFrame, metric: str, questions, of=per_question) -> SeedVariance | None:
     """The variance between seeds of all trained rows with several seeds on the same questions; None without such rows."""
     trained = [own for _, own in lines.groupby("row") if len(own) > 1 and not no_spread(own)]
-    tables = [table for own in trained if (table := by_seed(own, column, of)) is not None]
-    same = [table.T for table in tables if set(table.index) == set(questions)]
+    each = filter(None, (by_seed([own], metric, of) for own in trained))
+    same = [table.T for (table,) in each if set(table.index) == set(questions)]
     return seed_variance(*same) if same else None
 
 
-def by_seed(lines: pd.DataFrame, column: str, of=per_question) -> pd.DataFrame | None:
-    """Questions x seeds, without questions that have no value; None where a record lacks the column or `of` gives None."""
-    tables = [of(record) for record in lines.itertuples()]
-    if any(table is None or column not in table for table in tables):
-        return None
-    return pd.concat([table[column] for table in tables], axis=1).dropna()
+def by_seed(rows: Iterable[pd.DataFrame], metric: str, of=per_question) -> list[pd.DataFrame] | None:
+    """Questions x seeds of the records of each row, all with the questions of the first in its order, without those that have no value.
+
+    None for a metric without values of questions, where a record lacks its column, or where `of` gives None.
+    """
+    column, tables = COLUMN_OF.get(metric), []
+    for lines in rows:
+        each = [of(record) for record in lines.itertuples()]
+        if any(table is None or column not in table for table in each):
+            return None
+        tables.append(pd.concat([table[column] for table in each], axis=1).dropna())
+        significance.require_same_questions(tables[0], tables[-1])
+    return [table.reindex(tables[0].index) for table in tables]
 
 
 def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
@@ -268,7 +246,7 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000)
         for row, own in lines.groupby("row", sort=False)
         if values(own, metric) and not testable.of_row(data, own, metric)
     }
-    if len(each) < 2 or metric not in PER_QUESTION | PER_CLAIM | PER_CONTEXT:
+    if len(each) < 2 or metric not in COLUMN_OF:
         return []
     means = {row: sum(values(own, metric)) / len(own) for row, own in each.items()}
     best = max(means, key=means.get)
@@ -328,59 +306,3 @@ def rows_of_claim(data: dict, claim: dict) -> str:
     rows, dataset = data["rows"], claim["dataset"]
     names = f"{rows[claim['row_a']]['name']} − {rows[claim['row_b']]['name']}"
     return f"{names}, {NAMES.get(dataset, dataset)}, {NAMES[claim['metric']]}"
-
-
-def own_tests(data: dict, runs: pd.DataFrame, draws: int = 10_000) -> pd.DataFrame:
-    """The tests for each claim of which we have runs.
-
-    Columns: name, budget, seeds (how many), over_seeds, over_questions and over_both (Comparisons or None), reason
-    (why nothing can be tested).
-    """
-    rows = []
-    for claim in papers.claims(data):
-        tested = outcome(data, runs, claim)
-        if where := tested.where:
-            compared = (where, claim["row_a"], claim["row_b"], claim["metric"])
-            tests = (over_seeds(*compared), over_questions(*compared, draws), tested.test)
-            row = (where.shown_budget, len(where.seeds), *tests, tested.reason)
-            rows.append((rows_of_claim(data, claim), *row))
-    columns = ["name", "budget", "seeds", "over_seeds", "over_questions", "over_both", "reason"]
-    return pd.DataFrame(rows, columns=columns, dtype=object)
-
-
-def printed_tests(data: dict, metric: str = "p@1") -> pd.DataFrame:
-    """The t test of every published row that names a baseline: row, baseline, dataset, pair (a Comparison).
-
-    A released checkpoint's row repeats the figures of another row; they are tested once.
-    """
-    tests, tested = [], []
-    for name, row in data["rows"].items():
-        for dataset, cells in row["published"].items() if row.get("baseline") else ():
-            if not any(cells is other for other in tested):
-                tested.append(cells)
-                tests.append((name, row["baseline"], dataset, printed(data, name, dataset, metric)))
-    tests = pd.DataFrame(tests, columns=["row", "baseline", "dataset", "pair"], dtype=object)
-    return tests.dropna(subset="pair", ignore_index=True)
-
-
-def limits(data: dict, metric: str = "p@1") -> pd.DataFrame:
-    """What a test set can show: one line a data set and baseline row, in points.
-
-    Columns: dataset, baseline, questions; mean and std of the baseline as printed; low and high, the binomial 95 %
-    interval of its P@1 over questions; gain and gain_lost, the smallest gains that a paired bootstrap sees when no
-    question is lost and when one in 20 is; largest and best, the largest gain that the paper prints and its row.
-    """
-    rows = []
-    for (dataset, baseline), tests in printed_tests(data, metric).groupby(["dataset", "baseline"], sort=False):
-        test = ANSWERS[dataset].protocols["clean"].get("test") if dataset in ANSWERS else None
-        if test:
-            questions = test.questions
-            mean, std = printed_points(data["rows"][baseline]["published"][dataset][metric], data["unit"])
-            interval = [100 * x for x in significance.proportion_interval(mean / 100, questions)]
-            losses = (0, round(questions / LOST))
-            gains = [100 * significance.smallest_gain(questions, lost) / questions for lost in losses]
-            best = max(tests.itertuples(), key=lambda test: test.pair.difference)
-            largest = 100 * best.pair.difference
-            rows.append((dataset, baseline, questions, mean, std, *interval, *gains, largest, best.row))
-    names = ["dataset", "baseline", "questions", "mean", "std", "low", "high", "gain", "gain_lost", "largest", "best"]
-    return pd.DataFrame(rows, columns=names)

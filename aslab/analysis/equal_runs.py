@@ -71,16 +71,13 @@ def compare(pair: Pair, metric: str, results: str | Path = "results") -> tuple:
     The combined test of one seed takes the variance between seeds from all rows of the paper in `results/` that have
     several seeds on the same questions; it is None where there is none.
     """
-    column = records.columns(pair.later.record.iloc[0])[metric]
-    later, before = (comparisons.by_seed(lines, column) for lines in (pair.later, pair.before))
-    significance.require_same_questions(later, before)
-    before = before.reindex(later.index)
+    later, before = comparisons.by_seed((pair.later, pair.before), metric)
     questions = significance.paired_bootstrap(later.mean(axis=1), before.mean(axis=1))
     borrowed = None
     if len(pair.seeds) == 1:
         lines = records.committed(pair.paper, results)
         same = lines[(lines.dataset == pair.dataset) & (lines.budget == pair.budget)]
-        borrowed = comparisons.lent_variance(same, column, later.index)
+        borrowed = comparisons.lent_variance(same, metric, later.index)
         if borrowed is None:
             return None, questions
     return over_questions_and_seeds(later.T, before.T, borrowed), questions

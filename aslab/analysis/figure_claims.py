@@ -9,11 +9,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from aslab import rundir
 from asutil.metrics import significance
 from asutil.metrics.significance import Comparison
 
-from .. import papers
+from .. import papers, rundir
 from ..records import COMMITTED, values
 from . import testable
 from .claims import verdict

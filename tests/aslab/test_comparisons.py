@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from aslab import papers, records, rundir
-from aslab.analysis import comparisons
+from aslab.analysis import comparisons, significance_tables
 from asutil.data.data_sets import ANSWERS
 
 from ..made_up import FOLDER, PAPER, by_hand, commit, found, record, squares_of_seeds, values
@@ -73,7 +73,7 @@ def test_only_seeds_that_both_rows_have_are_compared_question_by_question(tmp_pa
 
 def test_all_tests_of_our_runs(tmp_path):
     ours, base = [0.7, 0.8, 0.75], [0.65, 0.55, 0.7]
-    tests = comparisons.own_tests(DATA, made(tmp_path, {ROWS[0]: ours, ROWS[1]: base}))
+    tests = significance_tables.own_tests(DATA, made(tmp_path, {ROWS[0]: ours, ROWS[1]: base}))
     tested = tests[tests.name == "RoBERTa + SSP − RoBERTa-Base, WikiQA, P@1"].iloc[0]
     assert (tested.budget, tested.seeds, tested.reason) == ("small", 3, "")
     theirs = stats.ttest_ind(ours, base)
@@ -179,7 +179,7 @@ def test_a_head_that_one_row_alone_keeps_is_told(tmp_path, first, second):
 
 
 def test_printed_gains_equal_scipy():
-    tests = comparisons.printed_tests(DATA)
+    tests = significance_tables.printed_tests(DATA)
     known = {(row.row, row.dataset): row.pair.p_value for row in tests.itertuples()}
     expected = {}
     for name, row in DATA["rows"].items():
@@ -192,7 +192,7 @@ def test_printed_gains_equal_scipy():
 
 
 def test_limits_of_a_test_set():
-    at = comparisons.limits(DATA).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
+    at = significance_tables.limits(DATA).set_index(["dataset", "baseline"]).loc[("trecqa", "roberta_base")]
     assert at.questions == ANSWERS["trecqa"].protocols["clean"]["test"].questions == 68
     interval = stats.binomtest(612, 680).proportion_ci(method="wilson")  # 90.0 % of ten times as many questions: narrower
     assert at.low < 100 * interval.low < 90.0 < 100 * interval.high < at.high

@@ -11,7 +11,7 @@ from bs4 import BeautifulSoup
 from pages import differences, intervals, report
 
 from aslab import papers, records
-from aslab.analysis import comparisons, quotes, testable, verdicts
+from aslab.analysis import comparisons, quotes, significance_tables, testable, verdicts
 from aslab.show import markup
 from asutil.metrics import significance
 from tests.trust import pages
@@ -135,7 +135,9 @@ def test_a_line_has_each_test_and_what_it_sees(tmp_path, ours, seen):
         commit(tmp_path, record("roberta_ssp", "wikiqa", "small", seed, ours + more))
         commit(tmp_path, record("roberta_base", "wikiqa", "small", seed, 0.5 + more))
     lines = found(tmp_path)
-    test = next(test for test in comparisons.own_tests(papers.read(PAPER, FOLDER), lines).itertuples() if test.name == f"{ROWS}, P@1")
+    test = next(
+        test for test in significance_tables.own_tests(papers.read(PAPER, FOLDER), lines).itertuples() if test.name == f"{ROWS}, P@1"
+    )
     row = next(row for row in cells(differences.two_tests_table(PAPER, lines, folder=FOLDER)) if row[0] == test.name)
     for text, shown in zip(row[1:4], (test.over_seeds, test.over_questions, test.over_both)):
         assert re.sub("[†‡]", "", text) == f"{in_a_cell(shown)}, {markup.probability(shown.p_value)}".replace("-0.0[", "+0.0[")
@@ -262,7 +264,7 @@ def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
 
 
 def test_printed_gains_are_counted_and_marked():
-    signs = [pair.sign for pair in comparisons.printed_tests(papers.read(PAPER, FOLDER)).pair]
+    signs = [pair.sign for pair in significance_tables.printed_tests(papers.read(PAPER, FOLDER)).pair]
     html = differences.printed_table(PAPER, folder=FOLDER)
     better, worse = signs.count(1), signs.count(-1)
     assert f"{better} of {len(signs)} are better at 95 %, {worse} worse" in html
@@ -281,8 +283,8 @@ def test_plot_shows_the_data():
     """Each panel's points and lines are the differences and intervals, and its dashed line the smallest gain seen."""
     figure = intervals.gains_plot(PAPER, FOLDER)
     data = papers.read(PAPER, FOLDER)
-    tests = comparisons.printed_tests(data)
-    limits = comparisons.limits(data).drop_duplicates("dataset").set_index("dataset")
+    tests = significance_tables.printed_tests(data)
+    limits = significance_tables.limits(data).drop_duplicates("dataset").set_index("dataset")
     for axis, dataset in zip(figure.axes, dict.fromkeys(tests.dataset)):
         expected = tests[tests.dataset == dataset].pair
         lines, points = axis.collections

@@ -7,8 +7,8 @@ from html import escape
 import pandas as pd
 
 from aslab import papers
-from aslab.analysis import claims, comparisons, testable
-from aslab.analysis.comparisons import LOST, Outcome, rows_and_runs, rows_of_claim
+from aslab.analysis import claims, comparisons, significance_tables, testable
+from aslab.analysis.comparisons import Outcome, rows_and_runs, rows_of_claim
 from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
@@ -115,7 +115,7 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=Non
 def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """Our runs: for each claim's two rows Student's t over seeds, the bootstrap over questions, and the test over both."""
     data, runs = rows_and_runs(paper, runs, folder)
-    body = [_two_tests(test) for test in comparisons.own_tests(data, runs, draws).itertuples()]
+    body = [_two_tests(test) for test in significance_tables.own_tests(data, runs, draws).itertuples()]
     if not body:
         body = [markup.line(["no two rows of a claim", markup.word("not run"), *"–––––"])]
     heads = [
@@ -149,7 +149,7 @@ def _two_tests(test) -> str:
 def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
     """The published gains over each backbone with their t tests: a line a row, a column a data set."""
     data = papers.read(paper, folder)
-    tests = comparisons.printed_tests(data, metric)
+    tests = significance_tables.printed_tests(data, metric)
     datasets = list(dict.fromkeys(tests.dataset))
     body = []
     for name, of_row in tests.groupby("row", sort=False):
@@ -178,16 +178,16 @@ def _tested(seeds: Comparison | None, against: str, questions: Comparison | None
 
 @shown("limits")
 def limits_table(paper: str, folder=None) -> str:
-    """`comparisons.limits` as a table."""
+    """`significance_tables.limits` as a table."""
     data = papers.read(paper, folder)
     body = []
-    for at in comparisons.limits(data).itertuples():
+    for at in significance_tables.limits(data).itertuples():
         figures = [f"{at.questions:,}", f"{at.mean:.1f}", f"± {at.std:.1f}", f"± {(at.high - at.low) / 2:.1f}"]
         figures += [f"{at.gain:.1f}", f"{at.gain_lost:.1f}"]
         best = Html(f"{at.largest:+.1f}<small>{escape(data['rows'][at.best]['name'])}</small>")
         head = f"{NAMES.get(at.dataset, at.dataset)}, {data['rows'][at.baseline]['name']}"
         body.append(row(head, *numbers(*figures, best)))
     heads = ["Data set and row", "Test questions", "P@1", "std over seeds", "95 % over questions"]
-    heads += ["Smallest gain seen", f"if one in {LOST} is lost", "Largest gain printed"]
+    heads += ["Smallest gain seen", f"if one in {significance_tables.LOST} is lost", "Largest gain printed"]
     title = "In points. A gain is seen when the 95 % interval of a paired bootstrap over the questions lies above zero."
     return table(title, heads, body)

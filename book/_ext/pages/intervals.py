@@ -6,14 +6,8 @@ import pandas as pd
 
 from aslab import papers
 from aslab.analysis import claims
-from aslab.analysis.comparisons import (
-    limits,
-    own_tests,
-    printed_difference,
-    printed_tests,
-    rows_and_runs,
-    rows_of_claim,
-)
+from aslab.analysis.comparisons import printed_difference, rows_and_runs, rows_of_claim
+from aslab.analysis.significance_tables import limits, own_tests, printed_tests
 from aslab.show.markup import NAMES
 from pages import findings
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from aslab import papers, rundir
 from aslab import records as measured
-from aslab.analysis import comparisons, testable, verdicts
+from aslab.analysis import comparisons, significance_tables, testable, verdicts
 from aslab.analysis.comparisons import printed_points, rows_and_runs
 from aslab.papers import untrained
 from aslab.records import COMMITTED, HERE, values
@@ -252,7 +252,7 @@ def printed_cell(data: dict, row: str, dataset: str, metric: str) -> Html:
     texts = [f"{value:.2f}" for value in (figures if isinstance(published, list) else figures[:1])]
     one_digit = all(text.endswith("0") for text in texts)
     text = " ± ".join(text[:-1] if one_digit else text for text in texts)
-    test = comparisons.printed(data, row, dataset, metric)
+    test = significance_tables.printed(data, row, dataset, metric)
     return markup.marked(text, data["rows"][content["baseline"]]["name"], test) if test else markup.number(text)
 
 
