@@ -51,7 +51,7 @@ def read(
         if run is None and not path.is_file():
             raise ValueError(f"{name}: expected the name or folder of a finished run, or a TREC run file")
         if run is None and qrels is None:
-            raise ValueError(f"{name} is a TREC run file: --qrels is needed beside it")
+            raise ValueError(f"{name} is a TREC run file: --qrels is needed with it")
         short = run.name if run else path.name
         if short in scores or any(known.startswith(f"{short}:") for known in values):
             raise ValueError(f"two runs are called {short}: give each another name")
@@ -217,16 +217,8 @@ def settings(names: list[str]) -> pd.DataFrame:
 
 
 def report(
-    names: list[str],
-    qrels: Path | None = None,
-    missing: str = "refuse",
-    metric: str = "map",
-    form: str = "text",
-    relevant_from: int = 1,
-    dataset: str | None = None,
+    names: list[str], qrels: Path | None, missing: str, metric: str, form: str, relevant_from: int, dataset: str | None
 ) -> str:
-    if len(names) < 2 and rundir.find(names[0]) is None:
-        raise ValueError("two runs or more are needed to compare")
     asked = []
     if qrels is not None:
         labels = trec.read_qrels(qrels, relevant_from)

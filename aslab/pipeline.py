@@ -304,10 +304,6 @@ def _shown(planned: dict) -> str:
     return "\n".join(f"task {rank}: {planned['unit']} {share.start:,} to {share[-1]:,}" for rank, share in shares)
 
 
-AT_LEAST = {
-    f"--min-{unit}-chars": (f"leave shorter {unit}s out (characters)", usual)
-    for unit, usual in {"sentence": 0, **{name.split("_")[1]: usual for name, usual in cleaning.LIMITS.items()}}.items()
-}
 command = commands.command(
     build,
     argument("source", "pydocs, a hub id, a folder, .parquet, .jsonl, .txt; several joined by commas"),
@@ -316,7 +312,9 @@ command = commands.command(
     option("--tasks", "number of tasks; each writes a shard", default=8),
     option("--workers", "number of tasks at the same time; default: 2, on Slurm all", type=int),
     option("--splitter", "sentence splitter", type=Choice(["blingfire", "nltk"]), default="blingfire"),
-    *(option(name, does, default=usual) for name, (does, usual) in AT_LEAST.items()),
+    option("--min-sentence-chars", "leave shorter sentences out", default=0),
+    option("--min-paragraph-chars", "leave shorter paragraphs out", default=cleaning.LIMITS["min_paragraph_chars"]),
+    option("--min-document-chars", "leave shorter documents out", default=cleaning.LIMITS["min_document_chars"]),
     option("--limit", "read only the first documents", type=int),
     option("--executor", "where tasks run", type=Choice(["local", "slurm"]), default="local"),
     option("--partition", "partition of Slurm for the jobs"),

@@ -73,12 +73,6 @@ def _check(name: str, vectors: np.ndarray, roles, questions) -> None:
         raise ValueError(f"two components need two texts and two dimensions at least, got {shape} {name} training")
     if not (finite := np.isfinite(vectors).all(1)).all():
         raise ValueError(f"finite vectors expected, got nan or infinity {name} training in row {finite.argmin()}")
-    asked = [number for role, number in zip(roles, questions) if role == "question"]
-    if unknown := sorted(set(roles) - set(ROLES)):
-        raise ValueError(f"roles: {', '.join(ROLES)} expected, got {unknown[0]!r}")
-    if set(roles) != set(ROLES) or len(asked) != len(set(asked)) or set(asked) != set(questions):
-        came = f"{len(asked)} of {len(set(questions))} questions"
-        raise ValueError(f"each question once, and candidates of both kinds expected; got {came}")
 
 
 def _panel(vectors: np.ndarray, roles, questions) -> dict:

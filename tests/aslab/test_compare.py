@@ -178,8 +178,8 @@ def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["good.run"], "two runs or more are needed"),
-        (["good.run", "bad.run"], "--qrels is needed beside it"),
+        (["good.run", "--qrels", "qrels"], "two runs or more are needed"),
+        (["good.run", "bad.run"], "--qrels is needed with it"),
         (["good.run", "nowhere.run", "--qrels", "qrels"], "expected the name or folder of a finished run, or a TREC run file"),
         (["good.run", "good.run", "--qrels", "qrels"], "two runs are called good.run"),
     ],

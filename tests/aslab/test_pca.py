@@ -116,10 +116,6 @@ def test_vectors_that_are_all_the_same():
         ({"before": np.ones(3)}, r"got \(3,\) of vectors before training"),
         ({"before": np.ones((3, 1))}, r"two texts and two dimensions at least, got \(3, 1\) before training"),
         ({"before": np.array([[1, 2], [3, np.nan], [4, 5]])}, "got nan or infinity before training in row 1"),
-        ({"roles": ["question", "positive", "negativ"]}, "roles: question, positive, negative expected, got 'negativ'"),
-        ({"roles": ["question", "question", "positive"]}, "each question once, and candidates of both kinds expected; got 2 of 1"),
-        ({"roles": ["question", "positive", "positive"]}, "candidates of both kinds"),
-        ({"questions": [0, 0, 1]}, "each question once"),
     ],
 )
 def test_what_is_refused(change, said):
