@@ -67,7 +67,7 @@ command = commands.command(
         "words", "the command; NAME=value before it sets a variable, as in `env`", nargs=-1, metavar="COMMAND..."
     ),
     example="asutil gpus 4 papermill notebooks/finetune.ipynb",
-    details="A free one is one that no other command started in this way uses.",
+    details="A GPU is free if no other `asutil gpus` uses it.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 

@@ -265,7 +265,9 @@ command = commands.command(
     compared,
     option("--plain", "runs that were fine-tuned without pre-training, one for each seed", **LIST),
     option("--pretrained", "runs that were fine-tuned after pre-training, one for each seed", **LIST),
-    option("--to", "folder for the exported ranker, with the comparison next to it", type=Path, default=DEFAULTS["to"]),
+    option(
+        "--to", "folder for the exported ranker; the comparison is stored next to it", type=Path, default=DEFAULTS["to"]
+    ),
     example="asutil own --plain finetune-<a>,finetune-<b> --pretrained finetune-<c>,finetune-<d>",
 )
 

@@ -342,9 +342,7 @@ def stages(data: dict, row: str, budget: str) -> list[dict]:
 
 
 def datasets(data: dict, row: str, budget: str) -> list[str]:
-    """The data sets of a row at one budget: those of claims for a row that verifies claims, else those of questions,
-    and the row's own (`more_datasets`).
-    """
+    """The data sets of a row at one budget: of claims if it verifies claims, else of questions, and `more_datasets`."""
     entry = data["budgets"][budget]
     verifies = stages(data, row, budget)[-1]["notebook"] == "verify_claims"
     return [*entry["claims" if verifies else "datasets"], *entry.get("more_datasets", {}).get(row, ())]

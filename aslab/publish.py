@@ -88,9 +88,7 @@ def _published(data: dict, line, baseline) -> dict:
 
 
 def _earlier(before: dict) -> dict:
-    """The published part of an earlier run's record: which run it is, its seed and settings, the hash of its weights,
-    and the cosines between its slots if any.
-    """
+    """The published part of an earlier run's record: what the run is, and the cosines between its slots if any."""
     known = ("notebook", "name", "budget", "seed", "settings", "inputs", "created", "weights_sha256")
     part = {name: before[name] for name in known if name in before}
     cosines = before.get("figures", {}).get("slot_cosines")

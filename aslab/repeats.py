@@ -1,6 +1,6 @@
 """Runs that were made again with equal settings: their records in `results/repeats/`.
 
-`results/repeats/<paper>/<row>/<dataset>-<budget>-seed<k>-<time>.json` is a record next to the one in `results/<paper>/`.
+`results/repeats/<paper>/<row>/<dataset>-<budget>-seed<k>-<time>.json` is a record besides the one in `results/<paper>/`.
 """
 
 import json

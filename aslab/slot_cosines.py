@@ -69,9 +69,7 @@ def between(vectors: torch.Tensor, present: torch.Tensor) -> torch.Tensor:
 
 
 def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
-    """`slot_cosines` of a model that has slots, with a warning where they are one vector; None for any other model, and
-    where no input has two candidates.
-    """
+    """`slot_cosines` of a model, with a warning where slots are one vector; None without slots or two candidates."""
     if not isinstance(model, joint.JointEncoder) or model.HEADS[0] not in heads.EVIDENCE:
         return None
     if ((batch["firsts"][:EXAMPLES, 1:] >= 0).sum(1) < 2).all():

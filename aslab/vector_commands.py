@@ -82,7 +82,7 @@ OF_MODEL = (
     option("--model", "a run of notebooks/embed.ipynb, a folder or a hub id", required=True),
     option(
         "--encoder",
-        "transformer reads models trained here, others and backbones",
+        "transformer reads models trained here, models of sentence-transformers, and backbones",
         type=Choice(ENCODERS),
         default=ENCODERS[0],
     ),

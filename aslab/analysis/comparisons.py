@@ -1,6 +1,4 @@
-"""One row against another: by the printed figures, over seeds, over questions, and the smallest gain that a test set
-can show.
-"""
+"""One row against another: by the printed figures, over seeds, and over questions."""
 
 import math
 from collections.abc import Iterable
@@ -44,8 +42,7 @@ class Outcome(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """Two rows on one data set, from one source at one budget: the seeds that both have, and all records of that data
-    set there.
+    """Two rows on one data set, from one source at one budget: the seeds that both have, and all its records there.
 
     The one run of an untrained encoder counts for every seed: it has no spread.
     """
@@ -159,8 +156,7 @@ def over_seeds(pair: Pair, row: str, other: str, metric: str) -> Comparison | No
 
 
 def over_questions(pair: Pair, row: str, other: str, metric: str, draws: int = 10_000) -> Comparison | None:
-    """Paired bootstrap of two rows; a question's value is its mean over the seeds that both rows have. None for other
-    metrics.
+    """Paired bootstrap of two rows, a question's value being its mean over their seeds; None for other metrics.
 
     A question without evidence has no average precision, so it is not drawn where that is compared.
     """

@@ -16,9 +16,7 @@ from ..hours import work
 
 
 def planned(paper: str, budget: str = "paper", folder=None) -> list:
-    """Every run of a paper's budget: the tries of its searches, and the seeds that follow them. No data or model
-    is needed.
-    """
+    """Every run of a paper's budget: the tries of its searches and the seeds after them. Needs no data or model."""
     jobs, searches = plan.jobs_and_searches(paper, budget, folder, folder_for=planned_folder)
     return jobs + [job for tries in searches.values() for job in plan.after(tries)]
 

@@ -20,8 +20,7 @@ from . import comparisons
 
 
 def best_pairs(data: dict, runs: pd.DataFrame, before: str, after: str) -> list[comparisons.Pair]:
-    """The best pair of two rows on each data set: the largest budget, there most seeds, this machine's runs among
-    equals.
+    """The best pair of two rows on each data set: the largest budget, most seeds, this machine's runs among equals.
 
     Columns of a paper's tables that are one split of a data set are left out: test questions are shown.
     """
@@ -48,9 +47,7 @@ def lists(both, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[l
 
 
 def _committed_lists(both, baseline: str, fate: pd.Series) -> dict[str, tuple[list, list]]:
-    """The lists of the questions that both records hold; a record also holds its baseline's lists of its own
-    questions.
-    """
+    """The lists of the questions that both records hold; a record also holds its baseline's lists of its questions."""
     first, last = ({entry["question_id"]: entry for entry in line.record.get("chosen", ())} for line in both)
     before = {
         name: entry["baseline"]["candidates"]
@@ -68,8 +65,7 @@ def _chosen(fate: pd.Series, among, limit: int) -> list[str]:
 
 
 def at_hand(record: dict, dataset: str, question_ids) -> dict:
-    """Test questions of a record's data set by id, where their text is on this machine; else none. The hub is not
-    asked.
+    """Test questions of a record's data set by id, where their text is on this machine; the hub is not asked.
 
     The text of pydocs follows from versions of packages: with other versions than the record's there is none.
     """
@@ -90,9 +86,7 @@ def _test_questions(dataset: str, protocol: str, fingerprint: str) -> answers.Sp
 
 
 def texts_of(question, name: str, lists) -> tuple[str, dict[str, str]]:
-    """Text of a question and its candidates; its id alone where this machine's data differ from what the runs
-    ranked.
-    """
+    """Text of a question and its candidates; its id alone where this machine's data are not what was ranked."""
     candidates = {candidate.id: candidate for candidate in question.candidates} if question else {}
     entries = [(entry[0], entry[1]) for ranked in lists for entry in ranked]
     same = all(id_ in candidates and candidates[id_].label == label for id_, label in entries)

@@ -15,8 +15,7 @@ LOST = 20  # `limits` has a column in which a better system loses one question i
 
 
 def printed(data: dict, row: str, dataset: str, metric: str) -> Comparison | None:
-    """Student's t of a published cell against its baseline row, from printed means, standard deviations and number of
-    runs.
+    """Student's t of a published cell against its baseline row, from printed means, deviations and number of runs.
 
     Paper: sentence_objectives, table 1.
     Returns: values from 0 to 1; None where a row has no baseline, or the paper prints no deviation or number of runs.

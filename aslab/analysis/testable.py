@@ -1,4 +1,4 @@
-"""Why a comparison cannot be tested with the runs at hand: the verdict *not testable here* and its reason.
+"""Why a comparison cannot be tested with the runs available here: the verdict *not testable here* and its reason.
 
 Deviation: D-118.
 """
@@ -31,9 +31,7 @@ LEVEL = 1.96  # standard errors above one half from which on an AUC is more than
 
 
 def declared(data: dict, row: str, dataset: str) -> str:
-    """The reason that the file of a paper gives for a row without runs, at a budget that has the data set; ""
-    where it gives none.
-    """
+    """The reason that a paper's file gives for a row without runs, at a budget that has the data set; "" for none."""
     for budget, reason in data["rows"][row].get("not_testable", {}).items():
         entry = data["budgets"].get(budget, {"datasets": ()})
         name, _ = SPLITS.get(dataset, (dataset, ""))
@@ -152,9 +150,7 @@ def collapsed(record: dict) -> bool:
 
 
 def at_chance(lines: pd.DataFrame, metric: str) -> str:
-    """A reason where the 95 % interval over questions of some records is not above the best baseline of `CHANCE`;
-    else "".
-    """
+    """A reason where the 95 % interval over questions is not above the best baseline of `CHANCE`; else ""."""
     if lines.dataset.iloc[0] == NOTEBOOKS["pretrain"]:
         return _at_chance_on_its_own_task(lines)
     levels = [chance(line, metric) for line in lines.itertuples()]
@@ -170,16 +166,12 @@ def at_chance(lines: pd.DataFrame, metric: str) -> str:
 
 @cache
 def _above(values: tuple[float, ...], level: float) -> bool:
-    """Whether the 95 % interval of the mean over the questions lies above a level; every cell and claim of a page
-    needs it again.
-    """
+    """Whether the 95 % interval of the mean over the questions lies above a level; cached for the cells of a page."""
     return significance.paired_bootstrap(values, [level] * len(values)).sign > 0
 
 
 def chance(line, metric: str) -> float | None:
-    """The best figure of the baselines of `CHANCE` in a record; None where it has none, or where they are of
-    other questions.
-    """
+    """The best figure of the baselines of `CHANCE` in a record; None without any, or if they are of other questions."""
     if split(line) != reported(line):
         return None
     baselines = line.record.get("baselines") or {}
