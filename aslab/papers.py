@@ -86,8 +86,7 @@ class _Strict(yaml.SafeLoader):
 
     def construct_mapping(self, node, deep=False):
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = [key for key in keys if keys.count(key) > 1]
-        if twice:
+        if twice := [key for key in keys if keys.count(key) > 1]:
             raise yaml.constructor.ConstructorError(None, None, f"key {twice[0]!r} appears twice", node.start_mark)
         return super().construct_mapping(node, deep)
 
@@ -120,16 +119,13 @@ def _check(data, paper: str) -> None:
         one_of(data["demo"]["budget"], budgets, "demo")
     for rule in data.get("settings", ()):
         _check_rule(rule, rows, "a rule of settings")
-    for claim in data.get("claims", ()):
-        _check_claim(claim, rows, datasets, f"claim {claim.get('id')}")
+    for kind, metrics in {"claims": PER_QUESTION_METRICS, "figure_claims": METRICS}.items():
+        for claim in data.get(kind, ()):
+            place = f"{kind[:-1].replace('_', ' ')} {claim.get('id')}"
+            _keys(claim, kind, place)
+            all_of(_metrics(claim), metrics, place)
+            _check_claim(claim, rows, datasets, place)
     all_of(data.get("headline", ()), [claim["id"] for claim in data.get("claims", ())], "headline", "claim")
-    for claim in data.get("figure_claims", ()):
-        place = f"figure claim {claim.get('id')}"
-        _keys(claim, "figure_claims", place)
-        all_of([*claim["plus"], *claim["minus"]], rows, place)
-        one_of(claim["dataset"], datasets, place)
-        all_of(_metrics(claim), METRICS, place)
-        one_of(claim["sign"], ["+", "-"], place)
     all_of(data.get("questions", ()), datasets, "questions")
     for dataset, splits in data.get("counts", {}).items():
         one_of(dataset, datasets, "counts")
@@ -143,8 +139,7 @@ def _keys(mapping, kind: str, place: str) -> None:
     if not isinstance(mapping, dict):
         raise ValueError(f"{place}: a mapping is expected, got {mapping!r}")
     must, may = (keys.split() for keys in KEYS[kind])
-    absent = [key for key in must if key not in mapping]
-    if absent:
+    if absent := [key for key in must if key not in mapping]:
         raise ValueError(f"{place} lacks {', '.join(absent)}")
     all_of(mapping, must + may, place, "key")
 
@@ -195,12 +190,11 @@ def _check_stage(stage, place: str) -> None:
     if not isinstance(stage, dict) or "notebook" not in stage:
         raise ValueError(f"{place}: a mapping with a notebook is expected, got {stage!r}")
     one_of(stage["notebook"], NOTEBOOKS, place)
-    own = ("first",) if stage["notebook"] == "rerank" else ()
-    all_of(stage, ("notebook", "budgets", *own, *runs.parameters(stage["notebook"])), place, "key")
+    first = ["first"] * (stage["notebook"] == "rerank")
+    all_of(stage, ("notebook", "budgets", *first, *runs.parameters(stage["notebook"])), place, "key")
     all_of(stage.get("budgets", ()), BUDGETS, place, "budget")
-    for value in stage.values():
-        if isinstance(value, dict):
-            all_of(value, BUDGETS, place, "budget")
+    by_budget = [value for value in stage.values() if isinstance(value, dict)]
+    all_of([budget for value in by_budget for budget in value], BUDGETS, place, "budget")
 
 
 def _check_chain(name: str, rows: dict) -> None:
@@ -232,12 +226,8 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
     all_of(budget.get("also_rank", ()), [*own, *more], f"{place}: also_rank", "data set of the budget")
     for dataset, others in budget.get("also_rank", {}).items():
         columns = [column.removesuffix(f"{TRANSFER}{dataset}") for column in datasets if TRANSFER in column]
-        all_of(
-            others,
-            columns,
-            f"{place}: also_rank of {dataset}",
-            f"data set that a table has as <name>{TRANSFER}{dataset}",
-        )
+        what = f"data set that a table has as <name>{TRANSFER}{dataset}"
+        all_of(others, columns, f"{place}: also_rank of {dataset}", what)
     for printed, instead in budget.get("asked_of", {}).items():
         one_of(printed, datasets, f"{place}: asked_of", "data set")
         one_of(instead, own, f"{place}: asked_of", "data set of the budget")
@@ -263,10 +253,9 @@ def _check_rule(rule, rows: dict, place: str) -> None:
 
 
 def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
-    _keys(claim, "claims", place)
-    all_of([claim["row_a"], claim["row_b"]], rows, place)
+    named = [claim["row_a"], claim["row_b"]] if "row_a" in claim else [*claim["plus"], *claim["minus"]]
+    all_of(named, rows, place)
     one_of(claim["dataset"], datasets, place)
-    all_of(_metrics(claim), PER_QUESTION_METRICS, place)
     one_of(claim["sign"], ["+", "-"], place)
     one_of(claim.get("b_at_chance", False), [True, False], f"{place}: b_at_chance")
     if "stated" in claim and not (isinstance(claim["stated"], str) and DAY.fullmatch(claim["stated"])):
@@ -294,9 +283,8 @@ def claims(data: dict, kind: str = "claims") -> list[dict]:
 
 def primary_metrics(data: dict) -> dict[str, str]:
     """The metric that decides each claim, by id: MAP where the claim names it, else its only one."""
-    return {
-        claim["id"]: "map" if "map" in (metrics := _metrics(claim)) else metrics[0] for claim in data.get("claims", ())
-    }
+    metrics = {claim["id"]: _metrics(claim) for claim in data.get("claims", ())}
+    return {name: "map" if "map" in own else own[0] for name, own in metrics.items()}
 
 
 def claims_asked(data: dict, budget: str) -> list[dict]:

@@ -63,16 +63,13 @@ def publish(results: str | Path = "results", runs_dir: str | Path = "runs") -> l
     for budget in read()["budgets"]:
         for job in jobs(budget, runs_dir):
             wanted = settings_key("rank", runs.settings("rank", job.parameters))
-            run = next((run for run in newest if _key(run.record) == wanted), None)
+            keys = (settings_key("rank", completed("rank", run.record["settings"])) for run in newest)
+            run = next((run for run, key in zip(newest, keys) if key == wanted), None)
             if run is not None:
                 file = rundir.root() / results / SLUG / f"{job.dataset}-{budget}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 written.append(disk.write_json(file, published(run.folder)))
     return written
-
-
-def _key(record: dict) -> str:
-    return settings_key("rank", completed("rank", record["settings"]))
 
 
 def published(folder: Path) -> dict:
