@@ -78,15 +78,12 @@ def of_pair(data: dict, where, claim: dict) -> str:
         return reason
     first, second = (sorted({backbone(line) for line in each.itertuples()}) for each in (lines, other))
     if first != second:
-        return f"its rows begin with two encoders, {' and '.join(map(_short, (*first, *second)))}"
+        names = " and ".join(model.rsplit("/", 1)[-1] for model in (*first, *second))
+        return f"its rows begin with two encoders, {names}"
     level = untrained_level(where.lines, other, claim["metric"])
     if level is not None and 100 * _mean(other, claim["metric"]) <= 100 * level:
         return f"{data['rows'][claim['row_b']]['name']} is not above its own untrained encoder, {100 * level:.1f}"
     return ""
-
-
-def _short(model: str) -> str:
-    return model.rsplit("/", 1)[-1]
 
 
 def _mean(lines: pd.DataFrame, metric: str) -> float:
