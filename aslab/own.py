@@ -119,8 +119,12 @@ def averaged(names: list[str]) -> pd.DataFrame:
     return sum(tables) / len(tables)
 
 
+def record_of(name: str) -> dict:
+    return rundir.read_record(rundir.find(name))
+
+
 def dev_map(name: str) -> float:
-    return rundir.read_record(rundir.find(name))["metrics"]["dev"]["map"]
+    return record_of(name)["metrics"]["dev"]["map"]
 
 
 def choose(systems: dict[str, list[str]]) -> tuple[str, str]:
@@ -142,7 +146,7 @@ def verdict(values: dict[str, pd.DataFrame], seeds: int) -> str:
 
 def own_task(name: str) -> list[str]:
     """A sentence on whether the pre-training that a run starts from learnt its own task; none where it starts from no pre-training."""
-    start = rundir.find(rundir.read_record(rundir.find(name))["settings"]["model"])
+    start = rundir.find(record_of(name)["settings"]["model"])
     known = start is not None and (start / "record.json").is_file()  # it may have stayed on another machine
     figures = rundir.read_record(start)["metrics"].get("validation", {}) if known else {}
     if "auc" not in figures:
@@ -164,7 +168,7 @@ def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:
     rows = []
     for system, names in systems.items():
         for name in names:
-            record = rundir.read_record(rundir.find(name))
+            record = record_of(name)
             dev, test = (100 * record["metrics"][split]["map"] for split in ("dev", "test"))
             rows.append((system, record["seed"], f"{dev:.1f}", f"{test:.1f}", name + " (exported)" * (name == chosen)))
     return pd.DataFrame(rows, columns=["system", "seed", "map on dev", "map on test", "run"]).set_index("system")
@@ -174,7 +178,7 @@ def _require_systems(systems: dict[str, list[str]]) -> None:
     """Refuse a run under the name of the other system: of one system the runs start from a pre-training."""
     for system, names in systems.items():
         for name in names:
-            start = str(rundir.read_record(rundir.find(name))["settings"]["model"])
+            start = str(record_of(name)["settings"]["model"])
             started = Path(start).name.startswith("pretrain-")
             if started != (system == PRETRAINED):
                 expected = "a run that started from a pre-training" if system == PRETRAINED else "one that did not"
@@ -195,7 +199,7 @@ def report(systems: dict[str, list[str]]) -> list:
     means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
     figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
     exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
-    baselines = rundir.read_record(rundir.find(systems[PLAIN][0]))["baselines"]
+    baselines = record_of(systems[PLAIN][0])["baselines"]
     shown = lambda own, metric: f"{100 * own[metric]:.1f}" if metric in own else "–"
     rows = {name: [shown(own, metric) for metric in compare.METRICS] for name, own in baselines.items()}
     untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
@@ -239,7 +243,7 @@ def export(name: str, to: Path) -> Path:
     """Export a run, in place of an earlier export; nothing is written where `to` has this run's weights already."""
     from . import export as exporting  # with torch, which a plan does not need
 
-    weights = rundir.read_record(rundir.find(name))["weights_sha256"]
+    weights = record_of(name)["weights_sha256"]
     if f"`{weights}`" in _require_replaceable(to):
         return to
     return exporting.export(name, to, replace=True)
