@@ -17,7 +17,6 @@ from asutil.data import answers
 from asutil.data.answers import Candidate, Question
 from asutil.io import disk, hub
 from asutil.metrics import changes
-from asutil.pydocs import documents
 
 from ..made_up import FOLDER, PAPER, cells, commit, found, record
 
@@ -203,7 +202,6 @@ class Asked(list):
 @pytest.fixture(autouse=True)
 def _nothing_read_before():
     chosen._test_questions.cache_clear()
-    documents.fingerprint_of_docstrings.cache_clear()
 
 
 def asked(monkeypatch, change=None):
