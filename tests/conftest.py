@@ -4,6 +4,7 @@ import importlib
 import os
 import random
 import signal
+from importlib import metadata
 from pathlib import Path
 
 # One thread, here and in every process that a test starts, set before torch is imported: the bytes of a sum depend on how many share it.
@@ -84,6 +85,39 @@ class Stopping:
         return self.batches[step]
 
 
+def bytes_of(model):
+    """The parameters and buffers of a model."""
+    return b"".join(tensor.detach().cpu().numpy().tobytes() for tensor in model.state_dict().values())
+
+
+def stopped_and_whole(folder, train, batches, at):
+    """A training that is stopped before a step and started again ends with the bytes of one that was not.
+
+    Args:
+        train: (folder, batches) -> the bytes of a new model after its training, and anything else.
+        batches: () -> batches, the same each time.
+    Returns: what `train` gave of the whole training, and of the one that was started again.
+    """
+    whole = train(folder / "whole", batches())
+    with pytest.raises(KeyboardInterrupt):
+        train(folder / "stopped", Stopping(batches(), at))
+    again = train(folder / "stopped", batches())
+    assert again[0] == whole[0]
+    return whole, again
+
+
+def of_whole_batch(model, batch, total=sum):
+    """Loss and gradient of an optimiser batch, by its micro-batches, and how many these are.
+
+    Args:
+        total: the parts of the loss -> the loss.
+    """
+    model.zero_grad()
+    each = [total(model.losses(model(micro), micro, batch)) for micro in batch["micro"]]
+    sum(each).backward()
+    return sum(each).item(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}, len(each)
+
+
 @pytest.fixture(scope="session")
 def documents():
     return made_up_documents()
@@ -130,6 +164,15 @@ def entries():
     from asutil.pydocs import documents as docstrings
 
     return list(docstrings.entries())
+
+
+@pytest.fixture(scope="session")
+def _versions_of_the_cards():
+    """The packages that the embedded data is read from have the versions that the data cards were written with."""
+    lock = (Path(__file__).parents[1] / "requirements.lock").read_text("utf-8").splitlines()
+    for name in ("numpy", "scipy", "pandas", "scikit-learn"):
+        if f"{name}=={metadata.version(name)}" not in lock:
+            pytest.skip(f"{name} {metadata.version(name)} is not the version of the cards")
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pages
 import pytest
 import torch
 
@@ -26,19 +27,8 @@ def importable(monkeypatch):
     monkeypatch.syspath_prepend(FOLDER)
     monkeypatch.syspath_prepend(FOLDER.parent / "book" / "_ext")
     yield
-    for name in (
-        "side_by_side",
-        "record",
-        "backends",
-        "start",
-        "growth",
-        "training_step",
-        "latency",
-        "as2_benchmarks",
-        "as2_figures",
-        "as2_pages",
-    ):
-        sys.modules.pop(name, None)
+    for path in FOLDER.glob("*.py"):
+        sys.modules.pop(path.stem, None)
 
 
 @pytest.fixture
@@ -410,6 +400,7 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     assert list(drawn["formula, linear: (k + 1) / 2k"]) == pytest.approx([known[0], 0.6 * known[1]])
     monkeypatch.setattr(as2_benchmarks.rundir, "root", lambda: tmp_path / "none")
     assert as2_benchmarks.latency_of_records() == ""
+    assert pages.REGISTRY["latency"].empty == "Latency: not run. make bench measures it."
 
 
 def test_the_parts_of_a_start_are_cells_of_the_notebook():

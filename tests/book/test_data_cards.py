@@ -8,8 +8,10 @@ import pytest
 import yaml
 
 from asutil.corpus import sources
-from asutil.data import answers
+from asutil.data.answers import load_answers
+from asutil.data.claims import load_claims
 from asutil.data.data_sets import ANSWERS, TITLES
+from asutil.data.long_questions import load_evidence
 from asutil.pydocs import documents as docstrings
 
 FOLDER = Path(__file__).parents[2] / "data_cards"
@@ -58,11 +60,14 @@ def test_the_table_has_the_counts_of_the_front_matter(path):
     }
 
 
-def test_counts_of_pydocs_with_the_pinned_versions():
-    front, _ = parts(FOLDER / "pydocs.md")
-    if front["fingerprint"] != docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC):
-        pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
-    assert {side: split.report["kept"] for side, split in answers.load_answers("pydocs").items()} == front["counts"]["clean"]
+@pytest.mark.usefixtures("_versions_of_the_cards")
+@pytest.mark.parametrize(("name", "load"), [("pydocs", load_answers), ("pydocs_claims", load_claims), ("pydocs_evidence", load_evidence)])
+def test_counts_of_embedded_data_with_the_pinned_versions(name, load, entries, monkeypatch):
+    monkeypatch.setattr(docstrings, "entries", lambda: entries)
+    front, _ = parts(FOLDER / f"{name}.md")
+    assert front["fingerprint"] == docstrings.fingerprint_of_docstrings(docstrings.NUMPYDOC)
+    kept = {side: dict(zip(("questions", "candidates"), split.report["kept"].values())) for side, split in load(name).items()}
+    assert front["counts"] == {"clean": kept}
 
 
 def test_what_the_card_of_wikiqa_says_of_orders_without_a_model_is_in_the_records():

@@ -200,7 +200,9 @@ class Asked(list):
 
 
 @pytest.fixture(autouse=True)
-def _nothing_read_before():
+def _nothing_read_before_or_left():
+    chosen._test_questions.cache_clear()
+    yield
     chosen._test_questions.cache_clear()
 
 

@@ -477,7 +477,7 @@ def test_limit_is_a_keyed_choice_and_is_reported(folder):
             assert report["read"][what] == report["kept"][what] + sum(lost[what] for lost in report["dropped"].values())
 
 
-def test_fingerprints_follow_the_files(folder, hotpotqa, monkeypatch):
+def test_fingerprints_follow_the_files(folder, hotpotqa):
     first, of_hotpotqa = long_questions.fingerprint_of_evidence(folder), long_questions.fingerprint_of_evidence("hotpotqa")
     (folder / "notes.txt").write_text("nothing to do with it")
     assert long_questions.fingerprint_of_evidence(str(folder)) == first != of_hotpotqa

@@ -2,17 +2,12 @@
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
-import yaml
 
-from asutil.data import long_questions
 from asutil.data.long_questions import load_evidence, question_types
 from asutil.pydocs import documents as docstrings
 from asutil.pydocs import evidence as pydocs_evidence
-
-CARD = Path(__file__).parents[2] / "data_cards" / "pydocs_evidence.md"
 
 
 def pointed(question):
@@ -111,11 +106,3 @@ def test_order_of_reading_changes_nothing(entries, monkeypatch):
         monkeypatch.setattr(docstrings, "entries", lambda order=order: [entry for group in order for entry in group])
         made.append(pydocs_evidence.rows())
     assert made[0] == made[1] and len(made[0]["train"]) > 300
-
-
-def test_pydocs_card_has_the_counts_of_the_pinned_versions(pydocs):
-    front = yaml.safe_load(CARD.read_text(encoding="utf-8").split("---\n")[1])
-    if front["fingerprint"] != long_questions.fingerprint_of_evidence("pydocs_evidence"):
-        pytest.skip("other versions of numpy, scipy, pandas or scikit-learn than the card's")
-    kept = {split: dict(zip(("questions", "candidates"), made.report["kept"].values())) for split, made in pydocs.items()}
-    assert front["counts"] == {"clean": kept}

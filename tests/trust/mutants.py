@@ -32,11 +32,15 @@ from . import must
 
 ROOT = Path(__file__).resolve().parents[2]
 SURVIVORS = Path(__file__).with_name("survivors.yml")
-COPIED = ("asutil", "aslab", "book", "experiments", "notebooks", "tests")  # without the book it is no project
+COPIED = ("asutil", "aslab", "book", "data_cards", "experiments", "notebooks", "tests")  # without the book it is no project
 # Which tests reach every line of a module, beside the examples in it: its own first, then the quickest.
 TESTS = {
-    "sampling/base": ("sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling"),
-    "sampling/pairs": ("sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling"),
+    **{
+        f"sampling/{file}": ("sampling/test_pin", "sampling/test_sampler", "sampling/test_mspp", "sampling/test_context_sampling")
+        for file in ("base", "pairs")
+    },
+    "inputs/cut": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
+    "inputs/ragged": ("inputs/test_cut", "inputs/test_pairs", "inputs/test_groups"),
     "inputs/pairs": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "inputs/batches": ("inputs/test_pairs", "models/test_context_models", "inputs/test_groups", "models/test_joint"),
     "models/pair": ("models/test_pair", "models/test_context_models", "models/test_joint", "models/test_loading"),
