@@ -1,5 +1,12 @@
 """An objective that the project does not have: one class for its rule and one for its laws are all that it needs."""
 
+import inspect
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -8,8 +15,11 @@ from asutil import sampling
 from asutil.sampling import OBJECTIVES, Sampler
 from asutil.sampling.formulas import span
 from asutil.sampling.objective import Objective, register
+from tests.sampling.objectives.psd import psd
 from tests.trust import laws, must
-from tests.trust.laws import Law, places, said
+
+ROOT = Path(__file__).resolve().parents[2]
+NUMBER = max(rule.number for rule in OBJECTIVES.values()) + 1
 
 
 class npp(Objective):
@@ -41,31 +51,30 @@ class npp(Objective):
         return span(start, start + n)
 
 
-class nppLaw(Law):
-    needs = (1, 1)
-    least = 1
-    same_paragraph = False
+class nppLaw(psd):
+    hard = True
 
     def check(self, text, positive, example, before):
-        parts = [places(text, positive, 0), places(text, example, 1)]
         anchor, other = positive.paragraph[0], example.paragraph[1]
-        must(parts == [list(range(len(text.paragraphs[p]))) for p in (anchor, other)], f"whole paragraphs: {parts}")
         must((other == anchor + 1) == (example is positive), f"B of a positive is the next paragraph: {anchor}, {other}")
-        known = said(text, example, 1, parts[1])
-        return known | (said(text, positive, 0, parts[0]) if example is positive else set()), 1
+        return super().check(text, positive, example, before)
 
     def has_positive(self, text, paragraph):
         return paragraph != text.inside[text.of[paragraph]][-1]
 
 
 @pytest.fixture
-def new(monkeypatch):
+def restored():
     before = dict(OBJECTIVES)
-    register(max(rule.number for rule in before.values()) + 1)(npp)
-    monkeypatch.setitem(laws.LAWS, "npp", nppLaw())
     yield
     OBJECTIVES.clear()
     OBJECTIVES.update(before)
+
+
+@pytest.fixture
+def new(restored, monkeypatch):
+    register(NUMBER)(npp)
+    monkeypatch.setitem(laws.LAWS, "npp", nppLaw())
 
 
 def test_a_new_objective_keeps_the_general_laws(new, monkeypatch, corpus):
@@ -73,6 +82,7 @@ def test_a_new_objective_keeps_the_general_laws(new, monkeypatch, corpus):
     monkeypatch.setattr(laws, "LAWS", {"npp": laws.LAWS["npp"]})
     assert laws.check(60, 3)["npp"] > 100
     assert laws.check_epoch(corpus, "npp") > 20
+    assert {example.kind for group in laws.groups(Sampler(corpus, "npp"), "npp") for example in group[1:]} == {"hard", "easy"}
 
 
 def test_a_new_objective_is_accepted_wherever_objectives_are_named(new, tmp_path):
@@ -82,6 +92,20 @@ def test_a_new_objective_is_accepted_wherever_objectives_are_named(new, tmp_path
     texts = str(tmp_path / "texts.jsonl")
     made = own.chain({"objective": "npp", "corpus": texts, "questions": texts})
     assert made.pretraining.parameters["objective"] == "npp"
+
+
+def test_it_is_one_file_of_the_project(new, corpus, tmp_path):
+    """A copy of the project that has one file more makes the same examples."""
+    shutil.copytree(ROOT / "asutil", tmp_path / "asutil", ignore=shutil.ignore_patterns("__pycache__"))
+    imports = "import numpy as np\n\nfrom ..formulas import span\nfrom ..objective import Objective, register\n\n\n"
+    rule = f"{imports}@register({NUMBER})\n{inspect.getsource(npp)}"
+    (tmp_path / "asutil" / "sampling" / "objectives" / "npp.py").write_text(rule, encoding="utf-8")
+    made = "Sampler(Corpus.open(sys.argv[1]), 'npp', 3).spans(range(60)).ranges.tolist()"
+    code = f"import sys; from asutil.corpus import Corpus; from asutil.sampling import Sampler; print({made})"
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    command = [sys.executable, "-c", code, str(corpus.folder)]
+    shown = subprocess.check_output(command, text=True, cwd=tmp_path, env=environment)
+    assert shown == f"{Sampler(corpus, 'npp', 3).spans(range(60)).ranges.tolist()}\n"
 
 
 def test_its_names_are_those_of_the_registry():
@@ -98,7 +122,7 @@ def test_a_positive_that_leaves_the_document_is_refused(new, corpus, monkeypatch
 
 
 @pytest.mark.parametrize(("number", "name"), [(0, "npp"), (99, "ssp")])
-def test_a_number_or_a_name_is_given_once(number, name):
+def test_a_number_or_a_name_is_given_once(restored, number, name):
     with pytest.raises(ValueError, match=rf"{name}, number {number}: ssp has this name or number \(0\)"):
         register(number, name)(type("npp", (Objective,), {}))
     assert "npp" not in OBJECTIVES and OBJECTIVES["ssp"].__name__ == "ssp"

@@ -86,10 +86,11 @@ def contiguous(numbers: list[int]) -> bool:
     return numbers == list(range(numbers[0], numbers[-1] + 1))
 
 
-def groups(sampler: Sampler, numbers):
-    """Some groups of a sampler, each a list of its examples, made one by one."""
-    size = len(sampler) // sampler.groups
-    for g in numbers:
+def groups(sampler: Sampler, objective: str, numbers=None, **options):
+    """Groups of a sampler, all or some, each a list of its examples, made one by one."""
+    size = LAWS[objective].size(options)
+    must(len(sampler) == size * sampler.groups, f"{sampler.groups} groups of {size}, got {len(sampler)} examples")
+    for g in range(sampler.groups) if numbers is None else numbers:
         examples = [sampler[g * size + i] for i in range(size)]
         must({example.group for example in examples} == {g}, f"examples {g * size} to {(g + 1) * size - 1} are of group {g}")
         yield examples
@@ -112,8 +113,13 @@ class Law:
     same_paragraph = True  # whether A and B of a positive are of one paragraph
     first = True  # whether the first paragraph of a document has parts A and B
     hard = True  # whether a negative may be of the document of the anchor
+    before = False  # whether a negative may be asked for from the paragraph of the anchor, before A
     negatives: int | None = None  # of a group, where the paper leaves no choice
     swap = False  # whether the negative is the positive, swapped
+
+    def size(self, options: dict) -> int:
+        """Examples of a group."""
+        return 1 + (self.negatives or options.get("negatives", 4))
 
     def check(self, text: Text, positive, example, before: bool) -> tuple[set[str], int]:
         """One example of a group, the positive itself or a negative, beside the positive.
@@ -207,12 +213,12 @@ def check_epoch(corpus, objective: str, seed=0, epoch=0, split="train", **option
     numbers = np.arange(len(sampler))
     made, visited = sampler.spans(numbers), defaultdict(list)
     examples = [made.example(corpus, row) for row in numbers]
-    size = len(sampler) // sampler.groups
+    size = LAWS[_members(objective)[0]].size(options)
     must(len(sampler) == size * sampler.groups, f"{sampler.groups} groups of {size}, got {len(sampler)} examples")
     for start in range(0, len(examples), size):
         group, name = examples[start : start + size], _members(objective)[made.members[start]]
         must({example.group for example in group} == {start // size}, "examples stand in the order of their groups")
-        before = options.get("same_paragraph_before", False) and OBJECTIVES[name].before
+        before = options.get("same_paragraph_before", False) and LAWS[name].before
         LAWS[name].check_one(text, group, split, options, before)
         visited[name].append(group[0].paragraph[0])
     for name, anchors in visited.items():
@@ -269,7 +275,7 @@ def drawn_options(draw, objective: str) -> dict:
     """Options that an objective can have, and the usual ones as often as any other."""
     negatives = draw(st.sampled_from([4, 4, 1, 3]))
     options = {"negatives": negatives, "hard_negatives": draw(st.integers(0, min(3, negatives)))}
-    if OBJECTIVES[objective].before:
+    if any(LAWS[name].before for name in _members(objective)):
         options["same_paragraph_before"] = bool(options["hard_negatives"]) and draw(st.booleans())
     return options | LAWS[_members(objective)[0]].drawn_options(draw)
 

@@ -12,6 +12,9 @@ JOINT = {"positives": 1, "hard_negatives": 2, "negatives": 4, "max_sentences": 1
 
 @law
 class mspp(Law):
+    def size(self, options):
+        return 1
+
     def check_one(self, text, group, split, options, before):
         check_joint(text, group[0], split, **options)
 

@@ -7,6 +7,7 @@ from tests.trust.laws import Law, contiguous, law, places, said
 @law
 class ssp(Law):
     needs = (8, 5)
+    before = True
 
     def check(self, text, positive, example, before):
         a, b, chosen = places(text, positive, 0), places(text, positive, 1), places(text, example, 1)
