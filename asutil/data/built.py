@@ -34,32 +34,33 @@ def write(
     folder: str | Path,
     name: str,
     sources: Sequence[Path],
-    questions: Iterable[tuple[Path, str, list[dict] | None, str | None]],
+    questions: Iterable[tuple[str, str, list[dict] | None, str | None]],
     splits_of_one_label: Container[str] = (),
 ) -> dict:
     """Write the questions of a release as a folder for `load_answers`, complete or not at all.
 
     Args:
         sources: the files that are read.
-        questions: (file, split, rows of a question, why it is left out or None).
+        questions: (where it is from, split, rows of a question, why it is left out or None).
         splits_of_one_label: where questions stay without both labels, which are left out elsewhere.
-    Returns: the record in built.json: counts of each split, and how many questions were left out by file and reason.
+    Returns: the record in built.json: counts of each split, and how many questions were left out by where they are from and reason.
     Raises: FileExistsError for a folder that exists; ValueError for a split without questions.
     """
     splits = {split: [] for split in SPLITS}
-    left_out = {path.name: Counter() for path in sources}
-    for path, split, rows, reason in questions:
+    left_out = {}
+    for place, split, rows, reason in questions:
+        reasons = left_out.setdefault(place, Counter())
         if reason is None and split not in splits_of_one_label and {row["label"] for row in rows} != {0, 1}:
             reason = "without both labels"
         if reason:
-            left_out[path.name][reason] += 1
+            reasons[reason] += 1
         else:
             splits[split].append(rows)
-    left_out = {source: dict(reasons) for source, reasons in left_out.items()}
+    left_out = {place: dict(reasons) for place, reasons in left_out.items()}
     if Path(folder).exists():
         raise FileExistsError(f"{folder} exists already: delete it to build again")
     if empty := [split for split, kept in splits.items() if not kept]:
-        raise ValueError(f"{empty[0]}: no question is left to write; left out by file: {left_out}")
+        raise ValueError(f"{empty[0]}: no question is left to write; left out: {left_out}")
     counts = {split: [len(kept), sum(map(len, kept))] for split, kept in splits.items()}
     with disk.whole_folder(folder) as part:
         for split, kept in splits.items():
@@ -75,8 +76,8 @@ def summary(record: dict, folder: Path) -> str:
     """What was built, in words, and how it is loaded."""
     name, counts = record["name"], record["counts"]
     lines = [f"{split}: {count:,} questions, {size:,} candidates" for split, (count, size) in counts.items()]
-    for source, reasons in record["left_out"].items():
-        lines += [f"{source}: left out {count:,} questions, {reason}" for reason, count in reasons.items()]
+    for place, reasons in record["left_out"].items():
+        lines += [f"{place}: left out {count:,} questions, {reason}" for reason, count in reasons.items()]
     known = ANSWERS[name].counts["clean"]
     other = [split for split in known if tuple(counts[split]) != known[split]]
     if other:

@@ -38,7 +38,7 @@ def build(source: str | Path, folder: str | Path, splitter: str = "nltk") -> dic
             except ValueError as error:
                 raise ValueError(f"{source}, {error}") from None
             for group in groups:
-                yield source, story["type"], group, None if group else "without an answer"
+                yield story["type"], story["type"], group, None if group else "without an answer"
 
     return built.write(folder, "newsas2", [source], questions(), splits_of_one_label=("train",))
 

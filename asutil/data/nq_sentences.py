@@ -62,7 +62,7 @@ def build(source: str | Path, folder: str | Path) -> dict:
                     reason = "asked in test"
                 else:
                     own.add(text)
-                yield path, "test" if path == test else split_of(row["title_text"]), rows, reason
+                yield path.name, "test" if path == test else split_of(row["title_text"]), rows, reason
 
     return built.write(folder, "nq_sentences", [*training, test], questions())
 

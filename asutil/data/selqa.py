@@ -46,7 +46,7 @@ def build(source: str | Path, folder: str | Path) -> dict:
             objects = files.published_json(path, list, "questions of SelQA")
             for number, question in enumerate(tqdm(objects, path.name, unit=" questions", delay=5)):
                 rows = question_rows(question, f"{of_file}-{number}", f"{path.name}, question {number + 1}")
-                yield path, split_of(question["article"]) if divided else of_file, rows, None
+                yield path.name, split_of(question["article"]) if divided else of_file, rows, None
 
     return built.write(folder, "selqa", released, questions())
 

@@ -295,7 +295,8 @@ def test_a_built_folder_is_loaded_with_contexts(tmp_path):
     source = combined(tmp_path / "combined.json", story(), story("dev"), story("test"), story("test", 1, questions=QUESTIONS[:1]))
     record = newsas2.build(source, tmp_path / "news", splitter="blingfire")
     assert record["counts"] == {"train": [3, 12], "dev": [2, 8], "test": [3, 12]}
-    assert record["left_out"] == {"combined.json": {"without an answer": 6, "without both labels": 2}}
+    one = {"without an answer": 2, "without both labels": 1}
+    assert record["left_out"] == {"train": {"without an answer": 2}, "dev": one, "test": one}
     splits = load_answers(tmp_path / "news", context=True)
     assert {split: len(content) for split, content in splits.items()} == {"train": 3, "dev": 2, "test": 3}
     question = splits["test"][2]
