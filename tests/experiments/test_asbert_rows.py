@@ -1,9 +1,8 @@
 """The rows of asbert: what its section 4 prints, one stage a row, untrained encoders run once, and the dev side as columns of its own."""
 
-import hashlib
 import json
 import re
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -18,9 +17,10 @@ from aslab.analysis import comparisons, verdicts
 from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS
-from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell
+from . import made_up
+from .made_up import settings_of, stub
 
 PAPER = "asbert"
 DATA = papers.read(PAPER)
@@ -29,12 +29,7 @@ OWN = [name for name in DATA["rows"] if name not in ROWS]  # controls that the p
 TRAINED = [name for name in DATA["rows"] if name.startswith(("siamese", "triplet"))]
 
 
-def stub(notebook, given, folder=Path("runs")):
-    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
-
-
-def plan(budget, names=None, seeds=None):
-    return plans.jobs(PAPER, budget, names, seeds, folder_for=stub)
+plan, found = partial(made_up.plan, PAPER), partial(made_up.found, PAPER)
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -94,7 +89,7 @@ def test_claims_have_the_printed_sign():
 def chain(row, dataset="wikiqa", seed=0):
     """The record of a row's run at budget paper."""
     (job,) = [job for job in plan("paper", [row], [seed]) if job.dataset == dataset]
-    return [{"notebook": "embed", "name": job.folder.name, "seed": job.seed, "settings": runs.settings("embed", job.parameters)}]
+    return [made_up.as_record(job)]
 
 
 @pytest.mark.parametrize("row", ROWS)
@@ -125,10 +120,10 @@ def test_every_row_has_the_printed_settings(row, dataset):
 
 
 def test_rows_of_our_own_select_triplets_and_print_nothing():
-    every = runs.settings("embed", plan("laptop", ["triplet_roberta"], [0])[0].parameters)
+    every = settings_of(plan("laptop", ["triplet_roberta"], [0])[0])
     for selection in ("semi_hard", "hard"):
         (job,) = plan("laptop", [f"triplet_roberta_{selection}"], [0])
-        assert runs.settings("embed", job.parameters) == every | {"selection": selection}
+        assert settings_of(job) == every | {"selection": selection}
     assert OWN == ["triplet_roberta_semi_hard", "triplet_roberta_hard", "siamese_bert_one_pass", "triplet_bert_one_pass"]
     assert not any(cells for row in OWN for cells in DATA["rows"][row]["published"].values())
 
@@ -137,8 +132,7 @@ def test_rows_of_our_own_select_triplets_and_print_nothing():
 @pytest.mark.parametrize("budget", ["gpu", "paper"])
 def test_rows_that_warm_up_over_a_tenth_of_one_pass_differ_in_that_alone(budget, row):
     usual, other = (
-        runs.settings("embed", next(job for job in plan(budget, [name], [0]) if job.dataset == "wikiqa").parameters)
-        for name in (row, f"{row}_one_pass")
+        settings_of(next(job for job in plan(budget, [name], [0]) if job.dataset == "wikiqa")) for name in (row, f"{row}_one_pass")
     )
     assert {name for name in usual if usual[name] != other[name]} == {"warmup_share"}
     assert other["warmup_share"] * other["epochs"] == pytest.approx(0.1) == usual["warmup_share"]
@@ -183,9 +177,9 @@ def test_seeds_that_are_asked_for_change_nothing_for_an_untrained_encoder():
 def test_the_budgets_below_the_papers():
     laptop = plan("laptop")
     assert {job.dataset for job in laptop} == {"pydocs"} and {job.parameters["model"] for job in laptop} == {"pydocs_roberta"}
-    assert {runs.settings("embed", job.parameters)["protocol"] for job in laptop} == {"clean"}
+    assert {settings_of(job)["protocol"] for job in laptop} == {"clean"}
     for job in plan("small"):
-        settings = runs.settings("embed", job.parameters)
+        settings = settings_of(job)
         own = job.dataset == "pydocs"
         assert settings["protocol"] == ("clean" if own else "asbert") and settings["dataset"] == job.dataset
         assert not own or job.row in ("mean_bert", "siamese_bert", "triplet_bert")
@@ -201,7 +195,7 @@ def test_the_budgets_below_the_papers():
 def test_committed_runs_are_those_of_todays_plan():
     """A record whose settings its row no longer has says nothing about the row."""
     jobs = [job for budget in ("laptop", "small") for job in plan(budget)]
-    planned = {(job.budget, job.row, job.dataset, job.seed): runs.settings("embed", job.parameters) for job in jobs}
+    planned = {(job.budget, job.row, job.dataset, job.seed): settings_of(job) for job in jobs}
     committed = records.records(PAPER, runs_dir="no runs")
     assert len(committed) and set(committed.budget) == {"laptop", "small"}
     for one in committed.itertuples():
@@ -223,7 +217,7 @@ def test_the_hours_of_the_small_budget_are_those_of_its_settings():
     total = 0
     for job in (job for job in plan("small") if job.row in TRAINED):
         each = tokens[job.row.split("_")[0], job.dataset]
-        total += runs.settings("embed", job.parameters)["epochs"] * each[job.row.endswith("roberta")]
+        total += settings_of(job)["epochs"] * each[job.row.endswith("roberta")]
     assert round(total / 1e6, 1) == 19.9 and round(total / 1300 / 3600, 1) == 4.3
     for budget in ("small", "gpu"):
         assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(budget)}
@@ -294,7 +288,7 @@ def made(tmp_path, budget, reached, seeds=None):
     """Finished runs of rows with a P@1 each on the test side."""
     vectors = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3)
     for row, level in reached.items():
-        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plan(budget, [row], seeds, tmp_path / "runs"):
             job.folder.mkdir(parents=True)
             measured = {}
             for side, suffix in (("dev", "_dev"), ("test", "")):
@@ -302,14 +296,8 @@ def made(tmp_path, budget, reached, seeds=None):
                 scores.to_parquet(job.folder / f"scores{suffix}.parquet")
                 measured[side] = metrics.of(scores)
                 measured[side].per_question.to_parquet(job.folder / f"per_question{suffix}.parquet")
-            record = {"notebook": "embed", "name": job.folder.name, "budget": budget, "seed": job.seed, "inputs": {}, "pca": vectors}
-            record |= {"metrics": {side: one.record() for side, one in measured.items()}, "baselines": {"bm25": {"map": 0.123, "mrr": 0.1}}}
-            record["settings"] = runs.shown(runs.settings("embed", job.parameters))
-            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
-
-
-def found(tmp_path):
-    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
+            figures = {"metrics": {side: one.record() for side, one in measured.items()}}
+            made_up.finish(job, pca=vectors, baselines={"bm25": {"map": 0.123, "mrr": 0.1}}, **figures)
 
 
 def map_of(level, seeds, side):
@@ -415,10 +403,8 @@ def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
 
 def test_what_is_published(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "siamese_bert": 0.6, "triplet_bert": 0.7})
-    before = found(tmp_path)
-    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
-    assert len(places) == len(before) == (1 + 3 + 3) * 5
-    held = {f"{path.parent.name}/{path.stem}": json.loads(path.read_text()) for path in places}
+    _, after, held = made_up.published(PAPER, tmp_path, atol=1e-5)
+    assert len(after) == (1 + 3 + 3) * 5
     assert {name for name, record in held.items() if "pca" in record} == {
         f"{row}/{dataset}-small-seed0"
         for row in ("mean_bert", "siamese_bert", "triplet_bert")
@@ -441,10 +427,5 @@ def test_what_is_published(tmp_path):
     usual, printed = (publish._chosen(scores, None, asked) for asked in ((), ("test7", "of another data set")))
     names = [entry["question_id"] for entry in usual]
     assert [entry["question_id"] for entry in printed] == ["test7", *(name for name in names if name != "test7")]
-    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
-    for row, dataset in (("siamese_bert", "wikiqa_dev"), ("siamese_bert", "wikiqa"), ("mean_bert", "trecqa_dev")):
-        one, other = (next(lines[(lines.row == row) & (lines.dataset == dataset)].itertuples()) for lines in (before, after))
-        pd.testing.assert_frame_equal(records.per_question(one), records.per_question(other), check_dtype=False, atol=1e-5)
-        assert records.figures(one) == records.figures(other)
     html = examples.examples_table(PAPER, "mean_bert", "siamese_bert", after)
     assert "<caption>Rescued: test" in html and "dev" not in html

@@ -2,7 +2,9 @@
 
 import pytest
 
-from aslab import papers, plan, runs
+from aslab import papers, plan
+
+from . import made_up
 
 PAPER = "contextual_as2"
 DATA = papers.read(PAPER)
@@ -14,16 +16,8 @@ TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
 
 def chain(row, dataset, seed=0):
     """The records of a row's runs at budget paper."""
-    made = [job for job in plan.jobs(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
-    return [
-        {
-            "notebook": job.notebook,
-            "name": f"runs/{job.folder.name}",
-            "seed": job.seed,
-            "settings": runs.settings(job.notebook, job.parameters),
-        }
-        for job in made
-    ]
+    made = [job for job in made_up.plan(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
+    return [made_up.as_record(job) for job in made]
 
 
 @pytest.mark.parametrize("row", DATA["budgets"]["paper"]["rows"])

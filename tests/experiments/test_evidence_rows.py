@@ -1,10 +1,8 @@
 """The rows of evidence_contrast: nothing printed, plans and searches, and the records, comparisons and tables of made-up runs."""
 
-import hashlib
 import itertools
 import json
-from functools import cache
-from pathlib import Path
+from functools import cache, partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,6 +21,8 @@ from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 
 from ..made_up import by_hand, cells, in_a_cell
+from . import made_up
+from .made_up import settings_of
 
 PAPER = "evidence_contrast"
 DATA = papers.read(PAPER)
@@ -35,21 +35,16 @@ ABLATIONS = [name for name, row in ROWS.items() if row.get("baseline") == "longf
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 
-def stub(notebook, given, folder=Path("runs")):
-    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
+found = partial(made_up.found, PAPER)
 
 
 @cache
 def plan(budget, row=None):
-    return plans.jobs(PAPER, budget, row and [row], folder_for=stub)
+    return made_up.plan(PAPER, budget, row and [row])
 
 
 def dataset_of(row):
     return "qasper" if row.startswith("led") else "hotpotqa"
-
-
-def settings_of(job):
-    return runs.settings(job.notebook, job.parameters)
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -167,7 +162,7 @@ def test_a_search_has_twenty_points_of_the_grid_for_each_row():
                 values = [float(part) for part in temperatures.split(",")]
                 assert weight in GRID and set(values) <= set(GRID) and len(values) == (5 if row.startswith("led") else 3)
     assert len({frozenset(of) for of in points.values()}) == len(points) == 14  # each row draws for itself
-    again = plans.jobs(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"], folder_for=stub)
+    again = made_up.plan(PAPER, "paper", ["led_base_contrast", "cdlm_base_shared"])
     assert again == [*plan("paper", "led_base_contrast"), *plan("paper", "cdlm_base_shared")]
     assert not any(job.search for budget in ("laptop", "small", "gpu") for job in plan(budget))
     # a keyed hash picks with no regard to the values
@@ -182,17 +177,9 @@ def test_with_one_temperature_a_quarter_of_the_grid_is_tried():
     assert set(points) <= {(weight, str(one), size) for weight in GRID for one in GRID for size in (None, 512, 256, 128)}
 
 
-def finish(job, record):
-    job.folder.mkdir(parents=True)
-    disk.write_json(
-        job.folder / "record.json",
-        {"notebook": job.notebook, "name": job.folder.name, "seed": job.seed, **record} | runs.hashes(job.folder),
-    )
-
-
 def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
     def planned():
-        return plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=lambda *given: stub(*given, folder=tmp_path))
+        return made_up.plan(PAPER, "paper", ["longformer_base_contrast"], folder=tmp_path)
 
     tries = planned()
     reached = np.array([0.1] * 20)
@@ -201,7 +188,7 @@ def test_the_seeds_get_what_finds_evidence_best_on_dev(tmp_path):
     for job, value in zip(tries, reached):
         if job is tries[-1]:
             assert planned() == tries  # not before the last try is done
-        finish(job, {"metrics": {"dev": {"evidence_f1": value, "answer_f1": 1 - value, "map_projected": 1 - value}}})
+        made_up.finish(job, metrics={"dev": {"evidence_f1": value, "answer_f1": 1 - value, "map_projected": 1 - value}})
     after = planned()
     seeds = [job for job in after if not job.search]
     assert [job.seed for job in seeds] == [0, 1, 2, 3, 4] and len(after) == 20 + 4 and best.folder == seeds[0].folder
@@ -233,8 +220,7 @@ def test_settings_of_the_paper(row):
     assert tuple(settings[name] for name in names) == expected
 
     def at(**changes):
-        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings | changes}
-        return plans.at_paper_settings(DATA, row, dataset, [record])
+        return plans.at_paper_settings(DATA, row, dataset, [made_up.as_record(job) | {"seed": 3, "settings": settings | changes}])
 
     assert at() and at(seed=3, precision="fp32", micro_tokens=4096, gradient_checkpointing=False)
     one = row.endswith("one_temperature")
@@ -266,7 +252,7 @@ def test_any_lower_dimension_of_a_projection_is_the_papers(row):
     hidden, projects = 1024 if "large" in row else 768, settings_of(job)["similarity"] == "projected"
 
     def at(size):
-        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 3, "settings": settings_of(job) | {"projection_size": size}}
+        record = made_up.as_record(job) | {"seed": 3, "settings": settings_of(job) | {"projection_size": size}}
         return plans.at_paper_settings(DATA, row, dataset_of(row), [record])
 
     assert at(None) and [at(size) for size in (1, 384, hidden)] == [projects] * 3
@@ -279,8 +265,7 @@ def test_a_run_on_qasper_with_a_hundred_steps_of_warm_up_is_not_the_papers():
 
     def at(**changes):
         settings = {name: value for name, value in (settings_of(job) | changes).items() if name != "gradient_checkpointing"}
-        record = {"notebook": "find_evidence", "name": job.folder.name, "seed": 0, "settings": settings}
-        return plans.at_paper_settings(DATA, "led_base", "qasper", [record])
+        return plans.at_paper_settings(DATA, "led_base", "qasper", [made_up.as_record(job) | {"settings": settings}])
 
     assert at() and not at(warmup_steps=100, warmup_share=None)
     completed = plans.completed("find_evidence", {"budget": "paper", "dataset": "qasper", "warmup_steps": 100})
@@ -331,28 +316,16 @@ def ended(job, level):
     tables[1].to_parquet(job.folder / "answers.parquet")
     measured[side].per_question.to_parquet(job.folder / "per_question.parquet")
     lost = {"questions": 1, "evidence": 2, "distractors": 3_456}
-    record = {
-        "notebook": "find_evidence",
-        "name": job.folder.name,
-        "budget": job.budget,
-        "seed": job.seed,
-        "inputs": {},
-        "baselines": BEFORE,
-    }
-    record |= {"metrics": {name: one.record() for name, one in measured.items()}, "settings": runs.shown(settings_of(job))}
-    record["figures"] = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
-    record["pca"] = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)
-    disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
+    figures = {"read": {"train": 1_234, "dev": ASKED}, "left_out": {"train": lost, "dev": dict.fromkeys(lost, 0)}}
+    vectors = pca.coordinates(np.eye(3), None, ["question", "positive", "negative"], [0] * 3, [KINDS[job.dataset][0]] * 3)
+    metrics = {name: one.record() for name, one in measured.items()}
+    made_up.finish(job, baselines=BEFORE, metrics=metrics, figures=figures, pca=vectors)
 
 
 def made(tmp_path, budget, levels, seeds):
     for row, level in levels.items():
-        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in made_up.plan(PAPER, budget, [row], seeds, tmp_path / "runs"):
             ended(job, level)
-
-
-def found(tmp_path):
-    return records.records(PAPER, tmp_path / "results", tmp_path / "runs")
 
 
 def answered(level, seeds, side="dev"):
@@ -387,7 +360,7 @@ def test_a_run_is_a_line_of_its_row(tmp_path):
 
 
 def test_nothing_else_is_a_line(tmp_path):
-    (job,) = plans.jobs(PAPER, "small", ["led_base"], [0], folder_for=lambda *given: stub(*given, folder=tmp_path / "runs"))
+    (job,) = made_up.plan(PAPER, "small", ["led_base"], [0], tmp_path / "runs")
     ended(job, 0.5)
     path = job.folder / "record.json"
     whole = json.loads(path.read_text())
@@ -400,11 +373,11 @@ def test_nothing_else_is_a_line(tmp_path):
 
 def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     """Tries are no lines but the best one, which is the run of seed 0; nothing that was printed can be compared with."""
-    place = lambda *given: stub(*given, folder=tmp_path / "runs")
-    tries = plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place)
+    planned = lambda: made_up.plan(PAPER, "paper", ["longformer_base_contrast"], folder=tmp_path / "runs")
+    tries = planned()
     for job in tries:
         ended(job, 0.5 if job is tries[7] else 0.25)
-    (seed_0, *rest) = [job for job in plans.jobs(PAPER, "paper", ["longformer_base_contrast"], folder_for=place) if not job.search]
+    (seed_0, *rest) = [job for job in planned() if not job.search]
     for job in rest[:2]:
         ended(job, 0.5)
     lines = found(tmp_path)
@@ -438,13 +411,10 @@ def test_published_runs_are_read_back(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_contrast": 0.75, "led_base": 0.5}
     made(tmp_path, "small", levels, [0, 1])
     made(tmp_path, "laptop", {"longformer_base": 0.5}, [0])  # published where that is asked for
-    before = found(tmp_path)
-    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
-    names = [f"{path.parent.name}/{path.name}" for path in places]
-    assert sorted(names) == sorted(f"{row}/{dataset_of(row)}-small-seed{seed}.json" for row in levels for seed in (0, 1))
+    small, after, held = made_up.published(PAPER, tmp_path, atol=1e-5)
+    assert sorted(held) == sorted(f"{row}/{dataset_of(row)}-small-seed{seed}" for row in levels for seed in (0, 1))
     (asked,) = publish.publish(PAPER, tmp_path / "other", tmp_path / "runs", laptop=True)
     assert f"{asked.parent.name}/{asked.name}" == "longformer_base/pydocs_evidence-laptop-seed0.json"
-    held = {name: json.loads(path.read_text()) for name, path in zip(names, places)}
     for name, record in held.items():
         row, seed = name.split("/")[0], record["seed"]
         near = [line[1 + list(records.PER_CONTEXT).index("map_projected")] for line in record["per_question"]]
@@ -457,13 +427,7 @@ def test_published_runs_are_read_back(tmp_path):
             own = tables[tables.question_id == entry["question_id"]].sort_values("gold", ascending=False)
             expected = zip(own.candidate_id, own.label, own.gold, range(1, 5))
             assert entry["candidates"] == [[unit, label, pytest.approx(score), rank] for unit, label, score, rank in expected]
-    after = records.records(PAPER, tmp_path / "results", tmp_path / "no runs")
-    assert set(after.source) == {records.COMMITTED} and len(after) == 6
-    key, small = ["row", "seed"], before[before.budget == "small"]
-    for one, other in zip(small.sort_values(key).itertuples(), after.sort_values(key).itertuples(), strict=True):
-        left, right = records.per_question(one)[list(records.PER_CONTEXT)], records.per_question(other)
-        pd.testing.assert_frame_equal(left, right, check_dtype=False, atol=1e-5)
-        assert records.figures(one) == records.figures(other)
+    assert {tuple(records.per_question(one)) for one in after.itertuples()} == {tuple(records.PER_CONTEXT)}
     rows = ("longformer_base_contrast", "longformer_base")
     for metric in records.PER_CONTEXT:
         both = [next(comparisons.pairs(lines, *rows, "hotpotqa")) for lines in (small, after)]

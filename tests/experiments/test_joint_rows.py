@@ -1,8 +1,7 @@
 """The rows of joint_inference: what its appendix B.1 prints, re-ranking after two rankings, claims beside questions, and their records."""
 
-import hashlib
 import json
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -10,13 +9,15 @@ import pytest
 import yaml
 from pages import differences, miniature, report
 
-from aslab import papers, publish, rundir, runs
+from aslab import papers, rundir
 from aslab import plan as plans
 from aslab import records as measured
 from aslab.analysis import comparisons, verdicts
 from asutil.io import disk
 
 from ..made_up import by_hand, cells, in_a_cell
+from . import made_up
+from .made_up import stub
 
 PAPER = "joint_inference"
 DATA = papers.read(PAPER)
@@ -32,12 +33,7 @@ OTHER_PEAKS = [name for name in RUNNABLE if name.endswith(("1e_5", "5e_6"))]  # 
 TOP_5 = [name for name in RUNNABLE if name.endswith("_top_5")]
 
 
-def stub(notebook, given, folder=Path("runs")):
-    return folder / f"{notebook}-{hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12]}"
-
-
-def plan(budget, rows=None, seeds=None):
-    return plans.jobs(PAPER, budget, rows, seeds, folder_for=stub)
+plan, found = partial(made_up.plan, PAPER), partial(made_up.found, PAPER)
 
 
 def chain(row, dataset, seed=0):
@@ -48,10 +44,7 @@ def chain(row, dataset, seed=0):
         return [*(one for need in job.needs for one in back(known[need])), job]
 
     last = next(job for job in known.values() if (job.row, job.dataset) == (row, dataset))
-    return [
-        {"notebook": job.notebook, "name": str(job.folder), "seed": job.seed, "settings": runs.settings(job.notebook, job.parameters)}
-        for job in back(last)
-    ]
+    return [made_up.as_record(job) for job in back(last)]
 
 
 # ------------------------------------------------------------------ what the paper prints
@@ -289,7 +282,7 @@ def ranked(folder, p, seed):
 def made(tmp_path, budget, reached, seeds):
     """Finished runs of rows with a P@1 or a label accuracy each."""
     for row, level in reached.items():
-        for job in plans.jobs(PAPER, budget, [row], seeds, folder_for=lambda *given: stub(*given, folder=tmp_path / "runs")):
+        for job in plan(budget, [row], seeds, tmp_path / "runs"):
             if (job.folder / "record.json").is_file():
                 continue
             job.folder.mkdir(parents=True)
@@ -301,21 +294,8 @@ def made(tmp_path, budget, reached, seeds):
             elif job.notebook != "pretrain":
                 metrics = {"dev": {"map": 0.5}, "test": ranked(job.folder, level, job.seed)}
                 metrics |= {"top_k": metrics["test"] | {"map": 0.99}} if job.notebook == "rerank" else {}
-            record = {
-                "notebook": job.notebook,
-                "name": job.folder.name,
-                "budget": budget,
-                "seed": job.seed,
-                "inputs": {},
-                "metrics": metrics,
-            }
-            record |= {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}} if job.notebook == "verify_claims" else {}
-            record["settings"] = runs.shown(runs.settings(job.notebook, job.parameters))
-            disk.write_json(job.folder / "record.json", record | runs.hashes(job.folder))
-
-
-def found(tmp_path):
-    return measured.records(PAPER, tmp_path / "results", tmp_path / "runs")
+            majority = {"baselines": {"majority": {"label_accuracy": 0.35, "claims": CLAIMS}}}
+            made_up.finish(job, metrics=metrics, **(majority if job.notebook == "verify_claims" else {}))
 
 
 def test_records_of_re_ranking(tmp_path):
@@ -395,18 +375,10 @@ def test_claims_are_compared_claim_by_claim(tmp_path):
 
 def test_published_claims_and_re_rankings_are_read_back(tmp_path):
     made(tmp_path, "small", {"pairwise_roberta_base": 0.5, "joint_roberta_base_ie_k_top_5": 0.8, "pairwise_roberta_base_maxpool": 0.6}, [0])
-    before = found(tmp_path)
-    places = publish.publish(PAPER, tmp_path / "results", tmp_path / "runs")
-    assert "pairwise_roberta_base_maxpool/climate_fever-small-seed0.json" in [f"{path.parent.name}/{path.name}" for path in places]
-    after = measured.records(PAPER, tmp_path / "results", tmp_path / "no runs")
-    key = ["dataset", "row"]
-    assert before.sort_values(key)[key].to_numpy().tolist() == after.sort_values(key)[key].to_numpy().tolist()
-    for row in ("pairwise_roberta_base_maxpool", "joint_roberta_base_ie_k_top_5"):
-        (one,), (other,) = (lines[lines.row == row].tail(1).itertuples() for lines in (before, after))
-        pd.testing.assert_frame_equal(measured.per_question(one), measured.per_question(other), check_dtype=False)
-        assert measured.figures(one) == measured.figures(other)
-    assert {entry["baseline"]["row"] for entry in other.record["chosen"] if "baseline" in entry} == {"pairwise_roberta_base"}
-    assert "chosen" not in next(one.record for one in after.itertuples() if one.dataset == "climate_fever")
+    _, after, held = made_up.published(PAPER, tmp_path)
+    assert "chosen" not in held["pairwise_roberta_base_maxpool/climate_fever-small-seed0"]
+    (last,) = after[after.row == "joint_roberta_base_ie_k_top_5"].tail(1).itertuples()
+    assert {entry["baseline"]["row"] for entry in last.record["chosen"] if "baseline" in entry} == {"pairwise_roberta_base"}
 
 
 def test_lines_that_are_ours_alone_are_no_lines_of_the_paper(tmp_path):
