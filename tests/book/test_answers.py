@@ -3,7 +3,6 @@
 import json
 import re
 from functools import partial
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -14,8 +13,8 @@ from aslab import blind, papers, records
 from aslab.analysis import claims, comparisons
 from asutil.metrics import two_sources
 
-ROOT = Path(__file__).resolve().parents[2]
-EVERY = pd.read_csv(ROOT / "results" / "claims.csv")
+from .committed import EVERY, ROOT, committed, precisions
+
 PAGES = ("index", "findings", "how_to_read", "glossary", "rank", "own_documents")
 OLD_WORDS = re.compile(
     r"\b(a finding|a hint|hints|can be chance|more than zero|opposite|games?|our own questions|stands? for|at hand)\b",
@@ -31,19 +30,6 @@ def prose(page: str) -> list[str]:
     text = re.sub(r"^\([\w-]+\)=\n", "", text, flags=re.MULTILINE)
     text = re.sub(r"\{as2-figure\}`([^:`]+)[^`]*`", r"\1", text)
     return [part for part in text.split("\n\n") if part.strip() and not part.startswith("|")]
-
-
-def committed(paper: str, row: str, dataset: str, budget: str = "small") -> list[dict]:
-    paths = sorted((ROOT / "results" / paper / row).glob(f"{dataset}-{budget}-seed*.json"))
-    assert paths
-    return [json.loads(path.read_text("utf-8")) for path in paths]
-
-
-def precisions(paper: str, row: str, dataset: str) -> pd.DataFrame:
-    """Average precision: questions x seeds."""
-    _, runs = comparisons.rows_and_runs(paper)
-    lines = runs[(runs.source == "committed") & (runs.row == row) & (runs.dataset == dataset) & (runs.budget == "small")]
-    return pd.concat([records.per_question(line)["average_precision"] for line in lines.itertuples()], axis=1)
 
 
 # ------------------------------------------------------------------ how the pages read

@@ -71,7 +71,13 @@ def test_the_kinds_of_triplets_are_drawn_where_the_loss_has_them():
     ]
     unit = (line[2, 0] - line[0, 0]) / 17.0
     assert [(end - line[0, 0]) / unit for end in ends] == pytest.approx([6.0, 6.0 + margin], abs=1e-3)
+    hatched = re.findall(r'd="M (\S+) \S+\nL (\S+) [^"]*" clip-path[^>]* style="fill: ([^";]*)"', text)
+    assert len({hatch for *_, hatch in hatched}) == 3 == len(hatched)
     away = torch.linspace(0.1, 16.9, 60)
+    kinds = losses.triplet_kinds(torch.full_like(away, 6.0), away, margin)
+    for kind, (left, right, _) in zip(("hard", "semi_hard", "easy"), hatched, strict=True):
+        start, stop = ((float(x) - line[0, 0]) / unit for x in (left, right))
+        assert torch.equal(kinds[kind], (away > start) & (away < stop)), kind
     sides = [values.sqrt()[:, None] for values in (torch.full_like(away, 6.0), away)]  # on a line, from an anchor at 0
     expected = [losses.triplet(torch.zeros(1, 1), near[None], far[None], margin=margin) for near, far in zip(*sides)]
     drawn = np.interp(line[0, 0] + unit * away.numpy(), line[:, 0], (line[1, 1] - line[:, 1]) / (line[1, 1] - line[0, 1]) * (6.0 + margin))

@@ -386,7 +386,8 @@ def test_parameters_of_a_joint_model_are_those_that_transformers_makes(extension
     with torch.device("meta"):
         models = [RobertaModel(RobertaConfig(max_position_embeddings=514, type_vocab_size=n), add_pooling_layer=False) for n in (1, 6)]
         linear = heads.IndividualEvidenceK(768), heads.AggregatedEvidenceK(768)
-    assert as2_joint.backbone_size(**as2_joint.ROBERTA_BASE) == count(models[0])
+    printed = papers.read("joint_inference")["parameters"]["RoBERTa-Base"]
+    assert as2_joint.backbone_size(**as2_joint.ROBERTA_BASE) == count(models[0]) == printed == 124_055_040
     assert [as2_joint.head_size(vectors, 768) for vectors in (1, 2)] == [count(head) for head in linear]
     cells = re.findall(r'"row">([^<]*)</th><td class="as2-number">([^<]*)<', as2_joint.parameter_table(1, 2))
     assert dict(cells)["the joint model with AEk"] == f"{count(models[1]) + count(linear[1]):,}"

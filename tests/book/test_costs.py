@@ -1,12 +1,11 @@
 """What runs are expected to cost: sums by hand, laws, sizes by transformers, and the page's tables."""
 
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
+from bs4 import BeautifulSoup
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -56,7 +55,7 @@ def test_what_is_not_known_is_refused_by_name():
 
 
 @given(st.integers(1, 10**6), st.integers(1, 5000), st.integers(8, 16384))
-def test_twice_the_steps_are_twice_the_tokens_(steps, batch, length):
+def test_twice_the_steps_are_twice_the_tokens(steps, batch, length):
     settings = {"steps": steps, "batch_size": batch, "max_tokens": length}
     once, twice = hours.work("pretrain", settings), hours.work("pretrain", settings | {"steps": 2 * steps})
     assert twice[:2] == (2 * once[0], 2 * once[1])
@@ -84,11 +83,6 @@ def test_hours_and_batches_of_another_file_are_followed(tmp_path):
     assert (line.gpu_hours, line.steps, line.tokens) == (7, 3 * 271, 3 * 8_672 * 2 * 128)
 
 
-def test_nothing_of_it_imports_torch():
-    code = "import sys\nfrom aslab.analysis import costs; costs.by_notebook('asbert'); sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
-
-
 # ------------------------------------------------------------------ the page
 
 
@@ -100,7 +94,9 @@ def page(directives):
 def test_every_table_is_shown_and_every_paper_has_a_line(page):
     for name, table in page.TABLES.items():
         shown = table()
-        assert "<table" in shown and "nan" not in shown, name
+        (made,) = BeautifulSoup(shown, "html.parser").find_all("table")
+        lines = [[cell.text for cell in line.find_all(["th", "td"])] for line in made.find_all("tr")]
+        assert len(lines) > 1 and {len(line) for line in lines} == {len(lines[0])} and "nan" not in shown, name
         if name in ("budgets", "full", "stated"):
             assert all(f">{paper}" in shown for paper in papers.papers()), name
     text = (ROOT / "book" / "costs.md").read_text("utf-8")

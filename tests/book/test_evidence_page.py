@@ -5,6 +5,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections import Counter
+from html import escape as escaped
 from pathlib import Path
 
 import numpy as np
@@ -41,8 +42,16 @@ def page(directives):
 # ------------------------------------------------------------------ the loss, drawn
 
 
+FIGURE = ET.fromstring((ROOT / "book" / "figures" / "evidence_loss.svg").read_text("utf-8"))
+
+
 def drawings():
-    return list(ET.fromstring((ROOT / "book" / "figures" / "evidence_loss.svg").read_text("utf-8")).iter(f"{NS}svg"))
+    return list(FIGURE.iter(f"{NS}svg"))
+
+
+def test_the_drawing_says_in_words_what_its_arrows_mean():
+    caption = FIGURE.find("figcaption").text
+    assert FIGURE.get("aria-label") == caption and "solid arrow" in caption and "dashed line" in caption
 
 
 def test_the_task_names_its_markers_and_losses():
@@ -203,7 +212,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
     assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"]
     assert table[1] == ["1", "✗ 0-1 score 0.800", "✓ 0-0 score 0.900"]
     assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
-    assert "<script" not in html and "1-0&lt;script&gt;" in html and "ids stand for them" in html
+    assert "<script" not in html and escaped(f"1-0{PAYLOAD}") in html and "ids stand for them" in html
     assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
     assert "HotpotQA, budget small, seed 0." in html
     assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""
@@ -247,7 +256,9 @@ def test_every_directive_is_known_and_names_what_is_there(directives):
         if arguments:
             assert arguments[0] == PAPER
             assert set(arguments[1:]) <= {*DATA["rows"], *DATA["tables"], *datasets, "laptop"}, name
-    for name in re.findall(r"^```\{as2-excerpt\} (\S+)$", TEXT, re.MULTILINE):
+    excerpts = re.findall(r"^```\{as2-excerpt\} (\S+)$", TEXT, re.MULTILINE)
+    assert excerpts == ["asutil.losses.or_softmax", "asutil.losses.question_evidence"]
+    for name in excerpts:
         directives("as2_code").find_definition(name)
     assert {name for name, _ in asked if name.startswith("evidence-")} == {name for name in pages.REGISTRY if name.startswith("evidence-")}
     given = {name: [line.split()[1:] for one, line in asked if one == name] for name, _ in asked}

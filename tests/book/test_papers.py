@@ -91,6 +91,7 @@ def test_the_commands_of_committed_rows_start_from_nothing(page, paper):
         own = lines[lines.budget == budget]
         whole, *chains = page.chains(data, budget, own)
         assert whole.endswith(f"snakemake -c2 {paper}_{budget}") and len(chains) == own.row.nunique()
+        # How wide a command may be: `clipped code` of tests/book/check_pages.py, which sees it in a browser.
         for chain in chains:
             assert missing_runs(chain) == []
 

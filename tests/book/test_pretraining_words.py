@@ -1,7 +1,6 @@
 """What the summaries of sentence_objectives and contextual_as2 say without a figure role."""
 
 import json
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,21 +9,10 @@ import pytest
 from aslab import blind, papers
 from aslab.analysis import quotes
 
-ROOT = Path(__file__).resolve().parents[2]
-EVERY = pd.read_csv(ROOT / "results" / "claims.csv")
+from .committed import EVERY, ROOT, committed, precisions
+
 SENTENCES, CONTEXTS = "sentence_objectives", "contextual_as2"
 RAN = EVERY[EVERY.paper.isin([SENTENCES, CONTEXTS]) & EVERY.difference.notna()].set_index(["paper", "family", "claim"]).sort_index()
-
-
-def committed(paper: str, row: str, dataset: str, budget: str = "small") -> list[dict]:
-    paths = sorted((ROOT / "results" / paper / row).glob(f"{dataset}-{budget}-seed*.json"))
-    assert paths
-    return [json.loads(path.read_text("utf-8")) for path in paths]
-
-
-def precisions(paper: str, row: str, dataset: str) -> pd.DataFrame:
-    """Average precision: test questions x seeds."""
-    return pd.concat([pd.DataFrame(one["per_question"]).set_index(0)[2] for one in committed(paper, row, dataset)], axis=1)
 
 
 # ------------------------------------------------------------------ words on claims
@@ -177,12 +165,3 @@ def test_how_the_rows_of_sentence_objectives_differ_beyond_their_objective():
 )
 def test_which_rows_keep_their_head_on_pydocs(row, keeps):
     assert {one["settings"]["keep_head"] for one in committed(SENTENCES, f"roberta_{row}", "pydocs", "laptop")} == {keeps}
-
-
-@pytest.mark.parametrize("paper", [SENTENCES, CONTEXTS])
-def test_no_run_was_stopped_or_picked_by_dev(paper):
-    paths = [path for path in (ROOT / "results" / paper).glob("*/*-seed*.json") if "pretraining" not in path.name]
-    assert len(paths) > 20
-    for path in paths:
-        record = json.loads(path.read_text("utf-8"))
-        assert record["settings"].get("patience") is None and record.get("figures", {}).get("best") is None, path

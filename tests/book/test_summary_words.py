@@ -2,18 +2,16 @@
 
 import json
 import re
-from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 
 from aslab import papers
 from aslab.analysis import comparisons, quotes, testable
 
-ROOT = Path(__file__).resolve().parents[2]
+from .committed import EVERY, ROOT, committed, precisions
+
 SUMMARIES = papers.papers()
-EVERY = pd.read_csv(ROOT / "results" / "claims.csv")
 LINES = ["Question.", "Answer.", "Size.", "Seen again on other questions?", "Cost.", "What to do."]
 OLD_WORDS = re.compile(
     r"\b(a finding|a hint|can be chance|(more|less) than zero|games?|readouts?|our own questions|stands? for|at hand)\b", re.I
@@ -29,12 +27,6 @@ def as_read(text: str) -> str:
     text = re.sub(r"^(`{3,4})\{.*?^\1$", "", text, flags=re.DOTALL | re.MULTILINE)
     text = re.sub(r"^\([\w-]+\)=\n|\]\([^)]*\)", "", text, flags=re.MULTILINE)
     return re.sub(r"\{as2-figure\}`([^:`]+)[^`]*`", r"\1", text)
-
-
-def committed(paper: str, row: str, dataset: str, budget: str = "small") -> list[dict]:
-    paths = sorted((ROOT / "results" / paper / row).glob(f"{dataset}-{budget}-seed*.json"))
-    assert paths
-    return [json.loads(path.read_text("utf-8")) for path in paths]
 
 
 def reached(paper: str, row: str, dataset: str, budget: str = "small", metric: str = "map") -> list[float]:
@@ -120,11 +112,10 @@ def test_on_trecqa_joint_models_without_mspp_are_below_the_untrained_encoder_and
 
 @pytest.mark.parametrize("dataset", ["wikiqa", "trecqa"])
 def test_triplets_of_the_same_encoder_are_ahead_of_joint_models_and_take_less_time(dataset):
-    of = lambda paper, row: pd.concat([pd.DataFrame(one["per_question"]).set_index(0)[2] for one in committed(paper, row, dataset)], axis=1)
     seconds = lambda paper, row, dataset: np.mean([one["seconds"] for one in committed(paper, row, dataset)])
-    triplets = of("asbert", "triplet_bert")
+    triplets = precisions("asbert", "triplet_bert", dataset)
     for row in ("joint_mspp_ie_k", "joint_mspp_ae_k"):
-        joint = of("joint_inference", row)
+        joint = precisions("joint_inference", row, dataset)
         assert set(joint.index) <= set(triplets.index)
         assert triplets.loc[joint.index].to_numpy().mean() > joint.to_numpy().mean()
     trained = seconds("joint_inference", "joint_mspp_ie_k", "pretraining") + seconds("joint_inference", "joint_mspp_ie_k", dataset)
@@ -160,10 +151,13 @@ def test_joint_models_without_mspp_do_not_fail_as_printed():
     assert ((gains > 0) & (gains < 0.1)).all()
 
 
-@pytest.mark.parametrize("paper", ["joint_inference", "asbert"])
-def test_no_run_was_stopped_or_picked_by_dev(paper):
-    paths = list((ROOT / "results" / paper).glob("*/*-small-seed*.json"))
-    assert len(paths) > 40
+@pytest.mark.parametrize(
+    ("paper", "budget", "least"),
+    [("sentence_objectives", "*", 20), ("contextual_as2", "*", 20), ("joint_inference", "small", 40), ("asbert", "small", 40)],
+)
+def test_no_run_was_stopped_or_picked_by_dev(paper, budget, least):
+    paths = list((ROOT / "results" / paper).glob(f"*/*-{budget}-seed*.json"))
+    assert len([path for path in paths if "pretraining" not in path.name]) > least
     for path in paths:
         record = json.loads(path.read_text("utf-8"))
         assert record["settings"].get("patience") is None and record.get("figures", {}).get("best") is None, path
