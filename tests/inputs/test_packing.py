@@ -16,7 +16,7 @@ from asutil.models import joint as joint_models
 from asutil.models import loading
 from asutil.training import trainer
 
-from ..conftest import Stopping
+from ..conftest import bytes_of, stopped_and_whole
 
 SIZE = {"vocab_size": 60, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 SIZE |= {"max_position_embeddings": 80}
@@ -322,16 +322,12 @@ def train(corpus, tokenizer, folder, batches, still=False, **options):
             module.p = 0.0
     usual = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "save_every": 2, "log_every": 2, "progress": False}
     result = training.train(model, batches, folder, **usual | options)
-    return b"".join(p.detach().cpu().numpy().tobytes() for p in model.parameters()), result
+    return bytes_of(model), result
 
 
 def test_a_stopped_packed_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path):
-    whole, result = train(corpus, tokenizer, tmp_path / "whole", made(corpus, "packed"))
-
-    with pytest.raises(KeyboardInterrupt):
-        train(corpus, tokenizer, tmp_path / "stopped", Stopping(made(corpus, "packed"), 5))
-    again, resumed = train(corpus, tokenizer, tmp_path / "stopped", made(corpus, "packed"))
-    assert again == whole
+    run = partial(train, corpus, tokenizer)
+    (_, result), (_, resumed) = stopped_and_whole(tmp_path, run, lambda: made(corpus, "packed"), 5)
     assert resumed["tokens"] == result["tokens"] == sum(made(corpus, "packed")[step]["tokens"] for step in range(6))
     assert 0 <= result["waiting"] < result["seconds"]
 

@@ -19,7 +19,7 @@ from asutil.io import checkpoints
 from asutil.models import embedder
 from asutil.tasks import nearest
 
-from ..conftest import WORDS, Stopping
+from ..conftest import WORDS, bytes_of, of_whole_batch, stopped_and_whole
 from ..models.test_embedder import settings_of, small_backbone
 
 USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.0, "seed": 3, "save_every": 4, "log_every": 4, "progress": False}
@@ -249,17 +249,13 @@ def test_every_choice_of_the_triplet_network_changes_what_is_learnt(tokenizer, s
 @pytest.mark.parametrize("architecture", ["siamese", "triplet"])
 def test_micro_batches_sum_to_the_loss_and_gradient_of_the_whole_batch(tokenizer, architecture):
     made = asked([[1, 0, 0, 1], [0, 1, 0], [1, 0, 0]])
-    pairs, gradients = triplets.examples_for(architecture, tokenizer, made), []
+    pairs = triplets.examples_for(architecture, tokenizer, made)
     with torch.random.fork_rng():
         torch.manual_seed(0)
         model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24)).double().eval()
-    for micro_tokens in (1, 100_000):
-        batch = triplets.TripletBatches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]
-        model.zero_grad()
-        parts = [model.losses(model(micro), micro, batch).sum() for micro in batch["micro"]]
-        sum(parts).backward()
-        gradients.append((sum(parts).item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]), len(parts)))
-    (one, apart, several), (other, whole, single) = gradients
+    (one, apart, several), (other, whole, single) = (
+        of_whole_batch(model, triplets.TripletBatches(pairs, 1, 9, 24, micro_tokens, seed=0)[0]) for micro_tokens in (1, 100_000)
+    )
     assert (several, single) == (min(9, len(pairs)), 1) and one == pytest.approx(other, rel=1e-6)
     torch.testing.assert_close(apart, whole, rtol=1e-5, atol=1e-6)
 
@@ -281,17 +277,12 @@ def test_a_loss_of_the_network_is_the_loss_of_its_vectors(tokenizer):
 def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, tmp_path, architecture):
     made = asked([[1, 0, 0, 1], [0, 1, 0], [1, 0, 0, 0]])
 
-    def new():
+    def run(folder, batches):
         with torch.random.fork_rng():
             torch.manual_seed(0)
             model = embedder.Embedder(small_backbone(tokenizer), tokenizer, settings_of(architecture, max_tokens=24))
-        return model, triplets.TripletBatches(triplets.examples_for(architecture, tokenizer, made), 4, 4, 24, 200, seed=0)
+        training.train(model, batches, folder, **USUAL)
+        return bytes_of(model), None
 
-    whole, batches = new()
-    training.train(whole, batches, tmp_path / "whole", **USUAL)
-    stopped, _ = new()
-    with pytest.raises(KeyboardInterrupt):
-        training.train(stopped, Stopping(batches, 6), tmp_path / "stopped", **USUAL)
-    again, _ = new()
-    training.train(again, batches, tmp_path / "stopped", **USUAL)
-    assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), again.state_dict().values()))
+    examples = triplets.examples_for(architecture, tokenizer, made)
+    stopped_and_whole(tmp_path, run, lambda: triplets.TripletBatches(examples, 4, 4, 24, 200, seed=0), 6)

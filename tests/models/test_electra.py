@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from asutil.models.pair import PairEncoder
 from asutil.training import trainer
 from asutil.training.options import Options
 
-from ..conftest import Stopping
+from ..conftest import bytes_of, stopped_and_whole
 from ..inputs.test_packing import examples
 from .test_loading import assert_same, parameters
 
@@ -301,21 +302,16 @@ def batches_of(corpus, layout, steps=6):
 def train(tokenizer, folder, batches, **options):
     model = electra.tiny(tokenizer, seed=1)
     result = training.train(model, batches, folder, **USUAL | options)
-    return b"".join(p.detach().numpy().tobytes() for p in model.parameters()), result
+    return bytes_of(model), result
 
 
 @pytest.mark.parametrize("layout", ["ordered", "packed"])
 def test_a_stopped_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, layout):
-    whole, result = train(tokenizer, tmp_path / "whole", batches_of(corpus, layout))
+    (_, result), (_, resumed) = stopped_and_whole(tmp_path, partial(train, tokenizer), lambda: batches_of(corpus, layout), 5)
     assert [row["step"] for row in result["log"]] == [2, 4, 6]
     for row in result["log"]:
         assert row["loss"] == pytest.approx(row["mlm_loss"] + row["objective_loss"] + 50 * row["detection_loss"])
         assert 0 < row["detection_loss"] < 1
-
-    with pytest.raises(KeyboardInterrupt):
-        train(tokenizer, tmp_path / "stopped", Stopping(batches_of(corpus, layout), 5))
-    again, resumed = train(tokenizer, tmp_path / "stopped", batches_of(corpus, layout))
-    assert again == whole
     assert resumed["tokens"] == result["tokens"]
     progress = json.loads((tmp_path / "whole" / "checkpoints" / "checkpoint-6" / "progress.json").read_text())
     assert progress["settings"]["detection_weight"] == 50

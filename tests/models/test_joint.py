@@ -17,7 +17,7 @@ from asutil.models.joint import JointEncoder
 from asutil.models.pair import PairEncoder
 from asutil.tasks import rankers
 
-from ..conftest import Stopping
+from ..conftest import bytes_of, stopped_and_whole
 from ..inputs.test_packing import IDS, SIZE, by_example, joint_examples, joint_model, new_model
 from ..tasks.test_rank import questions
 from .test_loading import assert_same, parameters
@@ -397,17 +397,14 @@ USUAL = {"peak_lr": 1e-3, "warmup_steps": 2, "weight_decay": 0.01, "seed": 3, "s
 
 @pytest.mark.parametrize("task", ["pre-training", "fine-tuning"])
 def test_a_stopped_joint_run_ends_in_the_same_bytes(corpus, tokenizer, tmp_path, task):
-    def run(folder, at=None):
-        batches = mspp_batches(corpus) if task == "pre-training" else asked_batches(tokenizer)
+    def run(folder, batches):
         options = {"seed": 1, "mlm": task == "pre-training", "joint": shape("ae_k", form="released", pooling="mean", init=0.3)}
         model = loading.start_from("tiny", tokenizer, 64, **options)
-        training.train(model, batches if at is None else Stopping(batches, at), folder, **USUAL)
-        return b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        training.train(model, batches, folder, **USUAL)
+        return bytes_of(model), None
 
-    whole = run(tmp_path / "whole")
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "stopped", at=3)
-    assert run(tmp_path / "stopped") == whole
+    batches = {"pre-training": lambda: mspp_batches(corpus), "fine-tuning": lambda: asked_batches(tokenizer)}
+    stopped_and_whole(tmp_path, run, batches[task], 3)
 
 
 def test_mlm_and_mspp_are_weighted(corpus, tokenizer, tmp_path):

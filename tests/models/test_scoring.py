@@ -1,6 +1,7 @@
 import torch
 
 from asutil import models
+from asutil.models import scoring
 
 
 def test_where_a_process_computes(monkeypatch):
@@ -12,3 +13,13 @@ def test_where_a_process_computes(monkeypatch):
         if rank:
             monkeypatch.setenv("LOCAL_RANK", rank)
         assert models.device() == torch.device("cuda", number)
+
+
+def test_tensors_move_at_any_depth_and_nothing_else_changes():
+    ids, labels, names = torch.arange(3), torch.ones(2, 2), ["a"]
+    batch = {"examples": 3, "inputs": {"input_ids": ids, "names": names}, "labels": labels}
+    made = scoring.moved(batch, torch.device("meta"))
+    assert made["examples"] == 3 and made["inputs"]["names"] is names
+    for tensor, before in ((made["inputs"]["input_ids"], ids), (made["labels"], labels)):
+        assert (tensor.device.type, before.device.type) == ("meta", "cpu")
+        assert (tensor.shape, tensor.dtype) == (before.shape, before.dtype)

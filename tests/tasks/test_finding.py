@@ -25,6 +25,7 @@ from asutil.tasks import finding
 from asutil.training import trainer
 from tests.trust import gradients
 
+from ..conftest import bytes_of, of_whole_batch, stopped_and_whole
 from ..inputs.test_long import KINDS, made_up
 
 USUAL = {"peak_lr": 2e-3, "warmup_steps": 4, "weight_decay": 0.0, "seed": 0, "save_every": 10_000, "log_every": 10, "progress": False}
@@ -177,15 +178,12 @@ def test_questions_without_evidence_or_answer_are_not_contrasted(tokenizer):
 
 def test_micro_batches_sum_to_the_loss_of_the_whole_batch(tokenizer, questions):
     model = new(tokenizer, projection="per_type", loss_weight=0.5).double().eval()
-    contexts, found = read(model, questions), []
-    for micro_tokens in (1, 10**6):
-        batch = LongBatches(contexts, 1, 12, micro_tokens, 0)[0]
-        model.zero_grad()
-        parts = [trainer.weighted(model.losses(model(micro), micro, batch), model.loss_weights()) for micro in batch["micro"]]
-        sum(parts).backward()
-        found.append((sum(parts).item(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None]), len(parts)))
-    assert (found[0][2], found[1][2]) == (12, 1) and found[0][0] == pytest.approx(found[1][0], rel=1e-5)
-    torch.testing.assert_close(found[0][1], found[1][1], rtol=1e-4, atol=1e-6)
+    contexts, total = read(model, questions), lambda parts: trainer.weighted(parts, model.loss_weights())
+    (one, apart, several), (other, whole, single) = (
+        of_whole_batch(model, LongBatches(contexts, 1, 12, micro_tokens, 0)[0], total) for micro_tokens in (1, 10**6)
+    )
+    assert (several, single) == (12, 1) and one == pytest.approx(other, rel=1e-5)
+    torch.testing.assert_close(apart, whole, rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["tiny", "tiny_led"])
@@ -471,17 +469,15 @@ def test_what_was_saved_is_loaded(tokenizer, questions, tmp_path, name):
 
 
 def test_a_stopped_training_ends_in_the_same_bytes(tokenizer, questions, tmp_path):
-    from ..conftest import Stopping
-
     make = lambda: new(tokenizer, projection="per_type", loss_weight=0.4)
-    batches = LongBatches(read(make(), questions), 3, 5, 500, 0)
-    whole, stopped, again = make(), make(), make()
-    usual = USUAL | {"save_every": 2}
-    training.train(whole, batches, tmp_path / "whole", **usual)
-    with pytest.raises(KeyboardInterrupt):
-        training.train(stopped, Stopping(batches, 5), tmp_path / "stopped", **usual)
-    training.train(again, batches, tmp_path / "stopped", **usual)
-    assert all(torch.equal(a, b) for a, b in zip(whole.state_dict().values(), again.state_dict().values()))
+    contexts = read(make(), questions)
+
+    def run(folder, batches):
+        model = make()
+        training.train(model, batches, folder, **USUAL | {"save_every": 2})
+        return bytes_of(model), None
+
+    stopped_and_whole(tmp_path, run, lambda: LongBatches(contexts, 3, 5, 500, 0), 5)
 
 
 @pytest.mark.parametrize(

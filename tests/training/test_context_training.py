@@ -12,7 +12,7 @@ from asutil.data import answers
 from asutil.models import loading
 from asutil.tasks import rankers
 
-from ..conftest import Stopping
+from ..conftest import bytes_of, stopped_and_whole
 
 USUAL = {"weight_decay": 0.0, "seed": 4, "save_every": 10**6, "progress": False}
 NAMES = ["the violin", "the glacier"]
@@ -102,12 +102,9 @@ def test_a_stopped_run_with_a_head_an_objective_ends_in_the_same_bytes(corpus, t
     def run(folder, batches):
         model = loading.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
         training.train(model, batches, folder, peak_lr=1e-3, warmup_steps=2, log_every=2, **USUAL | {"save_every": 2})
-        return model, b"".join(p.detach().numpy().tobytes() for p in model.parameters())
+        return bytes_of(model), model
 
-    model, whole = run(tmp_path / "whole", batches_of(corpus))
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path / "stopped", Stopping(batches_of(corpus), 5))
-    assert run(tmp_path / "stopped", batches_of(corpus))[1] == whole
+    (_, model), _ = stopped_and_whole(tmp_path, run, lambda: batches_of(corpus), 5)
     start = loading.start_from("tiny", tokenizer, 96, seed=1, mlm=True, context=True, members=3)
     for head in ("pair", "pair_2", "pair_3"):  # each has learnt
         assert any(not torch.equal(one, two) for one, two in zip(getattr(model, head).parameters(), getattr(start, head).parameters()))

@@ -297,3 +297,11 @@ def train(folder, batches, **options):
     folder.mkdir(exist_ok=True)
     model = new_model()
     return model, training.train(model, batches, folder, **USUAL | options, launch=lab_processes.launcher(folder))
+
+
+def test_the_module_explains_its_parameters(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["processes", "--help"])
+    with pytest.raises(SystemExit, match="0"):
+        lab_processes.main()
+    shown = capsys.readouterr().out
+    assert shown.startswith("usage: torchrun ... -m aslab.processes [-h] [-p NAME VALUE] run") and "as for papermill" in shown
