@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from .data.test_answers import folder
+
 ROOT = Path(__file__).resolve().parents[1]
 NAMES = {
     "asutil": ["load_ranker"],
@@ -45,11 +47,25 @@ def test_every_exported_name_of_a_package_is_there():
     assert {"load_ranker", "metrics"} <= set(dir(asutil))
 
 
-def test_counting_ranks_and_reading_runs_need_no_torch():
-    modules = "asutil.metrics.rankings, asutil.metrics.trec, asutil.data.answers, asutil.data.claims, aslab.runs, aslab.records, aslab.plan"
-    modules += ", aslab.compare, aslab.blind, aslab.export, aslab.publish, asutil.tasks.mine, asutil.tasks.vectors"
-    code = f"import sys, asutil; assert 'numpy' not in sys.modules; import {modules}; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+# What reads, counts and shows loads neither torch nor transformers, one statement after the other.
+LIGHT = (
+    "import asutil; assert 'numpy' not in sys.modules",
+    "import asutil.metrics.rankings, asutil.metrics.significance, asutil.metrics.trec, asutil.metrics.answers",
+    "import asutil.data.claims, asutil.data.long_questions, asutil.tasks.mine, asutil.tasks.vectors",
+    "import aslab.runs, aslab.records, aslab.plan, aslab.compare, aslab.blind, aslab.export, aslab.publish, aslab.vector_commands",
+    "from asutil.data import answers, baselines; split = answers.load_answers(sys.argv[1])['test']",
+    "baselines.baseline_scores(split, 'bm25'); answers.fingerprint_of_answers('pydocs')",
+    "from asutil.pydocs import documents; documents.fingerprint_of_docstrings()",
+    "assert len(list(documents.read_docstrings(('torch', 'transformers'), limit=20))) == 20",
+    "from aslab import hours; from aslab.analysis import costs; costs.by_notebook('asbert')",
+    f"sys.path.append({str(ROOT / 'book' / '_ext')!r}); import pages.report, pages.examples",
+)
+
+
+def test_counting_ranks_and_reading_runs_need_no_torch(tmp_path):
+    check = "loaded = {'torch', 'transformers'} & set(sys.modules); assert not loaded, (loaded, %r)\n"
+    code = "import sys\n" + "".join(f"{line}\n{check % line}" for line in LIGHT)
+    subprocess.run([sys.executable, "-c", code, str(folder(tmp_path))], check=True)
 
 
 def test_an_unknown_name_is_an_attribute_error():

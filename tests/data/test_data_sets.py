@@ -2,8 +2,6 @@
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -20,9 +18,3 @@ def test_the_comment_of_a_notebook_lists_the_data_sets_that_it_takes(name):
     source = "\n".join("".join(cell["source"]) for cell in notebook["cells"])
     comment = re.search(r"^dataset: .*#(.*)", source, re.M)[1]
     assert set(READ[name]) - set(TEST_ONLY) <= set(re.findall(r"\w+", comment))
-
-
-@pytest.mark.parametrize("name", ["data.claims", "data.long_questions", "tasks.vectors"])
-def test_a_module_that_reads_files_brings_no_torch(name):
-    code = f"import sys, asutil.{name}; sys.exit(bool({{'torch', 'transformers'}} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,10 +1,7 @@
 """Ranking metrics against trec_eval, torchmetrics, a slow loop and laws."""
 
 import itertools
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -361,14 +358,6 @@ def test_trec_export_refuses_what_the_format_cannot_hold(question, candidate, sa
     with pytest.raises(ValueError, match=said):
         metrics.write_trec(table, tmp_path / "run", tmp_path / "qrels")
     assert not list(tmp_path.iterdir())
-
-
-def test_no_torch():
-    pages = Path(__file__).resolve().parents[2] / "book" / "_ext"
-    code = f"import sys; sys.path.append({str(pages)!r})\n"
-    code += "import asutil.metrics.rankings, asutil.metrics.significance, aslab.plan, pages.report, pages.examples\n"
-    code += "sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 # ------------------------------------------------------------------ a random order

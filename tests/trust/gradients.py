@@ -18,8 +18,10 @@ from asutil import losses
 from asutil.io import checkpoints
 from asutil.models import embedder as embedding
 from asutil.models import finder as evidence_models
+from asutil.models.electra import ElectraEncoder
 from asutil.models.pair import PairEncoder
 from asutil.training import trainer
+from asutil.training.options import Options
 
 from . import must, slow
 from .head_cases import HEADS, drawn, embedder, finder
@@ -176,11 +178,17 @@ def cases_of_pair_encoder():
     batch, real, replaced = {"examples": 10, "masked": 7, "tokens": 20}, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]]).bool(), tokens > 0.3
     of_pair, of_words = lambda: slow.pair(pair, micro["labels"], 10), lambda: slow.pair(words, micro["masked_targets"], 7)
     of_tokens = lambda: slow.binary(tokens[real].tolist(), replaced[real].tolist(), 20)
-    total = lambda weights, *outputs: trainer.weighted(PairEncoder.losses(None, outputs, micro, batch), dict(enumerate(weights)))
-    fast = lambda: total((0.5, 3.0), pair, words)
+
+    usual = {"peak_lr": 1e-3, "warmup_steps": 0, "weight_decay": 0, "seed": 0, "save_every": 1, "log_every": 1}
+
+    def total(cls, weights, *outputs):
+        model = cls.__new__(cls)
+        return trainer.weighted(model.losses(outputs, micro, batch), Options(**usual, **weights).loss_weights(model))
+
+    fast = lambda: total(PairEncoder, {"mlm_weight": 0.5, "objective_weight": 3.0}, pair, words)
     yield "pair and mlm", fast, lambda: 0.5 * of_words() + 3 * of_pair(), [pair, words]
-    yield "pair alone", lambda: total((1.0, 1.0), pair, None), of_pair, [pair]
-    fast = lambda: total((1.0, 1.0, 50.0), pair, words, (tokens, replaced, real))
+    yield "pair alone", lambda: total(PairEncoder, {}, pair, None), of_pair, [pair]
+    fast = lambda: total(ElectraEncoder, {"detection_weight": 50.0}, pair, words, (tokens, replaced, real))
     yield "electra", fast, lambda: of_words() + of_pair() + 50 * of_tokens(), [pair, words, tokens]
 
 
@@ -188,12 +196,13 @@ def cases_of_embedder_loss():
     micro, batch, two = {"labels": torch.tensor([1, 0, 1])}, {"examples": 5}, [drawn(3, 4) for _ in range(2)]
     model = embedder("siamese")
     expected = lambda: slow.binary(slow.siamese(model.siamese, *two), [1, 0, 1], 5)
-    yield "siamese", lambda: model.losses(two, micro, batch).sum(), expected, [*two, *model.siamese.parameters()]
+    total = lambda model, vectors: trainer.weighted(model.losses(vectors, micro, batch), model.loss_weights())
+    yield "siamese", lambda: total(model, two), expected, [*two, *model.siamese.parameters()]
     three = [drawn(3, 4) for _ in range(3)]
     for form, chosen in itertools.product(embedding.DISTANCES, losses.SELECTIONS):
         model = embedder("triplet", margin=2.0, distance=form, selection=chosen)
         expected = lambda form=form, chosen=chosen: slow_triplet(three, form == "squared", chosen)
-        yield f"{form} {chosen}", lambda model=model: model.losses(three, micro, batch).sum(), expected, three
+        yield f"{form} {chosen}", lambda model=model: total(model, three), expected, three
 
 
 def evidence_batch(generates: bool, size=4):
