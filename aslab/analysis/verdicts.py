@@ -8,17 +8,6 @@ from ..records import COMMITTED, HERE
 from . import testable
 from .comparisons import printed_points
 
-# The worst first: the verdict of a line is the worst of its cells.
-VERDICTS = (
-    "differs",
-    "close",
-    "matches",
-    "reduced budget",
-    testable.VERDICT,
-    "private data",
-    "not run",
-    "not published",
-)
 SEEDS = 3  # a match needs so many
 
 
@@ -113,18 +102,3 @@ def _positions(runs: pd.DataFrame) -> dict[tuple[str, str, str, str], np.ndarray
         by = ["row", "dataset", "source", "budget"]
         _LAST.update(runs=runs, positions=runs.groupby(by, sort=False).indices if len(runs) else {})
     return _LAST["positions"]
-
-
-def of_lines(data: dict, runs: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(row, data set) -> the worst verdict of its cells, by the committed results alone."""
-    verdicts = {}
-    for row, content in data["rows"].items():
-        if "system_of" in content:
-            continue
-        for dataset, cells in content["published"].items():
-            if cells:
-                groups = at_largest_budget(runs, row, dataset)
-                committed = [lines for source, _, lines in groups if source == COMMITTED] or [runs.iloc[:0]]
-                words = [word for word, _ in of_cells(data, row, dataset, cells, committed[0])]
-                verdicts[row, dataset] = min(words, key=VERDICTS.index)
-    return verdicts

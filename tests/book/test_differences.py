@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 from bs4 import BeautifulSoup
-from pages import differences, intervals, report
+from pages import differences, intervals
 
 from aslab import papers, records
 from aslab.analysis import comparisons, quotes, significance_tables, testable, verdicts
@@ -17,6 +17,7 @@ from asutil.metrics import significance
 from tests.trust import pages
 
 from ..made_up import FOLDER, PAPER, by_hand, cells, commit, compared, declaring, found, in_a_cell, record, values
+from .tables import results_table
 
 CLAIM = "On WikiQA the SSP objective lifts RoBERTa."
 ROWS = "RoBERTa + SSP − RoBERTa-Base, WikiQA"
@@ -181,7 +182,7 @@ def test_a_reason_is_in_every_table_in_place_of_a_direction(tmp_path, more, reas
     figure = intervals.own_plot(PAPER, lines, FOLDER)
     assert reason or len(figure.axes[0].collections[1].get_offsets()) == 4, "both intervals of each metric"
     assert (figure is None) == bool(reason)
-    html = report.results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_2", lines, "wikiqa", folder=FOLDER)
     figure = next(row[1] for row in cells(html) if row[0] == "ours" and row[1].startswith("90.0 ± 0.0"))
     assert ("†" in figure, "‡" in figure) == (not reason, not reason)  # marks compare, too
 
@@ -190,11 +191,12 @@ def test_a_declared_reason_is_shown_without_runs(tmp_path):
     nothing, folder = found(tmp_path), declaring(tmp_path, {"small": "it is <not> there"})
     said = "not testable hereRoBERTa-Base: it is <not> there"
     assert (directions(nothing, folder)[0], directions(nothing)[0]) == (said, "not run")
-    html = report.results_table(PAPER, "table_1", nothing, "wikiqa", folder=folder)
+    html = results_table(PAPER, "table_1", nothing, "wikiqa", folder=folder)
     line = next(row for row in cells(html) if row[:2] == ["RoBERTa-Base", "paper"])
     assert line[-1] == "not testable hereit is <not> there"
-    assert verdicts.of_lines(papers.read(PAPER, folder), nothing)["roberta_base", "wikiqa"] == testable.VERDICT
-    assert "not testable" not in report.results_table(PAPER, "table_1", nothing, "asnq", folder=folder)  # this budget never has it
+    words = verdicts.of_cells(papers.read(PAPER, folder), "roberta_base", "wikiqa", ("map", "mrr"), nothing)
+    assert words == [(testable.VERDICT, "it is <not> there")] * 2
+    assert "not testable" not in results_table(PAPER, "table_1", nothing, "asnq", folder=folder)  # this budget never has it
     assert directions(compared(tmp_path / "results"), folder)[0] == said
 
 
@@ -250,7 +252,7 @@ def test_every_reason_and_the_pooled_column_are_counted_again(tmp_path):
     shown = {
         "claims": differences.claims_table(PAPER, lines, folder=folder) + laptop,
         "two-tests": differences.two_tests_table(PAPER, lines, folder=folder),
-    } | {f"results table_{n}": report.results_table(PAPER, f"table_{n}", lines, folder=folder) for n in (1, 3)}
+    } | {f"results table_{n}": results_table(PAPER, f"table_{n}", lines, folder=folder) for n in (1, 3)}
     reasons = ("P@1 is not above chance", REASON, "budget small pre-trains without")
     assert all(reason in shown["two-tests"] + shown["claims"] for reason in reasons) and "64 questions" in shown["claims"]
     assert "at chance on its own task, AUC 51.0" in shown["results table_3"]

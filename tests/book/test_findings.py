@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 from matplotlib.collections import PathCollection
-from pages import findings, intervals, report
+from pages import findings, intervals
 from scipy import stats
 
 from aslab import papers
@@ -22,6 +22,7 @@ from aslab.analysis import claims, comparisons, quotes
 from ..made_up import FOLDER, PAPER, ahead_and_behind, cells, commit, found, record
 from ..trust import pages as built_pages
 from ..trust import recompute_claims, traced_claims
+from .tables import results_table
 
 ROOT = Path(__file__).resolve().parents[2]
 SSP = "RoBERTa + SSP − RoBERTa-Base, WikiQA, MAP"
@@ -234,7 +235,7 @@ def test_rows_that_are_not_told_from_the_best_are_tied_with_it(results):
     assert comparisons.best_rows(data, lines, "map", 500) == ["roberta_ssp"]
     assert sorted(comparisons.best_rows(data, lines[lines.row != "roberta_ssp"], "p@1", 500)) == ["roberta_base", "roberta_psd"]
     assert not comparisons.best_rows(data, lines[lines.row == "roberta_ssp"], "map", 500), "one row is not the best of a table"
-    html = report.results_table(PAPER, "table_1", runs, "wikiqa", folder=FOLDER)
+    html = results_table(PAPER, "table_1", runs, "wikiqa", folder=FOLDER)
     bold = [line for line in html.split("\n") if "as2-best" in line]
     assert len(bold) == 1 and bold[0].count("as2-best") == 3 and "90.0" in bold[0] and "Bold: the best of our rows" in html
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import differences, miniature, report
+from pages import differences, miniature
 
 from aslab import papers, rundir
 from aslab import plan as plans
@@ -15,6 +15,7 @@ from aslab import records as measured
 from aslab.analysis import comparisons, verdicts
 from asutil.io import disk
 
+from ..book.tables import results_table
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import stub
@@ -313,7 +314,7 @@ def test_records_of_re_ranking(tmp_path):
     assert last.record["notebook"] == "rerank"
     assert [one["name"] for one in last.earlier] == [lines.name[1], lines.name[2], lines.name[0]]
     assert measured.values(lines.tail(1), "map") == [pytest.approx(0.9)] and measured.values(lines.tail(1), "map", True) == [0.99]
-    html = report.results_table(PAPER, "table_7", lines, "wikiqa")
+    html = results_table(PAPER, "table_7", lines, "wikiqa")
     ours = next(row for row in cells(html) if row[0] == "ours, this machine" and "99.0" in row[2])
     assert ours[1].startswith("80.0") and ours[-2:] == ["small", "reduced budget"]
 
@@ -327,10 +328,10 @@ def test_records_of_claims(tmp_path):
     assert sorted(lines[["dataset", "budget"]].to_numpy().tolist()) == columns
     values = {line.dataset: measured.values(lines[lines.dataset == line.dataset], "label_accuracy") for line in lines.itertuples()}
     assert values == {"fever_dev": [0.8], "climate_fever": [0.8], "pydocs_claims": [0.4], "pretraining": []}
-    fever = report.results_table(PAPER, "table_3", lines)
+    fever = results_table(PAPER, "table_3", lines)
     (ours,) = (row for row in cells(fever) if row[0].startswith("ours"))
     assert ours == ["ours, this machine", "80.0", "1", "paper", "close"]  # 79.25 printed: one seed never matches
-    climate = report.results_table(PAPER, "table_climate_fever", lines)
+    climate = results_table(PAPER, "table_climate_fever", lines)
     first, (_, *without) = cells(climate)[:3], cells(climate)[3:6]
     assert [row[:3] for row in first[1:]] == [
         ["most frequent label", "no training", "35.0"],
@@ -382,8 +383,8 @@ def test_published_claims_and_re_rankings_are_read_back(tmp_path):
 
 
 def test_lines_that_are_ours_alone_are_no_lines_of_the_paper(tmp_path):
-    lines = verdicts.of_lines(DATA, found(tmp_path))
-    assert ("pairwise_mspp", "wikiqa") not in lines and not any(dataset == "climate_fever" for _, dataset in lines)
-    assert lines["joint_mspp_ie_k_ft_ie_1", "fever_dev"] == "not run"
-    html = report.results_table(PAPER, "table_pairwise", found(tmp_path), "wikiqa")
+    assert not DATA["rows"]["pairwise_mspp"]["published"]["wikiqa"]
+    words = verdicts.of_cells(DATA, "joint_mspp_ie_k_ft_ie_1", "fever_dev", ("label_accuracy",), found(tmp_path))
+    assert words == [("not run", "")]
+    html = results_table(PAPER, "table_pairwise", found(tmp_path), "wikiqa")
     assert [row[0:2] for row in cells(html)[1:]] == [["Pairwise RoBERTa-Base", "paper"], ["MSPP IEk → FT pairwise", "ours"]]

@@ -28,19 +28,12 @@ UNTRAINED = {
 }
 
 
-def sources(
-    paper: str, results: str | Path = "results", runs: pd.DataFrame | None = None, folder: str | Path | None = None
-) -> list[Path]:
-    """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this
-    machine.
-
-    Args:
-        runs: the paper's records; read by default.
-    """
-    _, runs = rows_and_runs(paper, runs, folder)
-    rows = (Path(folder) if folder else rundir.root() / "experiments") / f"{paper}.yml"
-    local = [path / "record.json" for path in runs.loc[runs.source == HERE, "folder"]]
-    return [rows, *sorted((rundir.root() / results / paper).glob("*/*.json")), *sorted(local)]
+def sources(paper: str) -> list[Path]:
+    """The files that a paper's page is made of: its rows, its committed results, the records of its runs on this machine."""
+    _, runs = rows_and_runs(paper)
+    local = sorted(folder / "record.json" for folder in runs.loc[runs.source == HERE, "folder"])
+    committed = sorted((rundir.root() / "results" / paper).glob("*/*.json"))
+    return [rundir.root() / "experiments" / f"{paper}.yml", *committed, *local]
 
 
 def logs(runs: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
@@ -52,36 +45,26 @@ def logs(runs: pd.DataFrame, data: dict) -> dict[tuple[str, int], Path]:
 # ------------------------------------------------------------------ a table of a paper
 
 
-def results_table(
-    paper: str, table_id: str, runs: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
-) -> str:
-    """A table of the paper beside ours as HTML, one table a data set: each printed line, and under it our own with
-    budget and verdict. Rows that have not been run are folded into one line.
+def results_panels(
+    paper: str, table_id: str, runs: pd.DataFrame | None = None, links=None, folder=None
+) -> list[tuple[str, str]]:
+    """A table of the paper beside ours as (name, HTML) of each data set that has runs; then, as one panel, those that have none.
 
-    A row whose `published` names the data set without figures (`{}`) has no printed line, only ours.
+    Under each printed line is our own with budget and verdict. Rows that have not been run are folded into one line. A row
+    whose `published` names the data set without figures (`{}`) has no printed line, only ours.
     Figures of a row that names a baseline have the marks of `markup.marked`: printed ones by Student's t from what is
     printed, ours by a t over seeds and a bootstrap over questions, against runs of the same budget.
 
     Args:
         runs: the paper's records; read by default. Runs of budget laptop are left out of this table.
-        dataset: one of the table's data sets; all by default.
         links: name of a run -> address of its page.
-    Raises: ValueError for a table or data set that the paper lacks, with the nearest name.
+    Raises: ValueError for a table that the paper lacks, with the nearest name.
     """
-    return "\n".join(html for _, html in results_panels(paper, table_id, runs, dataset, links, folder))
-
-
-def results_panels(
-    paper: str, table_id: str, runs: pd.DataFrame | None = None, dataset: str | None = None, links=None, folder=None
-) -> list[tuple[str, str]]:
-    """(name, HTML) of the data sets of a table that have runs; then, as one panel, those that have none."""
     data, runs = rows_and_runs(paper, runs, folder)
     papers.one_of(table_id, data["tables"], paper, "table")
     table = data["tables"][table_id]
-    if dataset is not None and dataset not in table["datasets"]:
-        raise ValueError(f"{table_id} has no data set {dataset!r} (it has: {', '.join(table['datasets'])})")
     panels, without = [], []
-    for name in [dataset] if dataset else table["datasets"]:
+    for name in table["datasets"]:
         rows = [row for row in table["rows"] if name in data["rows"][row]["published"]]
         own = [row for row in rows if any(verdicts.at_largest_budget(runs, row, name))]
         html = _of_dataset(data, table, name, runs, links or {}, rows, own)
