@@ -19,11 +19,12 @@ from as2_names import (
     public,
     tree,
 )
-from as2_pages import ROOT, Show
+from as2_pages import ROOT, watch
 from docutils import nodes
 from pages import row, table
-from sphinx.util.docutils import SphinxRole
+from sphinx.util.docutils import SphinxDirective, SphinxRole
 
+from aslab.commands import COMMANDS
 from aslab.show.markup import Html
 
 WIDTH = 77  # of a signature in one line
@@ -144,8 +145,8 @@ def module_section(path: Path, highlight: Callable[[str, str], str]) -> nodes.se
     section = nodes.section(ids=[name], names=[name])
     section += nodes.title("", "", nodes.literal("", name))
     html = described(ast.get_docstring(tree(path)) or "", Place(name), highlight)
-    if any(getattr(node, "name", "") == "main" for node in tree(path).body):
-        html += f"<p>Also a command: <code>python -m {name} --help</code>.</p>"
+    own = [words for words, (place, _) in COMMANDS.items() if place.partition(":")[0] == name]
+    html += "".join(f"<p>Also a command: <code>asutil {words} --help</code>.</p>" for words in own)
     section += nodes.raw("", html, format="html")
     section += [definition(node, path, highlight) for node in public(tree(path).body)]
     return section
@@ -154,12 +155,14 @@ def module_section(path: Path, highlight: Callable[[str, str], str]) -> nodes.se
 # ------------------------------------------------------------------ directives
 
 
-class Api(Show):
+class Api(SphinxDirective):
     """The modules and packages in the arguments, in this order, with what their packages pass on as a table above them."""
 
+    required_arguments = 1
+    optional_arguments = 99
+
     def run(self):
-        for path in self.watched("modules", ""):
-            self.env.note_dependency(str(path))
+        watch(self.env, "modules")
         highlighter = self.env.app.builder.highlighter
         highlight = lambda text, language: highlighter.highlight_block(text, language)
         paths = modules_of(*self.arguments)

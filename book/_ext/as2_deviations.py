@@ -4,7 +4,7 @@ import re
 from html import escape
 from typing import NamedTuple
 
-from as2_pages import BOOK
+from as2_pages import BOOK, ROOT, depend
 from docutils import nodes
 from pages import row, shown, table
 from sphinx.util.docutils import SphinxRole
@@ -99,13 +99,15 @@ class Accepted(SphinxRole):
     """The values of a setting that count as the paper's own, where there are several."""
 
     def run(self):
+        slugs = self.text.partition(": ")[2].split(", ")
+        depend(self.env, (ROOT / "experiments" / f"{slug}.yml" for slug in slugs))
         try:
             return [nodes.raw("", accepted(self.text), format="html")], []
         except ValueError as error:
             return [], [self.inliner.reporter.error(f"as2-accepted: {error}", line=self.lineno)]
 
 
-@shown("deviations", "")
+@shown("deviations", "", files=["book/deviations.md"])
 def deviations_of(slug: str) -> str:
     """The deviations of a paper, the most important first, each with a link to its entry."""
     papers.one_of(slug, papers.papers(), "as2-show deviations", "paper")

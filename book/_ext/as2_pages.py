@@ -1,22 +1,23 @@
 """The directive `as2-show NAME ARGUMENTS`: what a registered function returns, and the files that a page depends on."""
 
+import inspect
 import os
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
 from docutils import nodes
+from pages import REGISTRY, note, render, report
 from sphinx.util.docutils import SphinxDirective, SphinxRole
+
+from aslab import measured, papers, runs
+from aslab.analysis import quotes
+from asutil.io import hub
 
 BOOK = Path(__file__).resolve().parents[1]
 ROOT = BOOK.parent
-os.environ["ASUTIL_PROJECT"] = str(ROOT)  # the book shows the project that contains it
-
-from pages import REGISTRY, note, render, report  # noqa: E402
-
-from aslab import measured, papers, runs  # noqa: E402
-from aslab.analysis import quotes  # noqa: E402
-from asutil.io import hub  # noqa: E402
+# The book shows the project that contains it.
+os.environ["ASUTIL_PROJECT"] = str(ROOT)
 
 
 def card_files(_: str = "") -> list[Path]:
@@ -40,14 +41,17 @@ def files(*patterns: str) -> list[Path]:
     return sorted(path for pattern in patterns for path in ROOT.glob(pattern))
 
 
+PLANNED = ("aslab/budgets.yml", "notebooks/*.ipynb")  # what the settings of a planned run follow from
 SOURCES = {
     "": lambda _: [],
     "all results": lambda _: result_files(""),
     "backbone": lambda _: sorted(hub.EMBEDDED_FOLDER.glob("*")),
     "benchmarks": lambda _: files("results/benchmarks/*.json"),
     "cards": card_files,
-    "choices": lambda _: files("experiments/rankers.yml", "results/rankers/*.json", "results/benchmarks/*.json"),
-    "costs": lambda _: files("experiments/*.yml", "aslab/budgets.yml", "aslab/hours.py", "results/**/*.json"),
+    "choices": lambda _: [*SOURCES["rankers"](""), *SOURCES["benchmarks"](""), *result_files("asbert")],
+    "costs": lambda _: files(
+        *PLANNED, "experiments/*.yml", "aslab/hours.py", "aslab/analysis/costs.py", "results/**/*.json"
+    ),
     "modules": module_files,
     "overlap": lambda paper: [*result_files(paper), *measured.files("overlap")],
     "rankers": lambda _: files("experiments/rankers.yml", "results/rankers/*.json"),
@@ -108,23 +112,38 @@ class Show(SphinxDirective):
         try:
             papers.one_of(name, REGISTRY, "as2-show", "name")
             entry = REGISTRY[name]
-            of = arguments[0] if arguments else ""
-            for path in (*self.watched(entry.sources, of), *(ROOT / file for file in entry.files)):
-                self.env.note_dependency(str(path))
             page = {"page": Page(self.env.docname)} if entry.on_page else {}
+            bind(entry.function, *arguments, **page)
+            watch(self.env, entry.sources, arguments[0] if arguments else "")
+            depend(self.env, files(*entry.files))
             html = entry.function(*arguments, **page) or note(entry.empty)
-        except (ValueError, TypeError) as error:
+        except ValueError as error:
             raise self.error(str(error)) from error
         mark = escape(" ".join(self.arguments))
         return [nodes.raw("", f'<div data-as2="{mark}">{html}</div>' if entry.sources else html, format="html")]
 
-    def watched(self, kind: str, argument: str) -> list[Path]:
-        """The files of one kind, noted so that a later build sees one that was added."""
-        if not hasattr(self.env, "as2_shown"):
-            self.env.as2_shown = {}
-        known = SOURCES[kind](argument)
-        self.env.as2_shown.setdefault(self.env.docname, {})[kind, argument] = known
-        return known
+
+def bind(function, *arguments: str, **page: Page) -> None:
+    """Raises: ValueError for arguments that a function does not take; a TypeError inside it is a fault of ours, not of the page."""
+    try:
+        inspect.signature(function).bind(*arguments, **page)
+    except TypeError as error:
+        raise ValueError(str(error)) from error
+
+
+def depend(env, paths) -> None:
+    """The page that is read is built again where one of these files changes."""
+    for path in paths:
+        env.note_dependency(str(path))
+
+
+def watch(env, kind: str, argument: str = "") -> None:
+    """The page that is read is built again where a file of one kind changes, is added or removed."""
+    env.as2_shown = getattr(env, "as2_shown", {})
+    of_page = env.as2_shown.setdefault(env.docname, {})
+    if (kind, argument) not in of_page:
+        of_page[kind, argument] = SOURCES[kind](argument)
+        depend(env, of_page[kind, argument])
 
 
 class Figure(SphinxRole):
@@ -137,4 +156,5 @@ class Figure(SphinxRole):
             quote = quotes.quoted(self.text, paper)
         except ValueError as error:
             raise ValueError(f"{self.env.docname}, line {self.lineno}: {error}") from error
+        watch(self.env, "results", quote.expression.partition(" ")[0])
         return [nodes.raw("", render("quote.html", **quote._asdict()), format="html")], []

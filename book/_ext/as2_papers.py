@@ -4,6 +4,7 @@ import csv
 from html import escape
 from pathlib import Path
 
+from as2_pages import PLANNED
 from pages import render, row, shown, table
 
 from aslab import papers, plan, runs
@@ -25,7 +26,7 @@ def citation(paper: str) -> str:
     return render("citation.html", **{"venue": "", "arxiv": ""} | data | {"authors": ", ".join(data["authors"])})
 
 
-@shown("budgets")
+@shown("budgets", files=PLANNED)
 def budgets(paper: str) -> str:
     return budgets_table(*comparisons.rows_and_runs(paper))
 
@@ -126,7 +127,7 @@ def figure_lines(data: dict, runs):
                     yield (*head, split, metric, value, line.name)
 
 
-@shown("commands")
+@shown("commands", files=PLANNED)
 def commands(paper: str) -> str:
     """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 stands for every seed."""
     data, runs = comparisons.rows_and_runs(paper)

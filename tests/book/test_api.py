@@ -116,6 +116,15 @@ def test_names_in_a_docstring_lead_to_their_entries_but_parameters_do_not(names)
     assert names.linked("`<b>` and `triplet`", inside) == "<code>&lt;b&gt;</code> and <code>triplet</code>"
 
 
+def test_a_module_names_the_commands_that_it_declares(api):
+    told = lambda name: [line.code.text for line in section_of(api, name).find_all("p") if line.text.startswith("Also a command")]
+    assert told("aslab.blind") == ["asutil blind --help"] and told("aslab.vector_commands") == [
+        "asutil vectors embed --help",
+        "asutil vectors search --help",
+    ]
+    assert told("aslab.commands") == told("aslab.slot_cosines") == []
+
+
 def test_an_unknown_module_is_refused(names):
     with pytest.raises(ValueError, match=r"no module or package 'asutil\.looses'"):
         names.modules_of("asutil.looses")
