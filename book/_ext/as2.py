@@ -5,6 +5,7 @@ removes what would load scripts from elsewhere, says for search engines and prev
 `as2-show NAME`, which shows what a function of the other modules returns.
 """
 
+import hashlib
 import json
 import os
 from html import escape
@@ -130,6 +131,12 @@ def open_in_colab(app, pagename, templatename, context, doctree):
         context["header_buttons"].append(link)
 
 
+def sources_version() -> int:
+    """A number that follows from the sources of the extension: where one changes, all pages are built again."""
+    paths = sorted(path for path in Path(__file__).parent.rglob("*") if path.suffix in (".py", ".html", ".js"))
+    return int(hashlib.sha256(b"".join(path.read_bytes() for path in paths)).hexdigest()[:12], 16)
+
+
 def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
@@ -149,4 +156,4 @@ def setup(app):
         app.add_directive(f"as2-{name}", directive)
     for name, role in ROLES.items():
         app.add_role(f"as2-{name}", role)
-    return {"version": "1", "parallel_read_safe": False, "parallel_write_safe": True}
+    return {"version": "1", "env_version": sources_version(), "parallel_read_safe": False, "parallel_write_safe": True}

@@ -22,7 +22,14 @@ KINDS = {
 }
 
 
-@shown("contexts", "", files=[f"asutil/sampling/objectives/{kind}.py" for kind in KINDS])
+@shown(
+    "contexts",
+    "",
+    files=[
+        "asutil/sampling/formulas.py",
+        *(f"asutil/sampling/objectives/{kind}.py" for kind in ("contextual", *KINDS)),
+    ],
+)
 def contexts(module: str, qualname: str) -> str:
     """One docstring of an installed package, three times: the same a and b, and the context c of each objective."""
     name = f"{module}.{qualname}"
@@ -81,7 +88,7 @@ def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[
     ]
 
 
-@shown("overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
+@shown("context-overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
 def overlap(paper: str) -> str:
     """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
     return overlap_table(records.records(paper))

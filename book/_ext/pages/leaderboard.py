@@ -9,10 +9,10 @@ from aslab.analysis.leaderboard import Entry, best_first, entries
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.metrics import significance
-from pages import row, shown, table
+from pages import note, row, shown, table
 
 
-@shown("leaderboard", "all results")
+@shown("leaderboard", "all results", files=["experiments/rankers.yml"])
 def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None, draws: int = 10_000) -> str:
     """A table of all entries on the questions that all of them have, by MAP; an interval is over questions, of the mean over seeds.
 
@@ -52,12 +52,12 @@ def _mean(values: pd.Series, draws: int) -> str:
     return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-@shown("rankers", "rankers", "Rankers of others on this data set: not run. snakemake rankers_small ranks them.")
+@shown("rankers", "rankers")
 def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> str:
-    """A table of the rankers of others on a data set, from the committed record of `rank`; "" where there is none."""
+    """A table of the rankers of others on a data set, from the committed record of `rank`."""
     record = rankers.committed(results).get(dataset)
     if record is None:
-        return ""
+        return note(f"Rankers of others on {NAMES.get(dataset, dataset)}: not run. snakemake rankers_small ranks them.")
     each = rankers.questions_of(record)
     count = len(next(iter(each.values())))
     heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "ms a question", "Learnt from answers before"]
