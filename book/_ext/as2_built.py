@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from as2_names import PARAGRAPH, addresses, dotted, inline
-from as2_pages import BOOK, ROOT, SOURCES, module_files
+from as2_pages import BOOK, ROOT, SOURCES
 from docutils import nodes
 from pages import Html, row, shown, table
 from sphinx.util.docutils import SphinxRole
@@ -79,17 +79,20 @@ def summary(folder: str) -> str:
     return docstring.partition(PARAGRAPH)[0]
 
 
+def described_at(path: Path) -> str | None:
+    """The address of a module, or of the first one of a folder; None for any other path."""
+    within = f"{dotted(path)}." if path.is_dir() or path.suffix == ".py" else None
+    return within and next((place for name, place in addresses().items() if f"{name}.".startswith(within)), None)
+
+
 class File(SphinxRole):
-    """A file or folder of the project, with a link to where the package is described; a path that does not
-    exist is an error.
-    """
+    """A file or folder of the project, a link where its modules are described; a path that does not exist is an error."""
 
     def run(self):
         path = ROOT / self.text
         if not path.exists():
             return [], [self.inliner.reporter.error(f"as2-src: no file {self.text} in the project", line=self.lineno)]
         literal = nodes.literal("", self.text)
-        if path not in module_files("") or path.stem == "__init__":
-            return [literal], []
+        target = described_at(path)
         up = "../" * self.env.docname.count("/")
-        return [nodes.reference("", "", literal, refuri=f"{up}{addresses()[dotted(path)]}", internal=True)], []
+        return [nodes.reference("", "", literal, refuri=f"{up}{target}", internal=True) if target else literal], []

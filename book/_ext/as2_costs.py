@@ -105,11 +105,8 @@ def full() -> str:
         by_notebook = costs.by_notebook(paper)
         body += [row(paper, notebook, *_full(line)) for notebook, line in by_notebook.iterrows()]
         body.append(row(f"{paper}, in all", "", *_full(by_notebook.sum()), kind="as2-from-baseline"))
-    caption = (
-        "Budget paper, every row and seed, tries included. Notebooks that only score have no steps; "
-        "their hours are in the expected ones alone."
-    )
-    return table(caption, ["", "Notebook", "Runs", "Steps", "Tokens, at most", "GPU-hours: expected"], body)
+    caption = "Budget paper, every row and seed, tries included. Notebooks that only score have no steps, only hours."
+    return table(caption, ["", "Notebook", "Runs", "Steps", "Tokens, at most", "Expected GPU-hours"], body)
 
 
 def _full(line) -> map:

@@ -61,6 +61,14 @@ def test_every_named_file_exists():
         assert (ROOT / "book" / path).is_file(), path
 
 
+def test_files_and_folders_of_the_packages_lead_to_their_first_module(page):
+    assert page.described_at(ROOT / "asutil" / "heads" / "ie_k.py") == "api/models.html#asutil.heads.ie_k"
+    assert page.described_at(ROOT / "asutil" / "heads") == "api/models.html#asutil.heads.ae_1"
+    assert page.described_at(ROOT / "asutil" / "losses.py") == "api/losses.html#asutil.losses"
+    others = ("aslab/budgets.yml", "tests/book", "asutil/heads/__init__.py", "experiments/asbert.yml", "LICENSE")
+    assert not any(page.described_at(ROOT / name) for name in others)
+
+
 def test_every_paper_has_five_files_to_read():
     _, *parts = re.split(r"^\[.*?\]\(papers/(\w+)\.md\)$", PAGE.split("## Five files")[1].split("## Change it")[0], flags=re.MULTILINE)
     files = {paper: re.findall(r"^\| \{as2-src\}`([^`]+)` \| \S", text, re.MULTILINE) for paper, text in zip(parts[::2], parts[1::2])}
