@@ -4,9 +4,10 @@ Classes for a style sheet: tables `as2-table`; cells `as2-number`, in bold `as2-
 with one of `as2-matches`, `as2-close`, `as2-differs`, `as2-reduced`, `as2-private`, `as2-not-run`, `as2-not-published`, and for
 claims `as2-supported`, `as2-suggestive`, `as2-inconclusive`, `as2-no-effect-beyond-1-point`, `as2-reversed`; for both
 `as2-not-testable-here` and `as2-not-run`. The lines
-of results are `as2-from-paper`, `as2-from-ours`, `as2-from-baseline`.
+of results are `as2-from-paper`, `as2-from-baseline`.
 """
 
+from collections.abc import Iterable
 from html import escape
 
 import numpy as np
@@ -42,13 +43,13 @@ class Html(str):
         return self
 
 
-def table(caption: str, heads, body: list[str]) -> str:
-    """A table with a line of column names; `body` are lines."""
+def table(caption: str, heads, rows: Iterable[Html], kind: str = "as2-table") -> Html:
+    """A table with a line of column names and a caption, each where there is one. Args: rows: of `line`."""
+    above = f"<caption>{_text(caption)}</caption>\n" if caption else ""
     head = "".join(cell(text, "th", scope="col") for text in heads)
-    shown = "\n".join(body) or line([cell("nothing to show yet", colspan=str(len(heads)))])
-    caption = caption if isinstance(caption, Html) else escape(caption)
-    head, shown = f"<thead><tr>{head}</tr></thead>", f"<tbody>\n{shown}\n</tbody>"
-    return f'<table class="as2-table">\n<caption>{caption}</caption>\n{head}\n{shown}\n</table>'
+    head = f"<thead><tr>{head}</tr></thead>\n" if head else ""
+    body = "\n".join(rows) or line([cell("nothing to show yet", colspan=str(len(heads)))])
+    return Html(f'<table class="{kind}">\n{above}{head}<tbody>\n{body}\n</tbody>\n</table>')
 
 
 def tabs(name: str, panels: list[tuple[str, str]]) -> str:
@@ -68,17 +69,20 @@ def tabs(name: str, panels: list[tuple[str, str]]) -> str:
     return f'<div class="sd-tab-set">{made}</div>'
 
 
-def line(cells, kind: str = "") -> str:
+def line(cells, kind: str = "") -> Html:
     """One line of cells; a text becomes a cell."""
     made = "".join(one if isinstance(one, Html) and one.startswith(("<td", "<th")) else cell(one) for one in cells)
-    return f'<tr class="{kind}">{made}</tr>' if kind else f"<tr>{made}</tr>"
+    return Html(f'<tr class="{kind}">{made}</tr>' if kind else f"<tr>{made}</tr>")
 
 
 def cell(content, tag: str = "td", **attributes: str) -> Html:
     """One cell; `kind` is its class."""
-    text = content if isinstance(content, Html) else escape(str(content))
     shown = "".join(f' {"class" if name == "kind" else name}="{escape(value)}"' for name, value in attributes.items())
-    return Html(f"<{tag}{shown}>{text}</{tag}>")
+    return Html(f"<{tag}{shown}>{_text(content)}</{tag}>")
+
+
+def _text(content) -> str:
+    return content if isinstance(content, Html) else escape(str(content))
 
 
 def number(text: str) -> Html:

@@ -10,7 +10,7 @@ from pages.report import PRETRAINING
 
 from aslab import records
 from aslab.gallery import Executed, executed, without_paths
-from aslab.show.markup import NAMES
+from aslab.show.markup import NAMES, Html
 from aslab.show.picture import SVG
 
 NUMBER = re.compile(r"<td>([-+]?\d[\d,.:]*(?:e[-+]?\d+)?(?: %)?|–)</td>")
@@ -96,6 +96,6 @@ def card(one: Executed, prefix: str) -> dict:
     svg, words = one.pictures[0]
     model = records.backbone(one.line).rsplit("/", 1)[-1]
     run = f"notebook {one.line.record['notebook']}, {one.line.budget} budget, seed {one.line.seed}, model {model}"
-    drawing = ID.sub(rf"\g<1>{prefix}", in_page_colours(svg))
+    drawing = Html(ID.sub(rf"\g<1>{prefix}", in_page_colours(svg)))
     lines = [one.data["title"], run, summary(one)]
     return {"page": one.path.stem, "title": title_of(one), "alt": words, "drawing": drawing, "lines": lines}

@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from bs4 import BeautifulSoup, Tag
-from pages import render
+from pages import Html, render
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -108,7 +108,8 @@ def document(html: Path) -> str:
     for link in [link for part in parts for link in part.select("a[href]")]:
         lead(link, "index.html", pages)
     styles = [(html / urlsplit(style).path).as_uri() for style in styles]
-    return render("pdf.html", title=title, author=author, styles=styles, contents=parts, chapters=chapters.values())
+    contents_of_book, articles = ([Html(tag) for tag in tags] for tags in (parts, chapters.values()))
+    return render("pdf.html", title=title, author=author, styles=styles, contents=contents_of_book, chapters=articles)
 
 
 # ------------------------------------------------------------------ paper

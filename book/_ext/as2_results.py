@@ -25,7 +25,7 @@ def datasets() -> str:
         for protocol, splits in protocols.items():
             sizes = [splits.get(split) for split in answers.SPLITS]
             counts = [f"{size['questions']:,} / {size['candidates']:,}" if size else "–" for size in sizes]
-            body.append(markup.line([*head, protocol, *numbers(*counts), *licence], "as2-card"))
+            body.append(markup.line([*head, protocol, *numbers(*counts), *licence]))
             head, licence = [], []
     heads = ("Name", "Protocol", "Train", "Dev", "Test", "Licence")
     return table("Questions / candidates of each split. A corpus for pre-training has none.", heads, body)

@@ -7,7 +7,7 @@ import io
 from html import escape
 
 from as2_figures import drawn
-from pages import examples, numbers, render, report, row, shown, table
+from pages import examples, note, numbers, report, row, shown, table
 
 from aslab import papers, plan, records, rundir
 from aslab.analysis import claims, comparisons, costs, verdicts
@@ -284,7 +284,7 @@ def not_run(data: dict, row: str, dataset: str) -> str:
     """A line in place of the figure, with the command that makes it at the smallest budget."""
     words = f"Vectors of {data['rows'][row]['name']} on {NAMES.get(dataset, dataset)}: not run."
     commands = (command_of(data, budget, row, dataset) for budget in data.get("budgets", {}))
-    return render("not_run.html", words=words, command=next(filter(None, commands), None))
+    return note(words, next(filter(None, commands), None))
 
 
 def command_of(data: dict, budget: str, row: str, dataset: str) -> str | None:

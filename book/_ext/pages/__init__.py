@@ -61,12 +61,12 @@ def render(template: str, **values) -> Html:
     return Html(TEMPLATES.get_template(template).render(**values))
 
 
-def table(caption: str, heads, rows: Iterable[str], kind: str = "as2-table") -> Html:
+def table(caption: str, heads, rows: Iterable[Html], kind: str = "as2-table") -> Html:
     """A table in a box of its own: on a narrow screen the box scrolls, not the page. Args: rows: of `row`."""
-    return render("table.html", caption=caption, heads=heads, rows=rows, kind=kind)
+    return Html(f'<div class="as2-box" tabindex="0">{markup.table(caption, heads, rows, kind)}</div>')
 
 
-def row(head, *cells, kind: str = "") -> str:
+def row(head, *cells, kind: str = "") -> Html:
     """A line of a table: its head, and cells; a text becomes a cell."""
     return markup.line([markup.cell(head, "th", scope="row"), *cells], kind)
 
@@ -81,6 +81,6 @@ def figure(content: str, caption: str) -> Html:
     return render("figure.html", content=Html(content), caption=caption)
 
 
-def note(text: str) -> Html:
-    """A line in place of what cannot be shown yet."""
-    return render("note.html", text=text)
+def note(text: str, command: str | None = None) -> Html:
+    """A line in place of what cannot be shown yet, with the command that makes it."""
+    return render("note.html", text=text, command=command)

@@ -129,7 +129,7 @@ def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Questions, link
         empty = len(shown.metrics) + (4 if shown.gained else 3)
         reason = testable.declared(data, row, shown.dataset)
         word = markup.said(testable.VERDICT, reason) if reason else markup.word("not run")
-        return [markup.line([*head, word, *["–"] * empty], "as2-from-ours")]
+        return [markup.line([*head, word, *["–"] * empty])]
     made = []
     for own in groups:
         source = own.source.iloc[0]
@@ -141,7 +141,7 @@ def _row_lines(data: dict, row: str, lines: pd.DataFrame, shown: Questions, link
         gain = [gain_cell(data, own, lines, shown.gained)] if shown.gained else []
         words = [seed_count(data, own), "laptop", *gain, markup.word("reduced budget")]
         origin = origin_cell(source, own, links)
-        made.append(markup.line([*head, origin, *figures, *words], "as2-from-ours"))
+        made.append(markup.line([*head, origin, *figures, *words]))
         head = []
     return made
 
@@ -196,7 +196,7 @@ def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = N
         ]
         gain = gain_cell(data, own, ranked, "map") if len(own) else markup.number("–")
         name = markup.cell(data["rows"][row]["name"], "th", scope="row")
-        body.append(markup.line([name, *figures, gain], "as2-from-ours"))
+        body.append(markup.line([name, *figures, gain]))
     dataset = ranked.dataset.iloc[0]
     count = question_count(ranked)
     questions = f"{count:,} test questions of {dataset}" if count else f"test questions of {dataset}"

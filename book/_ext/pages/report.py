@@ -155,7 +155,7 @@ def _printed_line(data: dict, table: dict, row: str, dataset: str, metrics, runs
     single = dataset == PRETRAINING  # one model a row, pre-trained once
     seeds = "–" if single or others else table.get("runs", data.get("runs")) or "–"
     origin, budget = ("paper", [seeds, "paper"]) if printed else ("ours", ["–", "–"])
-    yield [origin, *theirs, *budget, _verdict_cell(metrics, words)], f"as2-from-{origin}"
+    yield [origin, *theirs, *budget, _verdict_cell(metrics, words)], "as2-from-paper" * printed
 
 
 def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, links: dict, best: set):
@@ -166,7 +166,7 @@ def _our_lines(data: dict, row: str, dataset: str, metrics, runs: pd.DataFrame, 
             markup.best(cell) if (row, source, budget, metric) in best else cell for cell, metric in zip(ours, metrics)
         ]
         words = _verdict_cell(metrics, verdicts.of_cells(data, row, dataset, metrics, lines))
-        yield [origin_cell(source, lines, links), *ours, seed_count(data, lines), budget, words], "as2-from-ours"
+        yield [origin_cell(source, lines, links), *ours, seed_count(data, lines), budget, words], ""
 
 
 def _verdict_cell(metrics, words: list[tuple[str, str]]) -> Html:
