@@ -1,7 +1,7 @@
 """The book's own Sphinx extension: notebooks and runs in, pages out, no request to another host.
 
 It copies notebooks, finished runs and data cards to where Sphinx finds them, turns math into MathML at build time,
-removes what would load scripts from elsewhere, says for search engines and previews what a page is about, and registers
+removes scripts of other hosts, adds descriptions for search engines and previews, and registers
 `as2-show NAME`, which shows what a function of the other modules returns.
 """
 

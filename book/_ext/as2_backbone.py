@@ -1,7 +1,7 @@
 """The page on the embedded backbone: its record, its command and its loss, from the files in its folder."""
 
 from as2_figures import drawn
-from pages import render, row, shown, table
+from pages import register, render, row, table
 
 from aslab.show import plots
 from asutil.io import disk, hub
@@ -11,7 +11,7 @@ def record() -> dict:
     return disk.read_json(hub.EMBEDDED_FOLDER / "record.json")
 
 
-@shown("backbone", "backbone")
+@register("backbone", "backbone")
 def backbone() -> str:
     """The record as a table."""
     made = record()
@@ -33,7 +33,7 @@ def backbone() -> str:
     return table("The record of the embedded backbone.", ["What", "Value"], [row(*line) for line in lines.items()])
 
 
-@shown("backbone-command", "backbone")
+@register("backbone-command", "backbone")
 def command() -> str:
     """The commands that make the backbone again."""
     made = record()
@@ -42,7 +42,7 @@ def command() -> str:
     return render("commands.html", text=text)
 
 
-@shown("backbone-loss", "backbone")
+@register("backbone-loss", "backbone")
 def loss() -> str:
     figure = plots.training_curves({"masked language modelling": hub.EMBEDDED_FOLDER / "log.jsonl"})
     return drawn(figure, "The training loss by step. It stays on a plateau first and falls afterwards.")

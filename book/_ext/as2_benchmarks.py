@@ -1,12 +1,9 @@
 """The committed figures of `benchmarks/`: ratio, goal, spread and machine of each; latency and growth as plots."""
 
-import json
-
 import pandas as pd
 from as2_figures import drawn
-from pages import numbers, render, row, shown, table
+from pages import benchmarks, numbers, register, render, row, table
 
-from aslab import rundir
 from aslab.show import markup
 from aslab.show.markup import Html
 
@@ -28,21 +25,10 @@ TITLES = {  # of a benchmark: what is measured, and what it is compared with
 }
 
 
-def committed(*names: str) -> dict[str, dict]:
-    """Name -> record of the committed benchmarks; of all, or of those named."""
-    paths = sorted((rundir.root() / "results" / "benchmarks").glob("*.json"))
-    return {path.stem: json.loads(path.read_text("utf-8")) for path in paths if not names or path.stem in names}
-
-
-def each(of_record, *names: str) -> str:
-    """The HTML of every committed record among those named, one after the other."""
-    return "".join(map(of_record, committed(*names).values()))
-
-
-@shown("benchmarks", "benchmarks")
-def benchmarks(*names: str) -> str:
+@register("benchmarks", "benchmarks")
+def named(*names: str) -> str:
     """A table of the named benchmarks, and below it the figures of each; `not run` where none are committed."""
-    results = committed(*names)
+    results = benchmarks(*names)
     return overview(names, results) + "".join(details(results[name]) for name in names if name in results)
 
 
@@ -111,11 +97,7 @@ def number(value) -> str:
 SIDES = {"torch": "torch, float32", "onnx": "ONNX, float32", "onnx_int8": "ONNX, weights of 8 bits"}
 
 
-@shown("backends", "benchmarks", "ONNX: not run. benchmarks/backends.py measures it.")
-def backends_of_record() -> str:
-    return each(backends, "backends")
-
-
+@register("backends", "benchmarks", "ONNX: not run. benchmarks/backends.py measures it.", records=("backends",))
 def backends(result: dict) -> str:
     """An exported run by three backends: speed, size, and what the scores lose."""
     heads = ("Backend", "Pairs a second", "Times torch", "MAP", "Difference [95 %]", "MB")
@@ -151,11 +133,7 @@ FORMULAS = {  # part of the formula -> how its line is drawn, and its label
 SETTINGS = {"together": "all questions in batches", "alone": "one question at a time"}
 
 
-@shown("latency", "benchmarks", "Latency: not run. make bench measures it.")
-def latency_of_records() -> str:
-    return each(latency, "latency", "latency-gpu")
-
-
+@register("latency", "benchmarks", "Latency: not run. make bench measures it.", records=("latency", "latency-gpu"))
 def latency(result: dict) -> str:
     """The time of a joint model and a pair model for the same candidates: a plot with the paper's formula, and the quotients."""
     model, rounds = result["model"], result["rounds"]
@@ -217,11 +195,7 @@ def latency_table(result: dict) -> str:
 # ------------------------------------------------------------------ start and growth
 
 
-@shown("start", "benchmarks", "Start: not run. benchmarks/start.py measures it.")
-def start_of_record() -> str:
-    return each(start, "start")
-
-
+@register("start", "benchmarks", "Start: not run. benchmarks/start.py measures it.", records=("start",))
 def start(result: dict) -> str:
     """What each second is for, from a command to the first training step: a line a part, one after the other, with a bar
     from where it begins to where it ends.
@@ -234,7 +208,7 @@ def start(result: dict) -> str:
         seconds = f"{taken['median']:.1f} ({taken['least']:.1f} to {taken['most']:.1f})"
         rows.append(row(name, markup.number(seconds), bar))
         begins += taken["median"]
-    return table("What is waited for, one part after the other.", ["Part", "Seconds", "When"], rows)
+    return table("The parts of the start, in order.", ["Part", "Seconds", "When"], rows)
 
 
 AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn over it
@@ -246,11 +220,12 @@ AXES = {  # of benchmarks/growth.py: what grows, its name, and what is drawn ove
 }
 
 
-@shown("growth", "benchmarks", "Growth: not run. python benchmarks/record.py growth measures it.")
-def growth_of_records() -> str:
-    return each(growth, "growth", "growth-gpu")
-
-
+@register(
+    "growth",
+    "benchmarks",
+    "Growth: not run. python benchmarks/record.py growth measures it.",
+    records=("growth", "growth-gpu"),
+)
 def growth(result: dict) -> str:
     model = result["model"]
     caption = (

@@ -7,10 +7,10 @@ from pathlib import Path
 from as2_names import PARAGRAPH, addresses, dotted, inline
 from as2_pages import BOOK, ROOT, SOURCES
 from docutils import nodes
-from pages import Html, row, shown, table
+from pages import Html, register, row, table
 from sphinx.util.docutils import SphinxRole
 
-# Of every folder, they only load what is needed, when it is needed.
+# They import modules of every folder when these are first used, and stand above none.
 LEFT_OUT = ("asutil", "asutil/lazy", "asutil/plugins", "asutil/__main__")
 
 
@@ -59,7 +59,7 @@ def reachable(edges: dict[str, set[str]], name: str) -> set[str]:
     return edges[name].union(*(reachable(edges, target) for target in edges[name]))
 
 
-@shown("folders", "sources")
+@register("folders", "sources")
 def folder_table() -> str:
     """Every folder above what it imports."""
     edges = folders()

@@ -5,7 +5,7 @@ the same.
 import numpy as np
 import pages
 from as2_joint import ROBERTA_BASE, backbone_size
-from pages import note, numbers, render, row, shown, table
+from pages import note, numbers, register, render, row, table
 
 from aslab import papers, records
 from asutil.corpus import cleaning
@@ -22,7 +22,7 @@ KINDS = {
 }
 
 
-@shown(
+@register(
     "contexts",
     "",
     files=[
@@ -88,7 +88,7 @@ def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[
     ]
 
 
-@shown("context-overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
+@register("context-overlap", empty="The two contexts: not run, no pre-training of this paper has measured them.")
 def overlap(paper: str) -> str:
     """How often the contexts of DPC and DSLC are the same, from the records of the paper's pre-training runs."""
     return overlap_table(records.records(paper))
@@ -115,7 +115,7 @@ def overlap_table(runs) -> str:
     )
 
 
-@shown("context-parameters", "", files=["experiments/contextual_as2.yml"])
+@register("context-parameters", "", files=["experiments/contextual_as2.yml"])
 def parameters() -> str:
     """How many parameters the backbones have, and what a third part of an input adds, next to the counts of the paper."""
     return parameter_table(papers.read("contextual_as2")["parameters"])

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 import as2_benchmarks
-from pages import numbers, row, shown, table
+from pages import benchmarks, numbers, register, row, table
 
 from aslab import papers, rundir, runs
 from aslab.analysis import costs
@@ -53,7 +53,7 @@ STATED = (
 RAW_GB = {"Wikipedia": 10, "BookCorpus": 5, "OpenWebText": 34, "CC-News": 360}  # sentence_objectives, appendix A.1
 
 
-@shown("costs", "costs")
+@register("costs", "costs")
 def show(name: str) -> str:
     """One of the page's tables: budgets, full, stated, corpora, examples or measured."""
     papers.one_of(name, TABLES, "costs", "table")
@@ -62,7 +62,7 @@ def show(name: str) -> str:
 
 def measured(name: str) -> dict | None:
     """A committed benchmark, None where it was not run."""
-    return as2_benchmarks.committed(name).get(name)
+    return benchmarks(name).get(name)
 
 
 def big(value: float) -> str:

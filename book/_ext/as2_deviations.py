@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from as2_pages import BOOK, ROOT, depend
 from docutils import nodes
-from pages import row, shown, table
+from pages import register, row, table
 from sphinx.util.docutils import SphinxRole
 
 from aslab import papers, rules
@@ -107,7 +107,7 @@ class Accepted(SphinxRole):
             return [], [self.inliner.reporter.error(f"as2-accepted: {error}", line=self.lineno)]
 
 
-@shown("deviations", "", files=["book/deviations.md"])
+@register("deviations", "", files=["book/deviations.md"])
 def deviations_of(slug: str) -> str:
     """The deviations of a paper, the most important first, each with a link to its entry."""
     papers.one_of(slug, papers.papers(), "as2-show deviations", "paper")

@@ -1,9 +1,8 @@
 """Evidence in a long context: how near questions come to it, what was read, and which sentences are nearest."""
 
-from pages import examples, numbers, row, shown, table
+from pages import examples, numbers, register, row, table
 
 from aslab import records, rundir
-from aslab.analysis import comparisons
 from aslab.papers import one_of
 from aslab.records import HERE
 from aslab.show import markup
@@ -28,6 +27,7 @@ SEEN = {
     "map_predicted_type": "predicted type",
     "map_evidence_head": "evidence head",
 }
+EXAMPLES = 3  # questions of a data set
 LONGEST = 300  # characters of a sentence that are shown
 
 
@@ -60,12 +60,8 @@ def lines_of(data: dict, runs, places, title, of_place, width: int) -> list[str]
     return body
 
 
-@shown("evidence-near")
-def near(paper: str, dataset: str, *rows: str) -> str:
-    return near_table(*comparisons.rows_and_runs(paper), dataset, rows)
-
-
-def near_table(data: dict, runs, dataset: str, rows) -> str:
+@register("evidence-near", of_paper=True)
+def near_table(data: dict, runs, dataset: str, *rows: str) -> str:
     """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by
     the evidence head.
     """
@@ -84,12 +80,8 @@ def near_table(data: dict, runs, dataset: str, rows) -> str:
     return table(title, heads, body)
 
 
-@shown("evidence-left-out")
-def left_out(paper: str, name: str, *datasets: str) -> str:
-    return left_out_table(*comparisons.rows_and_runs(paper), name, datasets)
-
-
-def left_out_table(data: dict, runs, name: str, datasets) -> str:
+@register("evidence-left-out", of_paper=True)
+def left_out_table(data: dict, runs, name: str, *datasets: str) -> str:
     """A line a data set and split, from the record of the row that is `best`: what was read, and what did not fit."""
 
     def of_place(title: str, lines):
@@ -106,12 +98,8 @@ def left_out_table(data: dict, runs, name: str, datasets) -> str:
     return table(title, [*heads, "Tokens", "Budget"], body)
 
 
-@shown("evidence-chance")
-def chance(paper: str, name: str, *datasets: str) -> str:
-    return chance_table(*comparisons.rows_and_runs(paper), name, datasets)
-
-
-def chance_table(data: dict, runs, name: str, datasets) -> str:
+@register("evidence-chance", of_paper=True)
+def chance_table(data: dict, runs, name: str, *datasets: str) -> str:
     """The figures of untrained baselines on the contexts of a row, a line a data set."""
 
     def of_place(title: str, lines):
@@ -130,20 +118,18 @@ def chance_table(data: dict, runs, name: str, datasets) -> str:
 # ------------------------------------------------------------------ which sentences
 
 
-@shown("evidence-nearest", empty="Nearest sentences: not run, no two runs of these rows hold the same questions.")
-def nearest_of(paper: str, before: str, after: str) -> str:
-    return nearest(*comparisons.rows_and_runs(paper), before, after)
-
-
-def nearest(data: dict, runs, before: str, after: str, limit: int = 3) -> str:
-    """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where
-    they are at hand.
-    """
+@register(
+    "evidence-nearest",
+    empty="Nearest sentences: not run, no two runs of these rows hold the same questions.",
+    of_paper=True,
+)
+def nearest(data: dict, runs, before: str, after: str) -> str:
+    """Some questions that both rows' records hold, chosen by a hash, with their nearest sentences; texts where they are here."""
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][name]["name"] for name in (before, after)]
     for pair in pairs:
         each = [lists(line) for line in pair.records_of((before, after), pair.seeds[0])]
-        shared = draws.choose(set.intersection(*map(set, each)), limit)
+        shared = draws.choose(set.intersection(*map(set, each)), EXAMPLES)
         if not shared:
             continue
         at_hand = texts(pair.dataset, shared)
@@ -159,7 +145,7 @@ def lists(line) -> dict[str, list]:
     """The nearest sentences of a record's questions."""
     if line.folder is not None:
         scores = rundir.read_table(line.folder).assign(score=lambda rows: rows["gold"])
-        return {name: changes.best_of(scores, name) for name in draws.choose(set(scores.question_id), 3)}
+        return {name: changes.best_of(scores, name) for name in draws.choose(set(scores.question_id), EXAMPLES)}
     return {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
 
 

@@ -1,11 +1,12 @@
 """Figures of matplotlib in a page: its own colours and few bytes; training curves, intervals, ranks that moved."""
 
+import functools
+
 import as2_svg
 import pages
-from pages import Html, examples, intervals, report, shown
+from pages import Html, examples, intervals, register, report
 
 from aslab import gallery, plan
-from aslab.analysis import comparisons
 from aslab.show import picture, plots
 
 
@@ -36,12 +37,11 @@ def of_notebook(paper: str, up: str) -> str:
     return ""
 
 
-@shown("curves", empty="No run of this paper has finished on this machine.", on_page=True)
-def curves(paper: str, *rows: str, page) -> str:
+@register("curves", empty="No run of this paper has finished on this machine.", on_page=True, of_paper=True)
+def curves(data: dict, runs, *rows: str, page) -> str:
     """Losses and validation metrics of this machine's laptop runs, of all rows or of those named: one figure a
     stage.
     """
-    data, runs = comparisons.rows_and_runs(paper)
     laptop = runs[(runs.budget == "laptop") & (runs.dataset != plan.TRANSFER)]
     lines = laptop[laptop.row.isin(rows or data["rows"])]
     ranked = lines.dataset != report.PRETRAINING
@@ -49,10 +49,10 @@ def curves(paper: str, *rows: str, page) -> str:
     for title, of_stage in (("Pre-training", lines[~ranked]), ("Fine-tuning", lines[ranked])):
         if logs := report.logs(of_stage, data):
             html += drawn(plots.training_curves(logs), f"{title}: loss and validation metric by step.")
-    return html or of_notebook(paper, page.up)
+    return html or of_notebook(data["slug"], page.up)
 
 
-@shown("rank-moves", empty="Where ranks moved: not run, there is no data set on which both rows have results.")
+@register("rank-moves", empty="Where ranks moved: not run, there is no data set on which both rows have results.")
 def rank_moves(paper: str, before: str, after: str) -> str:
     """The rank of the first right candidate by two rows, a figure a data set."""
     moves = examples.moves_of_rows(paper, before, after)
@@ -76,7 +76,8 @@ OWN = (
 def interval_figure(name: str, plot, caption: str, empty: str) -> None:
     """Registers a plot of `pages.intervals`."""
 
-    @shown(name, empty=empty)
+    @register(name, empty=empty)
+    @functools.wraps(plot)
     def show(*paper: str) -> str:
         figure = plot(*paper)
         return drawn(figure, caption) if figure else ""

@@ -5,7 +5,7 @@ import re
 
 import pages
 from as2_svg import in_page_colours
-from pages import render, shown
+from pages import register, render
 from pages.report import PRETRAINING
 
 from aslab import records
@@ -85,7 +85,7 @@ The metrics are those of the committed record. Times are those of this execution
     return run_page(one.content, title_of(one), about)
 
 
-@shown("gallery", "all results", "No executed notebook is in results/notebooks.")
+@register("gallery", "all results", "No executed notebook is in results/notebooks.")
 def gallery() -> str:
     """A card with a plot for each committed notebook."""
     cards = [card(one, f"card{number}-") for number, one in enumerate(executed())]

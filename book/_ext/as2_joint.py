@@ -8,10 +8,9 @@ import numpy as np
 import pages
 import pandas as pd
 from as2_figures import drawn
-from pages import note, numbers, render, row, shown, table
+from pages import note, numbers, register, render, row, table
 
 from aslab import papers, records, rundir
-from aslab.analysis import comparisons
 from aslab.show import markup
 from asutil import metrics
 from asutil.data import claims
@@ -28,7 +27,7 @@ READ_AS = {"first": "first token of each slot", "mean": "mean of each slot's tok
 ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768, "inner": 3072, "layers": 12}
 
 
-@shown("joint-input", "", files=["asutil/inputs/groups.py", "asutil/inputs/pairs.py", "asutil/pydocs/documents.py"])
+@register("joint-input", "", files=["asutil/inputs/groups.py", "asutil/inputs/pairs.py", "asutil/pydocs/documents.py"])
 def joint_input() -> str:
     """One question of the embedded data with its candidates, in the slots and groups that the package puts them
     into.
@@ -110,7 +109,7 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
 # ------------------------------------------------------------------ parameters
 
 
-@shown("joint-parameters", "", files=["experiments/joint_inference.yml"])
+@register("joint-parameters", "", files=["experiments/joint_inference.yml"])
 def joint_parameters() -> str:
     """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper
     prints: its RoBERTa, and its joint model with AEk.
@@ -157,18 +156,14 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
 # ------------------------------------------------------------------ verdicts on claims
 
 
-@shown("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.")
-def claim_verdicts(paper: str) -> str:
-    """F1 of each verdict for every row that has verified claims, and the confusion matrices of this machine's runs."""
-    data, runs = comparisons.rows_and_runs(paper)
-    verified = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
-    return verdict_table(data, verified) if len(verified) else ""
-
-
+@register("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.", of_paper=True)
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
     """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed
     of each local one.
     """
+    runs = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
+    if runs.empty:
+        return ""
     names = {f"f1_{name}": verdict for name, verdict in zip(metrics.verdicts.CLASSES, claims.LABELS)}
     body, folded = [], ""
     for (dataset, budget, source, own), lines in runs.groupby(["dataset", "budget", "source", "row"], sort=False):
@@ -199,7 +194,7 @@ def confusion(line) -> str:
 # ------------------------------------------------------------------ slots that differ
 
 
-@shown("slot-cosines", "slots", "Cosines between slots: not run. asutil slots measures them.")
+@register("slot-cosines", "slots", "Cosines between slots: not run. asutil slots measures them.")
 def slot_cosines() -> str:
     """How alike the slots of one input are, layer by layer, from the committed record of `asutil slots`."""
     path = rundir.root() / "results" / "joint_inference" / "slot_cosines.json"

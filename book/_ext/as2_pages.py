@@ -82,7 +82,7 @@ def forget(app, env, docname):
 
 
 class Page(NamedTuple):
-    """The page that asks."""
+    """The page on which a directive stands."""
 
     name: str
 

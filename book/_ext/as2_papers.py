@@ -5,7 +5,7 @@ from html import escape
 from pathlib import Path
 
 from as2_pages import PLANNED
-from pages import render, row, shown, table
+from pages import register, render, row, table
 
 from aslab import papers, plan, runs
 from aslab.analysis import comparisons
@@ -19,18 +19,14 @@ DOWNLOADS = "figures"  # a folder of the built book
 BUDGETS = {"laptop": "pydocs", "small": "Small models, real data", "gpu": "One GPU", "paper": "The paper"}
 
 
-@shown("citation")
+@register("citation")
 def citation(paper: str) -> str:
     """Authors, title and place of a paper, with a link to it."""
     data = papers.read(paper)
     return render("citation.html", **{"venue": "", "arxiv": ""} | data | {"authors": ", ".join(data["authors"])})
 
 
-@shown("budgets", files=PLANNED)
-def budgets(paper: str) -> str:
-    return budgets_table(*comparisons.rows_and_runs(paper))
-
-
+@register("budgets", files=PLANNED, of_paper=True)
 def budgets_table(data: dict, runs) -> str:
     """A column for the paper's settings and one for each smaller budget of which some rows are committed."""
     committed = runs[runs.source == COMMITTED]
@@ -99,7 +95,7 @@ def _run(data: dict, committed, budget: str) -> str:
     return f"{sum(row in ran for row in rows)} of {len(rows)}"
 
 
-@shown("download", on_page=True)
+@register("download", on_page=True)
 def download(paper: str, page) -> str:
     """The committed figures of a paper as a file."""
     return f'<p><a href="{page.up}{DOWNLOADS}/{paper}.csv" download>All committed figures of this paper (CSV)</a></p>'
@@ -127,10 +123,9 @@ def figure_lines(data: dict, runs):
                     yield (*head, split, metric, value, line.name)
 
 
-@shown("commands", files=PLANNED)
-def commands(paper: str) -> str:
+@register("commands", files=PLANNED, of_paper=True)
+def commands(data: dict, runs) -> str:
     """The whole chain of commands of each row that has committed results, a tab a budget; seed 0 stands for every seed."""
-    data, runs = comparisons.rows_and_runs(paper)
     panels = []
     for budget in papers.BUDGETS:
         committed = runs[(runs.source == COMMITTED) & (runs.budget == budget)]
@@ -138,7 +133,7 @@ def commands(paper: str) -> str:
             panels.append(
                 (f"Budget {budget}", render("commands.html", text="\n\n".join(chains(data, budget, committed))))
             )
-    return markup.tabs(f"as2-{paper}-commands", panels)
+    return markup.tabs(f"as2-{data['slug']}-commands", panels)
 
 
 def chains(data: dict, budget: str, committed):

@@ -4,7 +4,7 @@ from html import escape
 
 import yaml
 from as2_pages import card_files
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 from aslab import papers, records, runs
 from aslab.show import markup
@@ -12,7 +12,7 @@ from aslab.show.markup import NAMES, Html
 from asutil.data import answers
 
 
-@shown("datasets", "cards")
+@register("datasets", "cards")
 def datasets() -> str:
     """One line a data set and protocol."""
     body = []
@@ -37,7 +37,7 @@ NO_RUNS = (
 )
 
 
-@shown("runs", "runs", NO_RUNS, on_page=True)
+@register("runs", "runs", NO_RUNS, on_page=True)
 def finished(page) -> str:
     """The finished runs of this machine, with links to their pages."""
     body, links = [], page.links

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pages
 import yaml
-from pages import row, shown
+from pages import register, row
 
 from aslab import provenance, rundir
 from aslab.show.markup import Html
@@ -14,7 +14,7 @@ from asutil.io import disk
 WORDS = Path(__file__).with_name("trust.yml")
 
 
-@shown("trust", "trust", "Not run: make trust measures it.")
+@register("trust", "trust", "Not run: make trust measures it.")
 def trust() -> str:
     files = sorted((rundir.root() / "results" / "trust").glob("*.json"))
     return table([disk.read_json(path) for path in files]) if files else ""

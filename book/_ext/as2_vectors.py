@@ -7,7 +7,7 @@ import io
 from html import escape
 
 from as2_figures import drawn
-from pages import examples, note, numbers, report, row, shown, table
+from pages import examples, note, numbers, register, report, row, table
 
 from aslab import papers, plan, records, rundir
 from aslab.analysis import claims, comparisons, costs, verdicts
@@ -30,15 +30,11 @@ TAB_SEPARATED = ("wikiqa",)  # released as a .tsv, where a quotation mark may be
 FILES = ["asutil/data/data_sets.py"]
 
 
-@shown("triplet-counts", "", files=FILES)
+@register("triplet-counts", "", files=FILES)
 def triplet_counts(protocol: str) -> str:
     """The number of triplets that the pairs of each data set make under a protocol."""
-    return triplet_table(protocol, TRIPLETS)
-
-
-def triplet_table(protocol: str, counts: dict) -> str:
     body = []
-    for (dataset, protocol_of_count), triplets in counts.items():
+    for (dataset, protocol_of_count), triplets in TRIPLETS.items():
         if protocol_of_count == protocol:
             _, pairs = ANSWERS[dataset].counts[protocol]["train"]
             body.append(row(NAMES[dataset], *numbers(f"{pairs:,}", f"{triplets:,}", f"{triplets / pairs:.2f}")))
@@ -46,7 +42,7 @@ def triplet_table(protocol: str, counts: dict) -> str:
     return table(caption, ["", "Pairs", "Triplets", "Triplets a pair"], body)
 
 
-@shown("counts", files=FILES)
+@register("counts", files=FILES)
 def counts(paper: str, protocol: str) -> str:
     """The counts that a paper prints for its data sets, next to those of the data under a protocol."""
     return count_table(papers.read(paper)["counts"], protocol)
@@ -85,7 +81,7 @@ def quoted(dataset: str, protocol: str, split: str) -> str:
     if dataset not in TAB_SEPARATED:
         return "–"
     if hub.mirror(data.hub_id) is None:
-        return "data not at hand"
+        return "data not available here"
     split_table = hub.table(data.hub_id, data.protocols[protocol][split].file)
     columns = (
         split_table[name].to_pylist() for name in ("question_id", "question", "document_title", "answer", "label")
@@ -108,11 +104,7 @@ def read_with_quotes(lines) -> tuple[int, int]:
 # ------------------------------------------------------------------ readouts
 
 
-@shown("readouts")
-def readouts(paper: str) -> str:
-    return readout_table(*comparisons.rows_and_runs(paper))
-
-
+@register("readouts", of_paper=True)
 def readout_table(data: dict, runs) -> str:
     """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows
     appear once they have run.
@@ -148,14 +140,9 @@ def readout_cell(records: list[dict], name: str) -> Html:
 # ------------------------------------------------------------------ orderings and ranked lists
 
 
-@shown("orderings")
-def orderings(paper: str) -> str:
-    """The paper's claims; a claim about several data sets has one line."""
-    return ordering_table(*comparisons.rows_and_runs(paper))
-
-
+@register("orderings", of_paper=True)
 def ordering_table(data: dict, runs) -> str:
-    """A line two rows; for each data set the printed difference, ours, and the verdict on the claim."""
+    """A line two rows that claims are about; for each data set the printed difference, ours, and the verdict on the claim."""
     judged = {one.outcome.claim["id"]: one for one in claims.judged(data, runs) if one.family != claims.PYDOCS}
     lines, body, words = {}, [], []
     for claim in data["claims"]:
@@ -182,19 +169,14 @@ def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
     """The printed difference of a claim's two rows, ours over questions and seeds, and the verdict."""
     claim, outcome = one.outcome.claim, one.outcome
     apart = 100 * comparisons.printed_difference(data, claim).difference
-    theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>not as said</small>'}")
+    theirs = Html(f"{apart:+.1f}{'' if (apart > 0) == (claim['sign'] == '+') else '<small>reversed in print</small>'}")
     figures = markup.points(outcome.primary).replace(" ", "\u00a0")
     return theirs, f"{figures} {escape(outcome.reason)}".rstrip(), one.word
 
 
-@shown("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.")
-def asked_by(paper: str, before: str, after: str) -> str:
-    return asked(*comparisons.rows_and_runs(paper), before, after)
-
-
+@register("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.", of_paper=True)
 def asked(data: dict, runs, before: str, after: str) -> str:
-    """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where
-    they are at hand. Where a committed record has no lists of a question, the rank of its first right candidate.
+    """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where they are here. Where a committed record has no lists of a question, the rank of its first right candidate.
     """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][name]["name"] for name in (before, after)]
@@ -237,13 +219,12 @@ def ranked(line, question_id: str) -> list:
 # ------------------------------------------------------------------ vectors before and after training
 
 
-@shown("pca")
-def components(paper: str, name: str, dataset: str) -> str:
+@register("pca", of_paper=True)
+def components(data: dict, runs, name: str, dataset: str) -> str:
     """Questions with their candidates in two dimensions, by a row on a data set: a committed run first, of the
     largest budget.
     """
-    data, runs = comparisons.rows_and_runs(paper)
-    papers.one_of(name, data["rows"], paper, "row")
+    papers.one_of(name, data["rows"], data["slug"], "row")
     line = drawable(runs, name, dataset)
     return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, name, dataset)
 

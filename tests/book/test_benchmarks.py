@@ -387,8 +387,9 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     folder.mkdir(parents=True)
     keeping.record(result | {"dataset": "a <b>"}, folder, None)
     keeping.record(result, folder, "a GPU")
-    monkeypatch.setattr(as2_benchmarks.rundir, "root", lambda: tmp_path)
-    html = as2_benchmarks.latency_of_records()
+    monkeypatch.setattr(pages.rundir, "root", lambda: tmp_path)
+    show = pages.REGISTRY["latency"].function
+    html = show()
     assert html.count("<figure") == 2 and html.count("81 / 71 = 1.14") == 2
     assert "a &lt;b&gt;" in html and "on a GPU, Linux" in html and "<b>" not in html
     figure = as2_benchmarks.latency_plot(result)
@@ -398,9 +399,8 @@ def test_the_script_measures_all_ways_and_the_page_draws_them(slow, keeping, ask
     known = [one["milliseconds_a_question"]["pair_padded"]["together"]["median"] for one in result["by_k"].values()]
     assert list(drawn["formula, attention: (k + 1)² / 4k"]) == pytest.approx([known[0], 1.8 * known[1]])
     assert list(drawn["formula, linear: (k + 1) / 2k"]) == pytest.approx([known[0], 0.6 * known[1]])
-    monkeypatch.setattr(as2_benchmarks.rundir, "root", lambda: tmp_path / "none")
-    assert as2_benchmarks.latency_of_records() == ""
-    assert pages.REGISTRY["latency"].empty == "Latency: not run. make bench measures it."
+    monkeypatch.setattr(pages.rundir, "root", lambda: tmp_path / "none")
+    assert show() == "" and pages.REGISTRY["latency"].empty == "Latency: not run. make bench measures it."
 
 
 def test_the_parts_of_a_start_are_cells_of_the_notebook():

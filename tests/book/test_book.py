@@ -445,7 +445,7 @@ def test_examples_and_moves_from_committed_results(with_result):
     pages = with_result
     page = pages["examples.html"]
     assert "Rescued: Q1 &lt;script&gt;alert" in page
-    assert "of 1 questions the first right candidate stands higher" in page
+    assert "of 1 questions the first right candidate ranks higher" in page
     assert "1 rescued, 0 lost" in page
     assert not [name for name, html in pages.items() if "<script>alert" in html or "<img src=x" in html]
 

@@ -245,7 +245,7 @@ def test_ids_where_the_text_is_not_at_hand(tmp_path, monkeypatch):
     monkeypatch.setattr(hub, "mirror", lambda name: None)
     monkeypatch.setattr(answers, "load_answers", lambda *_: pytest.fail("the hub was asked"))
     html = examples.examples_table(PAPER, "roberta_base", "roberta_psd", local(tmp_path, "small", "wikiqa"), folder=FOLDER)
-    assert "text of this data set is not at hand" in html
+    assert "The texts of this data set are not available here; ids are shown." in html
     assert "papermill" not in html  # a command would start from a run that the reader does not have
     assert re.search(r"<caption>Rescued: q\d+</caption>", html)
 
@@ -255,7 +255,7 @@ def test_what_can_be_read_comes_first(monkeypatch):
     monkeypatch.delenv(hub.MIRROR, raising=False)
     html = examples.examples_table("asbert", "siamese_bert", "triplet_bert")
     places = re.findall(r"<strong>([^,<]+), budget small", html)
-    assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("text of this data set is not at hand") == 2
+    assert places == ["pydocs", "WikiQA", "TREC-QA"] and html.count("texts of this data set are not available here") == 2
     assert "Rescued: What is" in html.partition("WikiQA")[0]
 
 
@@ -297,14 +297,14 @@ def test_moves_of_two_rows(tmp_path):
     higher, lower = sum(a < b for a, b in pairs), sum(a > b for a, b in pairs)
     assert dataset == "wikiqa"
     assert "WikiQA, budget small, 2 seeds put together: of 40 questions times 2 seeds" in said
-    assert f"for {higher}, as before for {80 - higher - lower}, lower for {lower}." in said
+    assert f"for {higher}, the same for {80 - higher - lower}, lower for {lower}." in said
     assert len(figure.axes) == 2
 
 
 def test_rows_that_have_not_run(tmp_path):
     commit(tmp_path, record("roberta_base", "wikiqa", "small", 0, 0.5))
     assert examples.moves_of_rows(PAPER, "roberta_base", "roberta_psd", found(tmp_path), FOLDER) == []
-    assert "not run" in examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER)
+    assert examples.examples_table(PAPER, "roberta_base", "roberta_psd", found(tmp_path), folder=FOLDER) == ""
     with pytest.raises(ValueError, match="unknown row 'roberta_pds'; did you mean 'roberta_psd'"):
         examples.moves_of_rows(PAPER, "roberta_base", "roberta_pds", found(tmp_path), FOLDER)
 

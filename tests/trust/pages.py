@@ -265,9 +265,9 @@ def lines(block: Tag) -> Iterable[str | list[str] | Counter]:
             if block["data-as2"].startswith("rank-moves"):
                 yield Counter(text.get_text() for text in element.parent.find_all("text") if text.get_text().isdigit())
         elif element.name in ("p", "li") and "as2-note" not in element.get("class", ()):
-            said = text_of(element).split(" The texts are not at hand", 1)[0]
+            said = text_of(element).split(" The texts of this data set are not available here", 1)[0]
             embedded = said.startswith("pydocs")
-            if not said.startswith("The text of this data set is not at hand"):
+            if not said.startswith("The texts of this data set are not available here"):
                 yield said
 
 

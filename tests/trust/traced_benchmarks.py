@@ -12,8 +12,8 @@ from .traced import NAMES, NONE
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 BACKENDS = {
     "torch": "Granite, fine-tuned as a pair model",
-    "onnx": "the same, with ONNX",
-    "onnx_int8": "the same, with ONNX in 8 bits",
+    "onnx": "Granite pair model, ONNX",
+    "onnx_int8": "Granite pair model, ONNX in 8 bits",
 }
 
 

@@ -144,8 +144,8 @@ def rank_moves(root: Path, name: str, before: str, after: str):
         asked = f"{each:,} questions" + (f" times {len(seeds)} seeds" if len(seeds) > 1 else "")
         together = f"{len(seeds)} seeds put together" if len(seeds) > 1 else f"seed {seeds[0]}"
         yield (
-            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate stands higher "  # noqa: E501
-            f"after {paper.title(after)} than after {paper.title(before)} for {up:,}, as before for {same:,}, lower for {down:,}."
+            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate ranks higher "  # noqa: E501
+            f"by {paper.title(after)} than by {paper.title(before)} for {up:,}, the same for {same:,}, lower for {down:,}."
         )
         cells = Counter((binned(a), binned(b)) for a, b in moved)
         drawn = [str(cells[row, column]) for row in range(7) for column in range(7) if cells[row, column]]

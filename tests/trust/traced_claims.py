@@ -102,7 +102,7 @@ def orderings(root: Path, name: str):
                 continue
             gain = printed(paper, one.told.claim)
             cells += [
-                f"{gain:+.1f}" + ("" if (gain > 0) == (way == "+") else " not as said"),
+                f"{gain:+.1f}" + ("" if (gain > 0) == (way == "+") else " reversed in print"),
                 f"{one.word} {points(one.told.primary)} {one.told.reason}".strip(),
             ]
         yield [f"{paper.title(row)} {'ahead of' if way == '+' else 'behind'} {paper.title(other)}", *cells]

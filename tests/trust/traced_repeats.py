@@ -15,7 +15,7 @@ NO_EFFECT = {"workers", "micro_tokens", "precision", "model", "rung", "budget"} 
 
 
 def repeats(root: Path, name: str = ""):
-    """With all papers the counts, then a line for each pair of makings."""
+    """With all papers the counts, then a line for each pair of runs."""
     every = [(paper, *pair) for slug in ([name] if name else PAPERS) for paper in [Paper(root, slug)] for pair in pairs(root, paper)]
     if every and not name:
         tests = [tested(paper, *pair, metric) for paper, *pair in every for metric in metrics(pair[0])]
@@ -45,7 +45,7 @@ def metrics(records: list[dict]) -> tuple[str, ...]:
 
 
 def pairs(root: Path, paper: Paper) -> list[tuple[list[dict], list[dict]]]:
-    """By the times in the records: the latest two makings of each row on a data set, with all seeds that have two, then those before."""
+    """By the times in the records: the latest two runs of each row on a data set, with all seeds that have two, then those before."""
     made, steps = {}, {}
     for path in (root / "results").glob(f"**/{paper.name}/*/*.json"):
         record = json.loads(path.read_text("utf-8"))

@@ -3,14 +3,18 @@
 No statistics here: what is compared and counted comes from `aslab.analysis`.
 """
 
+import inspect
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from aslab import rundir
+from aslab.analysis import comparisons
 from aslab.show import markup
 from aslab.show.markup import Html
+from asutil.io import disk
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
@@ -28,7 +32,7 @@ class Entry(NamedTuple):
         sources: the kind of files that its HTML follows from, a name of `as2_pages.SOURCES`; "" where no record is among them.
         empty: the words of a page where the function returns nothing.
         files: further files, from the project's folder.
-        on_page: whether it is told the page that asks.
+        on_page: whether it is called with the page, as `page`.
     """
 
     function: Callable
@@ -41,16 +45,50 @@ class Entry(NamedTuple):
 REGISTRY: dict[str, Entry] = {}
 
 
-def shown(
-    name: str, sources: str = "results", empty: str = "Not run.", files: Iterable[str] = (), on_page: bool = False
+def register(
+    name: str,
+    sources: str = "results",
+    empty: str = "Not run.",
+    files: Iterable[str] = (),
+    on_page: bool = False,
+    of_paper: bool = False,
+    records: Iterable[str] = (),
 ):
-    """Registers a function of text arguments: `as2-show NAME ARGUMENTS` in a page shows the HTML that it returns."""
+    """Registers a function of text arguments: `as2-show NAME ARGUMENTS` in a page shows the HTML that it returns.
 
-    def register(function):
-        REGISTRY[name] = Entry(function, sources, empty, tuple(files), on_page)
+    Args:
+        of_paper: the function has the file and the records of the paper that a page names first.
+        records: names of committed benchmarks; the function has one record, and a page shows what it returns for each.
+    Raises: ValueError for a name that is registered already.
+    """
+
+    def decorate(function):
+        if name in REGISTRY:
+            raise ValueError(f"{name} is registered already, by {REGISTRY[name].function.__module__}")
+        called = _with_paper(function) if of_paper else _for_each(function, records) if records else function
+        REGISTRY[name] = Entry(called, sources, empty, tuple(files), on_page)
         return function
 
-    return register
+    return decorate
+
+
+def _with_paper(function: Callable) -> Callable:
+    def show(paper: str, *arguments: str, **page) -> str:
+        return function(*comparisons.rows_and_runs(paper), *arguments, **page)
+
+    data, _, *others = inspect.signature(function).parameters.values()
+    show.__signature__ = inspect.Signature([data.replace(name="paper"), *others])
+    return show
+
+
+def _for_each(function: Callable, records: Iterable[str]) -> Callable:
+    return lambda: "".join(map(function, benchmarks(*records).values()))
+
+
+def benchmarks(*names: str) -> dict[str, dict]:
+    """Name -> record of the committed benchmarks; of all, or of those named."""
+    paths = sorted((rundir.root() / "results" / "benchmarks").glob("*.json"))
+    return {path.stem: disk.read_json(path) for path in paths if not names or path.stem in names}
 
 
 # ------------------------------------------------------------------ HTML

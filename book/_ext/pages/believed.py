@@ -3,7 +3,7 @@
 from aslab import measured
 from aslab.show import markup
 from aslab.show.markup import NAMES
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 COLUMNS = {
     "error_before": "Error",
@@ -13,7 +13,7 @@ COLUMNS = {
 }
 
 
-@shown("calibration", "calibration", "Calibration: not run. asutil calibration measures it.")
+@register("calibration", "calibration", "Calibration: not run. asutil calibration measures it.")
 def calibration_table() -> str:
     """Figures on test of each kind of run, mean and std over seeds; "" without a record."""
     record = measured.read("calibration")

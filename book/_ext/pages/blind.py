@@ -6,7 +6,7 @@ from aslab.blind import committed
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.metrics import significance
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 PRECISION = 2  # the place of average precision in a row of per_question
 TITLE = (
@@ -15,7 +15,7 @@ TITLE = (
 )
 
 
-@shown("blind", "blind", "Rankers without the question: not run. asutil blind measures it.")
+@register("blind", "blind", "Rankers without the question: not run. asutil blind measures it.")
 def blind_table(protocol: str = "") -> str:
     """MAP and P@1 of each kind of run by each of its readouts, own and exchanged, mean and std over seeds; "" without a record.
 
@@ -51,7 +51,7 @@ def blind_table(protocol: str = "") -> str:
             cells.insert(2, markup.number(Html(points_lost + _interval(seeds, readout))))
             body.append(markup.line([*head, readout, str(len(seeds)), *cells]))
             head = []
-    heads = ["Model", "Readout", "Seeds"]
+    heads = ["Model", "Scoring function", "Seeds"]
     heads += [f"{NAMES[metric]}{when}" for metric in ("map", "p@1") for when in ("", ", questions exchanged")]
     heads.insert(5, "MAP lost")
     return table(TITLE, heads, body)

@@ -6,7 +6,7 @@ import pandas as pd
 
 from aslab import rankers, records, rundir
 from aslab.show.markup import NAMES
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 VECTORS, TOGETHER = "two vectors", "both texts together"
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -14,13 +14,13 @@ RANKERS = {"bm25": ("BM25", "words in common"), MINILM: ("MiniLM, as released", 
 TRAINED = ("MiniLM, after triplets", VECTORS)
 BACKENDS = {
     "torch": ("Granite, fine-tuned as a pair model", TOGETHER),
-    "onnx": ("the same, with ONNX", TOGETHER),
-    "onnx_int8": ("the same, with ONNX in 8 bits", TOGETHER),
+    "onnx": ("Granite pair model, ONNX", TOGETHER),
+    "onnx_int8": ("Granite pair model, ONNX in 8 bits", TOGETHER),
 }
 MANY = 1_000  # candidates of a question
 
 
-@shown(
+@register(
     "choices",
     "choices",
     "Accuracy and time side by side: not run. snakemake rankers_small and benchmarks/backends.py measure them.",

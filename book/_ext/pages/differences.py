@@ -13,7 +13,7 @@ from aslab.records import HERE
 from aslab.show import markup
 from aslab.show.markup import LEGEND, NAMES, Html
 from asutil.metrics.significance import Comparison
-from pages import numbers, render, row, shown, table
+from pages import numbers, register, render, row, table
 
 
 def claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
@@ -111,7 +111,7 @@ def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=Non
 # ------------------------------------------------------------------ the two tests
 
 
-@shown("two-tests")
+@register("two-tests")
 def two_tests_table(paper: str, runs: pd.DataFrame | None = None, draws: int = 10_000, folder=None) -> str:
     """Our runs: for each claim's two rows Student's t over seeds, the bootstrap over questions, and the test over both."""
     data, runs = rows_and_runs(paper, runs, folder)
@@ -145,7 +145,7 @@ def _two_tests(test) -> str:
     return row(test.name, seeds, questions, both, test.seeds, test.budget, word)
 
 
-@shown("t-tests")
+@register("t-tests")
 def printed_table(paper: str, metric: str = "p@1", folder=None) -> str:
     """The published gains over each backbone with their t tests: a line a row, a column a data set."""
     data = papers.read(paper, folder)
@@ -176,7 +176,7 @@ def _tested(seeds: Comparison | None, against: str, questions: Comparison | None
 # ------------------------------------------------------------------ limits
 
 
-@shown("limits")
+@register("limits")
 def limits_table(paper: str, folder=None) -> str:
     """`significance_tables.limits` as a table."""
     data = papers.read(paper, folder)

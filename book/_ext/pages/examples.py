@@ -14,13 +14,12 @@ from aslab.analysis.examples import at_hand, best_pairs, lists, texts_of
 from aslab.show import markup, plots
 from aslab.show.markup import NAMES, Html
 from asutil.metrics.changes import FATES, fates, move_counts, rank_moves
-from pages import note, row, shown, table
+from pages import register, row, table
 
+IDS_SHOWN = "The texts of this data set are not available here; ids are shown."
 WITHOUT_TEXT = (
-    "<p>The text of this data set is not at hand where this page was built: ids stand for it. The paper's page "
-    "<em>Run</em> has the commands that make both rankings again.</p>"
+    f"<p>{IDS_SHOWN} The paper's page <em>Run</em> has the commands that make both rankings again.</p>"
 )
-NOTHING = note("Examples: not run, there is no data set on which both rows have results.")
 
 # ------------------------------------------------------------------ ranked lists
 
@@ -42,7 +41,7 @@ def side_by_side(question: str, ranked: dict[str, list], texts: dict[str, str] |
 
 def place(pair: comparisons.Pair, texts) -> str:
     """The line above the lists of one data set, where there may be no texts."""
-    without = "" if texts else " The texts are not at hand: ids stand for them."
+    without = "" if texts else f" {IDS_SHOWN}"
     return f"<p><strong>{escape(pair.place)}.</strong>{without}</p>"
 
 
@@ -77,12 +76,12 @@ def _moves_in_words(pair: comparisons.Pair, names: list[str], count: dict[str, i
     moved = f"{questions:,} questions" + (f" times {len(pair.seeds)} seeds" if several else "")
     return (
         f"{NAMES.get(pair.dataset, pair.dataset)}, budget {pair.shown_budget}, {seeds}: of {moved} the first right candidate "
-        f"stands higher after {names[1]} than after {names[0]} for {count['higher']:,}, as before for {count['as before']:,}, "
+        f"ranks higher by {names[1]} than by {names[0]} for {count['higher']:,}, the same for {count['as before']:,}, "
         f"lower for {count['lower']:,}."
     )
 
 
-@shown("examples")
+@register("examples", empty="Examples: not run, there is no data set on which both rows have results.")
 def examples(paper: str, before: str, after: str, dataset: str | None = None) -> str:
     return examples_table(paper, before, after, limit=1 if dataset else 2, dataset=dataset)
 
@@ -97,7 +96,7 @@ def examples_table(
     dataset: str | None = None,
 ) -> str:
     """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a
-    part a data set, those whose text is at hand first, or only the one of `dataset`.
+    part a data set, those whose texts are here first, or only the one of `dataset`.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
     hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.
@@ -107,7 +106,7 @@ def examples_table(
     names = [data["rows"][name]["name"] for name in (before, after)]
     parts = [_of_pair(pair, (before, after), names, limit) for pair in pairs]
     parts.sort(key=lambda lines: lines[-1] == WITHOUT_TEXT)  # what can be read comes first
-    return "\n".join(part for lines in parts for part in lines) or NOTHING
+    return "\n".join(part for lines in parts for part in lines)
 
 
 def _of_pair(pair: comparisons.Pair, rows, names: list[str], limit: int) -> list[str]:

@@ -6,7 +6,7 @@ from aslab import papers
 from aslab.analysis import comparisons, figure_claims
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
-from pages import numbers, shown, table
+from pages import numbers, register, table
 
 CAPTION = (
     "Claims on figures that have no values of questions, or on more than two rows: differences in points, printed and ours, with 95 % "
@@ -14,7 +14,7 @@ CAPTION = (
 )
 
 
-@shown("figure-claims", empty="No such claim.")
+@register("figure-claims", empty="No such claim.")
 def figure_claims_table(paper: str, folder=None) -> str:
     """A line a claim and metric; "" for a paper without such claims."""
     data, runs = comparisons.rows_and_runs(paper, None, folder)

@@ -13,12 +13,12 @@ from aslab.analysis import claims, comparisons
 from aslab.analysis.claims import PYDOCS, Judged
 from aslab.show import markup
 from aslab.show.markup import Html
-from pages import row, shown, table
+from pages import register, row, table
 
 KINDS = {False: "Public data sets, with small models", True: "pydocs, with a model of four layers"}
 
 
-@shown("findings", empty="No claim of this paper has been tested yet.")
+@register("findings", empty="No claim of this paper has been tested yet.")
 def findings_html(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
     """For each of the two kinds of questions: how many claims have which verdict, and a sentence a claim."""
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
@@ -107,7 +107,7 @@ def headline_claims() -> list[tuple[dict, Judged]]:
     return found
 
 
-@shown("headline")
+@register("headline")
 def headline_table() -> str:
     """The headline claims: what is claimed, the printed difference and ours, and the verdict."""
     body, last = [], None
@@ -125,7 +125,7 @@ def headline_table() -> str:
     caption = (
         "What the abstracts and conclusions promise. Differences in points with 95 % intervals over questions and training seeds: dev and "
         "test together where dev chose nothing. The verdict is after Holm's adjustment over the claim's family. "
-        "A claim with a day asks the same of data that the paper does not have."
+        "A claim with a date is our hypothesis about a data set that the paper does not use."
     )
     return table(caption, ["Claim", "Printed", "Ours [95 %]", "Verdict"], body)
 
@@ -141,7 +141,7 @@ def difference_cell(one: Judged) -> Html:
     return markup.number(Html(f"{gain}{below}"))
 
 
-@shown("scorecard")
+@register("scorecard")
 def scorecard() -> str:
     """All papers: how many headline claims have which verdict."""
     words = {}
@@ -157,7 +157,7 @@ def scorecard() -> str:
     return table(caption, ["Paper", "Headline claims"], body)
 
 
-@shown("answer", empty="No claim has been tested yet.")
+@register("answer", empty="No claim has been tested yet.")
 def answered() -> str:
     words = answer()
     return words and f"<p>{escape(words)}</p>"

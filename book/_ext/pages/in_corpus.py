@@ -3,10 +3,10 @@
 from aslab import measured, papers
 from aslab.analysis import overlap
 from aslab.show import markup
-from pages import numbers, shown, table
+from pages import numbers, register, table
 
 
-@shown("in-corpus", "overlap", "Questions about articles of the corpus: asutil overlap finds them.")
+@register("in-corpus", "overlap", "Questions about articles of the corpus: asutil overlap finds them.")
 def in_corpus_table(paper: str) -> str:
     """How many questions are about such articles, and each claimed gain with and without them; "" without a record."""
     record = measured.read("overlap")

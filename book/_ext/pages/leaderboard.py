@@ -9,10 +9,10 @@ from aslab.analysis.leaderboard import Entry, best_first, entries
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
 from asutil.metrics import significance
-from pages import note, row, shown, table
+from pages import note, register, row, table
 
 
-@shown("leaderboard", "all results", files=["experiments/rankers.yml"])
+@register("leaderboard", "all results", files=["experiments/rankers.yml"])
 def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=None, draws: int = 10_000) -> str:
     """A table of all entries on the questions that all of them have, by MAP; an interval is over questions, of the mean over seeds.
 
@@ -52,7 +52,7 @@ def _mean(values: pd.Series, draws: int) -> str:
     return f"{100 * values.mean():.1f} [{100 * low:.1f}, {100 * high:.1f}]"
 
 
-@shown("rankers", "rankers")
+@register("rankers", "rankers")
 def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> str:
     """A table of the rankers of others on a data set, from the committed record of `rank`."""
     record = rankers.committed(results).get(dataset)

@@ -5,13 +5,13 @@ import numpy as np
 from aslab import measured
 from aslab.show import markup
 from asutil.metrics import significance
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 NAMES = {"bm25": "the best by BM25", "random": "random ones"}
 PRECISION = 1  # the place of average precision in a row of per_question
 
 
-@shown("mined", "mined", "Mined negatives: not run. asutil mined measures it.")
+@register("mined", "mined", "Mined negatives: not run. asutil mined measures it.")
 def mined_table() -> str:
     """MAP of each data set, and its difference to no negatives and to random ones; "" without a record."""
     record = measured.read("mined")

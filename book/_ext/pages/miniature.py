@@ -35,7 +35,7 @@ class Questions(NamedTuple):
         return f"{self.dataset}, our own {self.kind}"
 
 
-@pages.shown("results", on_page=True)
+@pages.register("results", on_page=True)
 def results(paper: str, table: str, laptop: str = "", *, page) -> str:
     """A table of a paper beside ours; with the word `laptop` also one of our own questions."""
     if laptop not in ("", "laptop"):
@@ -56,7 +56,7 @@ def results_tabs(
     return markup.tabs(f"as2-{paper}-{table}", panels)
 
 
-@pages.shown("claims")
+@pages.register("claims")
 def claims_tabs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
     """The claims of a paper on its own data sets, and on our own questions."""
     panels = [
@@ -171,7 +171,7 @@ def _made_on(lines: pd.DataFrame) -> str:
     return f" Ours: {'; '.join(different)}." if different else ""
 
 
-@pages.shown("demo", empty="Nothing has run on this machine yet: the command make demo fills this table.")
+@pages.register("demo", empty="Nothing has run on this machine yet: the command make demo fills this table.")
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
     """What `make demo` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
     committed record is shown.

@@ -1,4 +1,4 @@
-"""Runs that were made twice with equal settings, as a table: how often a test calls the two makings different."""
+"""Runs that were made twice with equal settings, as a table: how often a test calls the two runs different."""
 
 from pathlib import Path
 
@@ -6,16 +6,16 @@ from aslab import papers, records
 from aslab.analysis import equal_runs
 from aslab.show import markup
 from aslab.show.markup import NAMES, Html
-from pages import numbers, row, shown, table
+from pages import numbers, register, row, table
 
 HEADS = ["Row", "Data set", "Questions", "Seeds", "Later", "Before", "Difference [95 %]", "p", "p, questions alone"]
 TITLE = (
-    "Two makings of one row with equal settings, points. Difference and p: one test over questions and seeds; the last "
+    "Two runs of one row with equal settings, points. Difference and p: one test over questions and seeds; the last "
     "column is a bootstrap over questions alone."
 )
 
 
-@shown("repeats", "repeats", "No run was made twice with equal settings.")
+@register("repeats", "repeats", "No run was made twice with equal settings.")
 def repeats_table(paper: str = "", results: str | Path = "results") -> str:
     """Every pair of equal runs of a paper, or of all papers with a sentence of counts above; "" where there is none.
 
