@@ -12,6 +12,7 @@ from as2_names import (
     addresses,
     defined,
     described,
+    docstring_lines,
     dotted,
     exported,
     linked,
@@ -82,16 +83,14 @@ def remarks(node: ast.ClassDef, lines: list[str], place: Place) -> str:
 
 
 def without_docstring(node: Definition, lines: list[str], first: int) -> list[str]:
-    """The lines of a definition without its docstring and those of its methods, but for one that is all there is."""
-    dropped = set()
-    for inner in ast.walk(node):
-        if isinstance(inner, Definition) and ast.get_docstring(inner) is not None and len(inner.body) > 1:
-            dropped |= set(range(inner.body[0].lineno, inner.body[0].end_lineno + 1))
-            after = inner.body[0].end_lineno + 1
-            while not lines[after - first].strip():
-                dropped.add(after)
-                after += 1
-    return [line for number, line in enumerate(lines, first) if number not in dropped]
+    """The lines of a definition without `docstring_lines` and the empty ones that follow them."""
+    dropped, kept = docstring_lines(node), []
+    for number, line in enumerate(lines, first):
+        if number - 1 in dropped and not line.strip():
+            dropped.add(number)
+        elif number not in dropped:
+            kept.append(line)
+    return kept
 
 
 class Source(nodes.General, nodes.Element):

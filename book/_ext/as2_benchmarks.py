@@ -147,9 +147,7 @@ def latency(result: dict) -> str:
 
 
 def latency_plot(result: dict):
-    """Milliseconds a question by the number of candidates, as a matplotlib Figure: a line a way to read them,
-    dashed by the formula.
-    """
+    """Milliseconds a question by the number of candidates, as a Figure: a line a way to read, dashed the formula."""
     import seaborn
     from matplotlib.figure import Figure
 
@@ -197,9 +195,7 @@ def latency_table(result: dict) -> str:
 
 @register("start", "benchmarks", "Start: not run. benchmarks/start.py measures it.", records=("start",))
 def start(result: dict) -> str:
-    """What each second is for, from a command to the first training step: a line a part, one after the other, with a bar
-    from where it begins to where it ends.
-    """
+    """The seconds from a command to the first training step: a line a part, a bar from its beginning to its end."""
     parts = {name: taken for name, taken in result["seconds"].items() if name != "whole"}
     width = 100 / sum(taken["median"] for taken in parts.values())
     rows, begins = [], 0.0

@@ -7,8 +7,10 @@ from pathlib import Path
 from as2_names import PARAGRAPH, addresses, dotted, inline
 from as2_pages import BOOK, ROOT, SOURCES
 from docutils import nodes
-from pages import Html, register, row, table
+from pages import register, row, table
 from sphinx.util.docutils import SphinxRole
+
+from aslab.show.markup import Html
 
 # They import modules of every folder when these are first used, and stand above none.
 LEFT_OUT = ("asutil", "asutil/lazy", "asutil/plugins", "asutil/__main__")

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import textwrap
 
-from as2_names import addresses
+from as2_names import addresses, docstring_lines
 from as2_pages import ROOT
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
@@ -17,9 +17,7 @@ COLUMNS = 77
 
 
 def find_definition(name: str):
-    """File, node, source lines and first line number of `asutil.folder.module.name`, read with `ast`: nothing is
-    imported.
-    """
+    """File, node, source lines and first line number of `asutil.folder.module.name`; nothing is imported."""
     package, *inner = name.split(".")
     path = ROOT / package
     while inner and path.is_dir():
@@ -41,14 +39,12 @@ def find_definition(name: str):
 
 def idea(node, lines: list[str], first: int) -> str:
     """A definition as a page shows it: without docstrings, types, checks that only raise, and decorators of methods, in short lines."""
-    left_out: set[int] = set()
-    signatures = {}
+    left_out, signatures = docstring_lines(node), {}
     functions = [one for one in ast.walk(node) if isinstance(one, ast.FunctionDef)]
-    for one in (node, *functions):
-        hidden = [part for number, part in enumerate(one.body) if _is_docstring(part, number) or _is_check(part)]
-        if len(hidden) < len(one.body):
-            left_out |= {line for part in hidden for line in range(part.lineno, part.end_lineno + 1)}
     for one in functions:
+        checks = [part for part in one.body if _is_check(part)]
+        if len(checks) < len(one.body):
+            left_out |= {line for part in checks for line in range(part.lineno, part.end_lineno + 1)}
         left_out |= {decorator.lineno for decorator in one.decorator_list if ast.unparse(decorator) == "staticmethod"}
         signatures[one.lineno] = " " * one.col_offset + f"def {one.name}({_without_types(one.args)}):"
         left_out |= set(range(one.lineno, one.body[0].lineno))
@@ -56,10 +52,6 @@ def idea(node, lines: list[str], first: int) -> str:
     text = textwrap.dedent("\n".join(kept[number] for number in sorted(kept)))
     command = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", str(COLUMNS), "-"]
     return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.strip()
-
-
-def _is_docstring(part, number: int) -> bool:
-    return number == 0 and isinstance(part, ast.Expr) and isinstance(part.value, ast.Constant)
 
 
 def _is_check(part) -> bool:

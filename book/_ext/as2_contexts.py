@@ -1,6 +1,4 @@
-"""Contextual inputs: the three kinds of context drawn on a real document, and how often two of them are
-the same.
-"""
+"""Contextual inputs: the three kinds of context drawn on a real document, and how often two of them are the same."""
 
 import numpy as np
 import pages
@@ -55,9 +53,7 @@ def sentences_of(module: str, qualname: str) -> list[list[str]]:
 
 
 def figure(name: str, paragraphs: list[list[str]]) -> str:
-    """Three panels in which each sentence of a, b and c carries its letter; a letter, a line and a colour say the
-    same.
-    """
+    """Three panels where each sentence of a, b and c carries its letter; letter, line and colour say the same."""
     home = next((i for i, sentences in enumerate(paragraphs) if i and len(sentences) >= 5), None)
     if home is None:
         raise ValueError("no paragraph after the first has five sentences")
@@ -70,9 +66,7 @@ def figure(name: str, paragraphs: list[list[str]]) -> str:
 
 
 def panel(kind: str, paragraphs: list[list[str]], home: int) -> list[list[tuple[str, str | None]]]:
-    """Each sentence of the document with its letter, the first sentence of paragraph `home` as a, its fourth as b, and the context of one
-    objective.
-    """
+    """Each sentence with its letter: of paragraph `home` the first is a, the fourth b; c is an objective's context."""
     starts = np.cumsum([0, *map(len, paragraphs)])
     first = int(starts[home])
     a, b = (span(np.array([number]), np.array([number + 1]), 3) for number in (first, first + 3))

@@ -11,9 +11,7 @@ from aslab.show import markup
 
 
 class Stated(NamedTuple):
-    """A cost as a paper prints it; our notebook for the same step, and the GPU-hours a run that follow from the
-    printed figures.
-    """
+    """A cost as a paper prints it, our notebook for the same step, and the GPU-hours a run by the printed figures."""
 
     paper: str
     what: str

@@ -32,9 +32,7 @@ LONGEST = 300  # characters of a sentence that are shown
 
 
 def best(runs, name: str, dataset: str):
-    """The records of a row on a data set: of the largest budget, the committed ones first; None where there are
-    none.
-    """
+    """The records of a row on a data set, of the largest budget, committed ones first; None where there are none."""
     lines = runs[(runs.row == name) & (runs.dataset == dataset)]
     if not len(lines):
         return None
@@ -62,9 +60,7 @@ def lines_of(data: dict, runs, places, title, of_place, width: int) -> list[str]
 
 @register("evidence-near", of_paper=True)
 def near_table(data: dict, runs, dataset: str, *rows: str) -> str:
-    """A line a row: mAP before training, and after it by raw vectors, as trained, by the predicted type and by
-    the evidence head.
-    """
+    """A line a row: mAP before training, and after it by raw vectors, as trained, by type and by evidence head."""
 
     def of_place(title: str, lines):
         after = [records.figures(line) for line in lines.itertuples()]
@@ -150,9 +146,7 @@ def lists(line) -> dict[str, list]:
 
 
 def texts(dataset: str, names) -> dict[str, tuple[str, dict[str, str]]]:
-    """question id -> its text, and the text of every sentence by number; empty where the data set is not on this
-    machine.
-    """
+    """question id -> its text, and the text of every sentence by number; empty where the data set is not here."""
     if LONG[dataset].hub_id and hub.mirror(LONG[dataset].hub_id) is None:
         return {}
     splits = long_questions.load_evidence(dataset)

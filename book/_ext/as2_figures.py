@@ -4,10 +4,11 @@ import functools
 
 import as2_svg
 import pages
-from pages import Html, examples, intervals, register, report
+from pages import examples, intervals, register, report
 
 from aslab import gallery, plan
 from aslab.show import picture, plots
+from aslab.show.markup import Html
 
 
 def inline_svg(figure, salt: str) -> str:
@@ -39,9 +40,7 @@ def of_notebook(paper: str, up: str) -> str:
 
 @register("curves", empty="No run of this paper has finished on this machine.", on_page=True, of_paper=True)
 def curves(data: dict, runs, *rows: str, page) -> str:
-    """Losses and validation metrics of this machine's laptop runs, of all rows or of those named: one figure a
-    stage.
-    """
+    """Losses and validation metrics of this machine's laptop runs, of all rows or those named: one figure a stage."""
     laptop = runs[(runs.budget == "laptop") & (runs.dataset != plan.TRANSFER)]
     lines = laptop[laptop.row.isin(rows or data["rows"])]
     ranked = lines.dataset != report.PRETRAINING

@@ -1,6 +1,4 @@
-"""Joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts
-one by one.
-"""
+"""Joint models: a question and its candidates in slots, its parameters, how alike slots are, verdicts one by one."""
 
 import textwrap
 
@@ -29,9 +27,7 @@ ROBERTA_BASE = {"vocabulary": 50265, "positions": 514, "types": 1, "hidden": 768
 
 @register("joint-input", "", files=["asutil/inputs/groups.py", "asutil/inputs/pairs.py", "asutil/pydocs/documents.py"])
 def joint_input() -> str:
-    """One question of the embedded data with its candidates, in the slots and groups that the package puts them
-    into.
-    """
+    """A question of the embedded data with its candidates, in the slots and groups that the package puts them into."""
     question = first_question()
     return figure(question) if question else note("No test question of the embedded data needs two inputs.")
 
@@ -71,9 +67,7 @@ def words_as_tokens(texts: list[str]):
 
 
 def figure(question: Question, k: int = K, slot_tokens: int = SLOT_TOKENS) -> str:
-    """A panel an input, a box a slot: its text, its positions and its role; a word, a mark and a colour say the
-    same.
-    """
+    """A panel an input, a box a slot: its text, positions and role; a word, a mark and a colour say the same."""
     texts = [candidate.text for candidate in question.candidates]
     groups = Groups(words_as_tokens([question.text, *texts]), [question], k)
     members = groups.members(np.arange(len(groups)))
@@ -111,9 +105,7 @@ def slot(number: int, text: str | None, role: str, positions: np.ndarray, slot_t
 
 @register("joint-parameters", "", files=["experiments/joint_inference.yml"])
 def joint_parameters() -> str:
-    """How many parameters RoBERTa-Base has, and what a joint model adds, beside the two counts that the paper
-    prints: its RoBERTa, and its joint model with AEk.
-    """
+    """The parameters of RoBERTa-Base and what a joint model adds, beside the paper's counts of RoBERTa and of AEk."""
     return parameter_table(*papers.read("joint_inference")["parameters"].values())
 
 
@@ -158,9 +150,7 @@ def parameter_table(roberta: int, joint: int, k: int = K) -> str:
 
 @register("claim-verdicts", empty="Verdicts one by one: not run, no row has verified claims.", of_paper=True)
 def verdict_table(data: dict, runs: pd.DataFrame) -> str:
-    """A line a row, data set and budget, mean over seeds in points; folded away the confusion of the first seed
-    of each local one.
-    """
+    """A line a row, data set and budget, mean over seeds in points; folded away, confusions of local runs."""
     runs = runs[[record.get("notebook") == "verify_claims" for record in runs.record]]
     if runs.empty:
         return ""

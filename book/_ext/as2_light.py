@@ -1,6 +1,4 @@
-"""What is done to the built site at its end: the theme's pages get the names and roles that readers of the screen need,
-and they load only the scripts, styles and icons that they use.
-"""
+"""The built site: pages of the theme with names and roles for screen readers, and only what they use of its files."""
 
 import itertools
 import re

@@ -66,6 +66,13 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+def docstring_lines(node: Definition) -> set[int]:
+    """The numbers of the lines of all docstrings in a definition, but for one that is all there is of a body."""
+    inner = [one for one in ast.walk(node) if isinstance(one, Definition) and ast.get_docstring(one) is not None]
+    parts = [one.body[0] for one in inner if len(one.body) > 1]
+    return {line for part in parts for line in range(part.lineno, part.end_lineno + 1)}
+
+
 def public(body: list) -> list[Definition]:
     """The public functions and classes of a module or class; not `main`, which is a command."""
     return [

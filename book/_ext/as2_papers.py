@@ -4,6 +4,7 @@ import csv
 from html import escape
 from pathlib import Path
 
+from as2_costs import big
 from as2_pages import PLANNED
 from pages import register, render, row, table
 
@@ -63,17 +64,9 @@ def _volumes(data: dict, budget: str) -> list[str]:
                 settings = runs.settings("pretrain", given)
                 volumes.add((settings["steps"] * settings["batch_size"], settings["max_tokens"]))
     return [
-        f"{_large(examples)} examples of {length} tokens or fewer, {_large(examples * length)} tokens at most"
+        f"{big(examples)} examples of {length} tokens or fewer, {big(examples * length)} tokens at most"
         for examples, length in sorted(volumes, reverse=True)
     ]
-
-
-def _large(number: int) -> str:
-    """`51,200`, `6.6 million`, `209.7 billion`"""
-    for size, word in ((10**9, "billion"), (10**6, "million")):
-        if number >= size:
-            return f"{number / size:.1f} {word}"
-    return f"{number:,}"
 
 
 def _datasets(budget: dict) -> list[str]:
@@ -137,9 +130,7 @@ def commands(data: dict, runs) -> str:
 
 
 def chains(data: dict, budget: str, committed):
-    """The command of all rows and seeds, then for each row with records those of every run that its first seed needs on
-    the data sets of these records, in their order and in the precision of the record.
-    """
+    """The command of all rows and seeds; then for each row with records those of the runs that its first seed needs."""
     yield f"# all rows and seeds, on two cores\nsnakemake -c2 {data['slug']}_{budget}"
     for name in [name for name in data["budgets"][budget]["rows"] if (committed.row == name).any()]:
         own = committed[committed.row == name]

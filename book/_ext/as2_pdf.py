@@ -16,7 +16,9 @@ from pathlib import Path
 from urllib.parse import unquote, urldefrag, urlsplit
 
 from bs4 import BeautifulSoup, Tag
-from pages import Html, render
+from pages import render
+
+from aslab.show.markup import Html
 
 HTML = Path(__file__).resolve().parents[1] / "_build" / "html"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")

@@ -25,9 +25,7 @@ def in_page_colours(svg: str) -> str:
 
 
 def compact(svg: str) -> str:
-    """A drawing of matplotlib in a third of its bytes: a ten-thousandth of a point is enough, and many marks of one shape and
-    style share a definition.
-    """
+    """A drawing in a third of its bytes: four digits of a point are enough, marks of one look share a definition."""
     numbers = itertools.count()
     svg = re.sub(r"\s*\n\s*", "\n", FONTS.sub("font-family: 'DejaVu Sans', Verdana, sans-serif", svg))
     svg = PATH.sub(lambda found: LONG.sub(lambda number: f"{float(number[0]):.4f}", found[0]), svg)

@@ -1,6 +1,4 @@
-"""Models that embed each text by itself: counts, readouts, orderings, ranked lists, vectors before and
-after training.
-"""
+"""Models that embed each text alone: counts, scoring functions, orderings, ranked lists, vectors before and after."""
 
 import csv
 import io
@@ -49,9 +47,7 @@ def counts(paper: str, protocol: str) -> str:
 
 
 def count_table(printed: dict, protocol: str) -> str:
-    """A line a split; for a data set that was released as a .tsv and is on this machine also the counts of a
-    reader with quoting.
-    """
+    """A line a split; for a data set that is released as a .tsv, also the counts of a reader with quoting."""
     body = []
     for dataset, splits in printed.items():
         head = [markup.cell(NAMES[dataset], "th", scope="row", rowspan=str(len(splits)))]
@@ -90,8 +86,7 @@ def quoted(dataset: str, protocol: str, split: str) -> str:
 
 
 def read_with_quotes(lines) -> tuple[int, int]:
-    """Questions with a right candidate, and their candidates, of tab-separated lines (question first, label last)
-    read with quoting.
+    """Questions with a right candidate, and their candidates, of tab-separated lines that are read with quoting.
 
     Empty lines are skipped; a row may have any number of columns, because a quotation mark can swallow the tabs after
     it.
@@ -106,9 +101,7 @@ def read_with_quotes(lines) -> tuple[int, int]:
 
 @register("readouts", of_paper=True)
 def readout_table(data: dict, runs) -> str:
-    """A table of each data set's test questions: a line a row and budget, a column a readout. Untrained rows
-    appear once they have run.
-    """
+    """A table a data set: a line a row and budget, a column a scoring function. Untrained rows stand where they ran."""
     tables = []
     printed = dict.fromkeys(name for own in data["tables"].values() for name in own["datasets"])
     for dataset in (name for name in printed if name not in papers.SPLITS):
@@ -176,7 +169,9 @@ def compared(data: dict, one: claims.Judged) -> tuple[Html, str, str]:
 
 @register("asked", empty="The paper's own questions: not run, no two runs of these rows hold them.", of_paper=True)
 def asked(data: dict, runs, before: str, after: str) -> str:
-    """Both ranked lists of every question that the paper prints, by id (`questions:` of its file); texts where they are here. Where a committed record has no lists of a question, the rank of its first right candidate.
+    """Both ranked lists of every question that the paper prints (`questions:` of its file), with texts where they are here.
+
+    Where a committed record has no lists of a question: the rank of its first right candidate.
     """
     parts, pairs = [], examples.best_pairs(data, runs, before, after)
     names = [data["rows"][name]["name"] for name in (before, after)]
@@ -196,9 +191,7 @@ def asked(data: dict, runs, before: str, after: str) -> str:
 
 
 def first_right(question_id: str, lines, names: list[str]) -> str:
-    """`Q33: the first right candidate has rank 2 by RoBERTa-Base and rank 1 by RoBERTa + SP.`; "" where a run does
-    not have the question.
-    """
+    """`Q33: the first right candidate has rank 2 by A and rank 1 by B.`; "" where a run does not have the question."""
     reciprocal = [records.per_question(line)["reciprocal_rank"].get(question_id, 0) for line in lines]
     if not all(reciprocal):
         return ""
@@ -207,9 +200,7 @@ def first_right(question_id: str, lines, names: list[str]) -> str:
 
 
 def ranked(line, question_id: str) -> list:
-    """The best candidates of a question by one run, from its folder or from its committed record; [] where it
-    does not have it.
-    """
+    """The best candidates of a question by one run, from its folder or committed record; [] without the question."""
     if line.folder is not None:
         return changes.best_of(rundir.read_table(line.folder), question_id)
     chosen = {entry["question_id"]: entry["candidates"] for entry in line.record.get("chosen", ())}
@@ -221,18 +212,14 @@ def ranked(line, question_id: str) -> list:
 
 @register("pca", of_paper=True)
 def components(data: dict, runs, name: str, dataset: str) -> str:
-    """Questions with their candidates in two dimensions, by a row on a data set: a committed run first, of the
-    largest budget.
-    """
+    """Questions with their candidates in two dimensions, by the record of a row on a data set that `drawable` gives."""
     papers.one_of(name, data["rows"], data["slug"], "row")
     line = drawable(runs, name, dataset)
     return drawn(pca.plot(line.record["pca"]), words_of(line, data)) if line else not_run(data, name, dataset)
 
 
 def drawable(runs, row: str, dataset: str):
-    """The best record with coordinates: a committed one, of the largest budget, of the first seed; None where
-    there is none.
-    """
+    """The record with coordinates, a committed one first, of the largest budget and first seed; None without any."""
     own = runs[(runs.row == row) & (runs.dataset == dataset)]
     lines = [line for line in own.itertuples() if line.record.get("pca")]
     best_first = lambda line: (line.source == COMMITTED, BUDGETS.index(line.budget), -line.seed)

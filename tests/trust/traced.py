@@ -325,8 +325,8 @@ def volumes(paper: Paper, budget: str) -> str:
 
 def large(number: int) -> str:
     if number >= 1e9:
-        return f"{number / 1e9:.1f} billion"
-    return f"{number / 1e6:.1f} million" if number >= 1e6 else f"{number:,}"
+        return f"{number / 1e9:.3g} billion"
+    return f"{number / 1e6:.3g} million" if number >= 1e6 else f"{number:,}"
 
 
 def budgets(root: Path, name: str):

@@ -144,7 +144,7 @@ def rank_moves(root: Path, name: str, before: str, after: str):
         asked = f"{each:,} questions" + (f" times {len(seeds)} seeds" if len(seeds) > 1 else "")
         together = f"{len(seeds)} seeds put together" if len(seeds) > 1 else f"seed {seeds[0]}"
         yield (
-            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate ranks higher "  # noqa: E501
+            f"{NAMES.get(dataset, dataset)}, budget {sides[1][0]['budget']}, {together}: of {asked} the first right candidate ranks higher "
             f"by {paper.title(after)} than by {paper.title(before)} for {up:,}, the same for {same:,}, lower for {down:,}."
         )
         cells = Counter((binned(a), binned(b)) for a, b in moved)

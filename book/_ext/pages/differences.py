@@ -1,6 +1,4 @@
-"""Comparisons as HTML tables: claims, the two tests of our runs, printed gains with their t tests, limits of test
-sets.
-"""
+"""Comparisons as tables: claims, the two tests of our runs, printed gains with their t tests, limits of test sets."""
 
 from html import escape
 
@@ -86,9 +84,7 @@ def _claim_cell(claim: dict, lines: int) -> Html:
 
 
 def laptop_claims_table(paper: str, runs: pd.DataFrame | None = None, folder=None) -> str:
-    """The claims that the laptop budget asks of pydocs, by their primary metric: committed runs with the verdict, and
-    under them the runs of this machine.
-    """
+    """The claims of budget laptop on pydocs, by their primary metric: committed runs and verdict, then local runs."""
     data, runs = rows_and_runs(paper, runs, folder)
     body = []
     for one in (one for one in claims.judged(data, runs) if one.family == claims.PYDOCS):

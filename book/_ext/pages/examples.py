@@ -1,5 +1,4 @@
-"""Two models on the same questions: which were rescued and which lost, both ranked lists side by side, and where
-ranks moved.
+"""Two models on the same questions: rescued and lost ones, both ranked lists side by side, ranks that moved.
 
 A ranking's lines have the classes `as2-right` and `as2-wrong`, its table `as2-ranking`.
 """
@@ -17,16 +16,13 @@ from asutil.metrics.changes import FATES, fates, move_counts, rank_moves
 from pages import register, row, table
 
 IDS_SHOWN = "The texts of this data set are not available here; ids are shown."
-WITHOUT_TEXT = (
-    f"<p>{IDS_SHOWN} The paper's page <em>Run</em> has the commands that make both rankings again.</p>"
-)
+WITHOUT_TEXT = f"<p>{IDS_SHOWN} The paper's page <em>Run</em> has the commands that make both rankings again.</p>"
 
 # ------------------------------------------------------------------ ranked lists
 
 
 def side_by_side(question: str, ranked: dict[str, list], texts: dict[str, str] | None = None) -> str:
-    """The best candidates of one question by two models as HTML, list beside list; right ones ✓, wrong ones ✗, texts
-    escaped.
+    """The best candidates of a question by two models, list beside list; right ones ✓, wrong ones ✗, texts escaped.
 
     Args:
         ranked: name of a model -> its candidates as `best_of` gives them.
@@ -56,9 +52,7 @@ def _candidate(entry: list, texts: dict[str, str]) -> Html:
 
 
 def moves_of_rows(paper: str, before: str, after: str, runs: pd.DataFrame | None = None, folder=None) -> list[tuple]:
-    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, over all
-    seeds.
-    """
+    """(data set, what the figure shows in words, Figure) for each data set on which both rows have run, all seeds."""
     data, runs = comparisons.rows_and_runs(paper, runs, folder)
     shown, pairs = [], best_pairs(data, runs, before, after)
     names = [data["rows"][name]["name"] for name in (before, after)]
@@ -95,8 +89,7 @@ def examples_table(
     folder=None,
     dataset: str | None = None,
 ) -> str:
-    """Some questions that are rescued and one that is lost, by two rows as HTML, both ranked lists side by side; a
-    part a data set, those whose texts are here first, or only the one of `dataset`.
+    """Some rescued questions and a lost one by two rows, both lists side by side; a part a data set, or one alone.
 
     A hash chooses the questions: of this machine's runs among all of them, of committed records among those that they
     hold. Where the data set is not on this machine, ids and the command that makes the ranking again replace the texts.

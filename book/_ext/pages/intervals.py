@@ -22,8 +22,7 @@ PYDOCS = "ours, on pydocs"
 
 
 def gains_plot(paper: str, folder=None):
-    """The published gains in P@1 with their intervals over seeds, a panel a data set; dashed: the smallest gain seen
-    over questions.
+    """The published gains in P@1 with intervals over seeds, a panel a data set; dashed: the smallest gain that is seen.
 
     Returns: None for a paper whose rows name no baseline.
     """
@@ -38,9 +37,7 @@ def gains_plot(paper: str, folder=None):
 
 
 def own_plot(paper: str, runs: pd.DataFrame | None = None, folder=None):
-    """Our differences with their intervals over seeds and over questions, for each claim that can be tested; None
-    without any.
-    """
+    """Our differences with both intervals, a line for each claim that can be tested; None without any."""
     tests = own_tests(*rows_and_runs(paper, runs, folder))
     tests = tests[tests.reason == ""]
     each = [tests.assign(test=f"interval over {name}", pair=tests[f"over_{name}"]) for name in ("seeds", "questions")]

@@ -32,7 +32,6 @@ def leaderboard(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folde
 
 
 def _line(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: int) -> str:
-    ranked = [markup.number(_mean(values[column], draws)) for column in ("average_precision", "p_at_1")]
     size = f"{entry.parameters / 1e6:.1f} M" if entry.parameters else ""
     notes = (f"{entry.training}, budget {entry.budget}", ", ".join(entry.papers))
     head = f"{place}. {escape(entry.name)}" + "".join(f"<small>{escape(note)}</small>" for note in notes)
@@ -40,11 +39,16 @@ def _line(place: int, entry: Entry, values: pd.DataFrame, tied: bool, draws: int
         Html(head),
         Html(f"{escape(entry.backbone)}<small>{size}</small>"),
         markup.number(str(entry.seeds)),
-        markup.best(ranked[0]) if tied else ranked[0],
-        ranked[1],
-        markup.number(f"{100 * values['reciprocal_rank'].mean():.1f}"),
+        *_figures(values, tied, draws),
         rankers.pairs_before(entry.backbone),
     )
+
+
+def _figures(values: pd.DataFrame, tied: bool, draws: int) -> list[Html]:
+    """The cells of MAP, P@1 and MRR."""
+    ranked = [markup.number(_mean(values[column], draws)) for column in ("average_precision", "p_at_1")]
+    first = markup.best(ranked[0]) if tied else ranked[0]
+    return [first, ranked[1], markup.number(f"{100 * values['reciprocal_rank'].mean():.1f}")]
 
 
 def _mean(values: pd.Series, draws: int) -> str:
@@ -63,13 +67,10 @@ def of_rankers(dataset: str, results: str = "results", draws: int = 10_000) -> s
     heads = ["Ranker", "MAP [95 %]", "P@1 [95 %]", "MRR", "Parameters", "ms a question", "Learnt from answers before"]
     body = []
     for name, tied in best_first(each, draws):
-        ranked = [markup.number(_mean(each[name][column], draws)) for column in ("average_precision", "p_at_1")]
         figures = record["figures"][name]
         seconds = figures["seconds_a_question"]
         cells = [
-            markup.best(ranked[0]) if tied else ranked[0],
-            ranked[1],
-            markup.number(f"{100 * each[name]['reciprocal_rank'].mean():.1f}"),
+            *_figures(each[name], tied, draws),
             markup.number(f"{figures['parameters'] / 1e6:.1f} M" if figures["parameters"] else "–"),
             markup.number("–" if seconds is None else f"{1000 * seconds:.1f}"),
             figures["pairs_before"],

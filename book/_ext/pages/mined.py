@@ -25,18 +25,13 @@ def mined_table() -> str:
         name = one["model"]["name"] if "model" in one else ""
         added = f"{one['counts']['negatives']:,}" if name else "–"
         title = NAMES.get(name, f"the best by {name.rsplit('/', 1)[-1]}") if name else "none"
-        compared = [_difference(own, other) for other in (values[0], random)]
+        others = [None if other is own else other for other in (values[0], random)]
+        compared = [
+            markup.points(None if other is None else significance.paired_bootstrap(own, other)) for other in others
+        ]
         maps = markup.spread([run["map"] for run in one["runs"]])
         body.append(row(title, *numbers(added, str(len(one["runs"]))), maps, *numbers(*compared)))
     heads = ["Negatives", "Added", "Seeds", "MAP", "Against none [95 %]", "Against random [95 %]"]
     settings = sets[0]["runs"][0]
     title = f"{settings['dataset']}, {len(values[0])} test questions; points, mean ± std over seeds, intervals over questions."
     return table(title, heads, body)
-
-
-def _difference(own: np.ndarray, other: np.ndarray | None) -> str:
-    if other is None or own is other:
-        return "–"
-    test = significance.paired_bootstrap(own, other)
-    low, high = (100 * edge for edge in test.interval)
-    return f"{100 * test.difference:+.1f} [{low:+.1f}, {high:+.1f}]"

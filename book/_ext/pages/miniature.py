@@ -1,6 +1,4 @@
-"""Tables of budget laptop, a miniature of each paper whose questions are our own, and of the demonstration of `make
-demo`.
-"""
+"""Tables of budget laptop, a miniature of each paper on our own questions, and of what `make demo` runs."""
 
 from typing import NamedTuple
 
@@ -19,9 +17,7 @@ from pages.report import PRETRAINING, baseline_lines, best_cells, origin_cell, o
 
 
 class Questions(NamedTuple):
-    """What a laptop table shows: its data set and metrics, the metric of its column of differences ("" for none),
-    its own words.
-    """
+    """What a laptop table shows: data set, metrics, the metric of its column of differences ("" for none), words."""
 
     dataset: str
     metrics: list[str]
@@ -46,9 +42,7 @@ def results(paper: str, table: str, laptop: str = "", *, page) -> str:
 def results_tabs(
     paper: str, table: str, laptop: bool = False, runs: pd.DataFrame | None = None, links=None, folder=None
 ) -> str:
-    """A table of a paper beside ours, a tab a data set; with `laptop` also a tab of our own questions, before the data
-    sets without runs.
-    """
+    """A table of a paper beside ours, a tab a data set; with `laptop` also our own, before those without runs."""
     panels = report.results_panels(paper, table, runs, links=links, folder=folder)
     if laptop:
         html = laptop_table(paper, runs, links=links, folder=folder, table=table)
@@ -78,8 +72,7 @@ def laptop_table(
     folder=None,
     table: str | None = None,
 ) -> str:
-    """Budget laptop as HTML: our own data and the embedded corpus, models below untrained baselines. Not the paper's
-    numbers.
+    """Budget laptop as HTML: our own data, models below untrained baselines. Not the paper's numbers.
 
     The difference in MAP (in label accuracy where the table is about claims, in evidence F1 where it is about
     evidence) is that to the row's baseline, paired by question, with its 95 % bootstrap interval. A paper without
@@ -173,8 +166,7 @@ def _made_on(lines: pd.DataFrame) -> str:
 
 @pages.register("demo", empty="Nothing has run on this machine yet: the command make demo fills this table.")
 def demo_table(paper: str = "sentence_objectives", runs: pd.DataFrame | None = None, folder=None) -> str:
-    """What `make demo` made on this machine as HTML: each row's own task, its ranking, and what it gains. No
-    committed record is shown.
+    """What `make demo` made on this machine: each row's own task, its ranking, its gain. No committed record is shown.
 
     MAP of answer sentence selection on our own questions; the difference to the baseline is paired by question, with
     its 95 % bootstrap interval.

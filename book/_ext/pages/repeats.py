@@ -1,5 +1,6 @@
 """Runs that were made twice with equal settings, as a table: how often a test calls the two runs different."""
 
+from html import escape
 from pathlib import Path
 
 from aslab import papers, records
@@ -49,7 +50,7 @@ def _line(pair: equal_runs.Pair, both, alone) -> str:
     figures = [f"{100 * sum(values) / len(values):.1f}" for values in means]
     p_values = [markup.probability(test.p_value) if test else "–" for test in (both, alone)]
     return row(
-        Html(f"{markup.escape(title)}<small>{pair.paper}</small>"),
+        Html(f"{escape(title)}<small>{pair.paper}</small>"),
         f"{NAMES.get(pair.dataset, pair.dataset)}, {NAMES[metric]}",
         markup.number(str(questions)),
         ", ".join(map(str, pair.seeds)),

@@ -1,14 +1,11 @@
-"""The papers' tables beside ours, from records to HTML: cells, untrained baselines, lines. No number here is typed by
-hand.
-"""
+"""The papers' tables beside ours, from records to HTML: cells, untrained baselines, lines."""
 
 from html import escape
 from pathlib import Path
 
 import pandas as pd
 
-from aslab import papers, rundir
-from aslab import records as measured
+from aslab import papers, records, rundir
 from aslab.analysis import comparisons, significance_tables, testable, verdicts
 from aslab.analysis.comparisons import printed_points, rows_and_runs
 from aslab.papers import untrained
@@ -74,8 +71,7 @@ def results_panels(
 
 
 def _of_dataset(data: dict, table: dict, dataset: str, runs: pd.DataFrame, links: dict, rows, own) -> str:
-    """The table of one data set: untrained baselines, then each row's printed line and ours; the rows without runs
-    are folded into one line below it.
+    """The table of a data set: untrained baselines, each row's printed line and ours; rows without runs folded away.
 
     Args:
         own: those of `rows` that have runs.
@@ -128,9 +124,7 @@ def _titled(table: dict, dataset: str, metrics, body: list[str], best=frozenset(
 
 
 def _metrics(table: dict, cells: list[dict]) -> list[str]:
-    """The metrics of a table that are printed for one of these rows; all where a figure is lost, or where none is
-    printed.
-    """
+    """The metrics of a table that are printed for one of these rows; all where a figure is lost or none is printed."""
     if any(None in printed.values() for printed in cells):
         return table["metrics"]
     return [metric for metric in table["metrics"] if any(metric in printed for printed in cells)] or table["metrics"]
@@ -183,8 +177,7 @@ def _verdict_cell(metrics, words: list[tuple[str, str]]) -> Html:
 
 
 def our_cell(data: dict, lines: pd.DataFrame, runs: pd.DataFrame, metric: str, as_printed=False) -> Html:
-    """Our figure of one metric; with the marks of its tests where the row names a baseline that has run at the same
-    budget.
+    """Our figure of one metric, with the marks of its tests where the row's baseline has run at the same budget.
 
     Budget laptop has no marks: its tables have a column of differences.
 
@@ -240,8 +233,7 @@ def printed_cell(data: dict, row: str, dataset: str, metric: str) -> Html:
 
 
 def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
-    """Lines of the untrained baselines, from the records of models on the same questions; a zero-shot line for each
-    backbone.
+    """Lines of untrained baselines, from records of models on the same questions; a zero-shot line a backbone.
 
     A record of `find_evidence` has each model before its own training as baseline, so it gives none here.
 
@@ -250,10 +242,10 @@ def baseline_lines(lines: pd.DataFrame, metrics, after: int) -> list[str]:
     """
     known = {}
     for line in lines.itertuples():
-        of_same_split = measured.split(line) == measured.reported(line)
+        of_same_split = records.split(line) == records.reported(line)
         if of_same_split and line.record.get("notebook") != "find_evidence":
             for name, figures in (line.record.get("baselines") or {}).items():
-                known.setdefault((name, measured.backbone(line) if name == "zero_shot" else ""), figures)
+                known.setdefault((name, records.backbone(line) if name == "zero_shot" else ""), figures)
     body = []
     for (name, backbone), figures in known.items():
         if not figures:  # an order that means nothing for this data set
@@ -271,10 +263,8 @@ def seed_count(data: dict, lines: pd.DataFrame) -> str:
 
 
 def origin_cell(source: str, lines: pd.DataFrame, links: dict) -> Html:
-    """Where figures come from, and the model that the runs began with; for this machine's runs with links to their
-    pages.
-    """
-    models = dict.fromkeys(measured.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())
+    """The origin of figures and the model that the runs began with; this machine's runs with links to their pages."""
+    models = dict.fromkeys(records.backbone(line).rsplit("/", 1)[-1] for line in lines.itertuples())
     names = escape(", ".join(filter(None, models)))
     began = f'<small class="as2-model">{names}</small>' if names else ""
     if source == COMMITTED:
