@@ -8,6 +8,7 @@ removes scripts of other hosts, adds descriptions for search engines and preview
 import hashlib
 import json
 import os
+import re
 from html import escape
 from pathlib import Path
 
@@ -101,11 +102,22 @@ def drop_thebe(app, config):
 
 # ------------------------------------------------------------------ found and shared
 
+PDF = "`make pdf` prints the whole book as one PDF, `book/_build/html/as2.pdf`."
+
 
 def published_at(app, config):
     """Canonical addresses and pictures for previews where AS2_SITE names the site, as `https://example.org/book/`."""
     config.html_baseurl = config.ogp_site_url = os.environ.get("AS2_SITE", "")
     config.ogp_social_cards = {"enable": bool(config.html_baseurl)}
+
+
+def with_site(app, page, source):
+    """The address of a known site in the entry of this book, and a link to its PDF, `as2.pdf`, on the first page."""
+    if site := os.environ.get("AS2_SITE"):
+        source[0] = re.sub(
+            r"(?s)(@software\{.*?)^\}", rf"\1  url = {{{site}}},\n}}", source[0], count=1, flags=re.MULTILINE
+        )
+        source[0] = source[0].replace(PDF, 'The whole book is also <a href="as2.pdf">one PDF</a>.')
 
 
 def sitemap(app, exception):
@@ -141,6 +153,7 @@ def setup(app):
     sync()
     app.setup_extension("sphinxext.opengraph")
     app.connect("config-inited", published_at)
+    app.connect("source-read", with_site)
     app.connect("config-inited", rank_prose_first)
     app.connect("config-inited", drop_thebe, priority=900)
     app.connect("html-page-context", open_in_colab, priority=502)  # after the theme's own buttons

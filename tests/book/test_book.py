@@ -466,6 +466,22 @@ def test_the_site_is_named_where_it_is_known_and_nowhere_else(tmp_path, monkeypa
     assert addresses == ["https://example.org/a&b/index.html", "https://example.org/a&b/task.html"]
 
 
+@pytest.mark.parametrize("site", ["", "https://example.org/book/"])
+def test_a_published_site_links_its_pdf_and_is_the_address_of_the_book(site, extension, monkeypatch):
+    import as2
+
+    monkeypatch.setenv("AS2_SITE", site)
+    texts = {name: (ROOT / "book" / f"{name}.md").read_text("utf-8") for name in ("index", "references", "task")}
+    shown = {name: [text] for name, text in texts.items()}
+    for name, source in shown.items():
+        as2.with_site(None, name, source)
+    link = 'The whole book is also <a href="as2.pdf">one PDF</a>.'
+    assert [link in text for (text,) in shown.values()] == [bool(site), False, False]
+    assert ("`make pdf`" in shown["index"][0]) == (not site)
+    assert shown["task"] == [texts["task"]] and (shown["references"] == [texts["references"]]) == (not site)
+    assert shown["references"][0].replace(f"  url = {{{site}}},\n}}", "}") == texts["references"]
+
+
 @pytest.mark.parametrize("address", ["https://github.com/owner/name", "https://github.com/owner/name.git", "https://example.org/a/b", ""])
 def test_the_tour_alone_opens_in_colab_where_the_repository_is_known(address, monkeypatch):
     import as2

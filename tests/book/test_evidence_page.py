@@ -5,7 +5,7 @@ import re
 import shlex
 import xml.etree.ElementTree as ET
 from collections import Counter
-from html import escape as escaped
+from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,6 @@ import pages
 import pandas as pd
 import pytest
 import yaml
-from markupsafe import escape
 from matplotlib.textpath import TextPath
 
 from aslab import papers, records, runs
@@ -212,7 +211,7 @@ def test_without_texts_ids_stand_for_them(page, monkeypatch):
     assert table[0] == ["Rank", "Longformer-base", "Longformer-base + contrastive loss"]
     assert table[1] == ["1", "✗ 0-1 score 0.800", "✓ 0-0 score 0.900"]
     assert table[2] == ["2", "✓ 0-0 score 0.250", f"✗ 1-0{PAYLOAD} score 0.100"]
-    assert "<script" not in html and escaped(f"1-0{PAYLOAD}") in html and "not available here; ids are shown." in html
+    assert "<script" not in html and escape(f"1-0{PAYLOAD}") in html and "not available here; ids are shown." in html
     assert "<caption>q1</caption>" in html and "q2" not in html and "q3" not in html  # the questions of both
     assert "HotpotQA, budget small, seed 0." in html
     assert page.nearest(DATA, two_rows(last=("q3",)), "longformer_base", "longformer_base_contrast") == ""
@@ -226,7 +225,7 @@ def test_texts_that_are_at_hand_are_escaped(page, tmp_path, monkeypatch):
     html = page.nearest(DATA, two_rows(), "longformer_base", "longformer_base_contrast")
     table = shown(html)
     assert table[1][1:] == [f"✗ Second {PAYLOAD}. score 0.800", "✓ First. score 0.900"]
-    assert f"<caption>{escape(QUESTION.text)}</caption>" in html and "<script" not in html and "ids stand" not in html
+    assert f"<caption>{escape(QUESTION.text)}</caption>" in html and "<script" not in html and "not available here" not in html
     assert page.numbered(QUESTION) == {"0-0": "First.", "0-1": f"Second {PAYLOAD}.", "1-0": "x" * 299 + "…"}
     assert page.texts("hotpotqa", ["q1", "q9"]).keys() == {"q1"}
 

@@ -7,6 +7,7 @@ import pytest
 
 @pytest.fixture
 def page(directives):
+    directives("as2")
     return directives("as2_pages")
 
 
@@ -42,6 +43,17 @@ def test_only_bad_arguments_are_an_error_of_the_page(page, env, monkeypatch):
         shown(page, env, monkeypatch, lambda name: name + 1, "a")
 
 
+def test_a_name_is_registered_once_and_a_paper_is_read_for_its_function(page):
+    import pages
+
+    with pytest.raises(ValueError, match="costs is registered already, by as2_costs"):
+        pages.register("costs")(lambda: "")
+    known = pages.REGISTRY["evidence-near"].function
+    page.bind(known, "evidence_contrast", "qasper")
+    with pytest.raises(ValueError, match="missing a required argument: 'dataset'"):
+        page.bind(known, "evidence_contrast")
+
+
 def test_a_page_depends_on_the_files_of_its_function_and_of_its_kind(page, env, monkeypatch):
     shown(page, env, monkeypatch, lambda: "", sources="costs", files=["book/deviations.md"])
     names = {path.removeprefix(f"{page.ROOT}/") for path in env.files}
@@ -57,6 +69,6 @@ def test_the_version_of_all_pages_follows_from_the_sources_of_the_extension(page
     as2 = directives("as2")
     before, read = as2.sources_version(), Path.read_bytes
     assert before == as2.sources_version() > 0
-    for name in ("table.html", "scorer.js", "pages/mined.py"):
+    for name in ("note.html", "scorer.js", "pages/mined.py"):
         monkeypatch.setattr(Path, "read_bytes", lambda path, name=name: read(path) + b"#" * path.as_posix().endswith(name))
         assert as2.sources_version() != before, name

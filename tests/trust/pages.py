@@ -101,14 +101,8 @@ DRAWN = {
     "own-gains": traced_gains.own_gains,
 }
 NOT_RUN = ("curves", "demo", "runs")  # runs of this machine alone: a copy has none
-NO_RESULTS = (
-    "citation",
-    "commands",
-    "costs",
-    "counts",
-    "datasets",
-    "download",
-)  # data, plans (but for what was measured), and what to type
+# Data, plans (but for what was measured), the project itself, and what to type.
+NO_RESULTS = ("citation", "commands", "counts", "datasets", "download", "folders")
 # Directives whose captions have figures that follow from records.
 WITH_FIGURES = re.compile("^(backbone|backends|choices|costs measured|leaderboard|mined|orderings|rankers|t-tests)")
 BOLD = (
@@ -209,7 +203,7 @@ def traced_block(root: Path, page: str, block: Tag) -> int:
     must(name in {*TRACED, *DRAWN, *NOT_RUN, *NO_RESULTS}, f"{where}: nothing says what its numbers come from")
     if name in DRAWN:
         return drawn_as_expected(where, plots.differences(block), DRAWN[name](root, *arguments))
-    if name in NO_RESULTS and arguments != ["measured"]:
+    if name in NO_RESULTS or (name == "costs" and arguments != ["measured"]):
         return 0
     shown, known = list(lines(block)), known_numbers(root, arguments)
     strange = [caption for caption in captions(block) if not set(COUNTED.findall(caption)) <= known]

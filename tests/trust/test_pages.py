@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from bs4 import BeautifulSoup
-from pages import differences, findings, miniature
+from pages import REGISTRY, differences, findings, miniature
 
 from aslab import papers, publish, records
 from aslab.show import pca
@@ -23,6 +23,12 @@ PAPER = "evidence_contrast"
 
 
 LEVELS = {"led_base": 0.25, "led_base_contrast": 0.75, "longformer_base": 0.5}
+
+
+def test_every_block_with_results_is_traced_in_one_way(directives):
+    directives("as2")
+    kinds = (pages.TRACED, pages.DRAWN, pages.NOT_RUN, pages.NO_RESULTS)
+    assert sorted(itertools.chain(*kinds)) == sorted(name for name, entry in REGISTRY.items() if entry.sources)
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ No statistics here: what is compared and counted comes from `aslab.analysis`.
 """
 
 import inspect
+import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +15,6 @@ from aslab import rundir
 from aslab.analysis import comparisons
 from aslab.show import markup
 from aslab.show.markup import Html
-from asutil.io import disk
 
 TEMPLATES = Environment(
     loader=FileSystemLoader(Path(__file__).parents[1] / "templates"),
@@ -88,7 +88,7 @@ def _for_each(function: Callable, records: Iterable[str]) -> Callable:
 def benchmarks(*names: str) -> dict[str, dict]:
     """Name -> record of the committed benchmarks; of all, or of those named."""
     paths = sorted((rundir.root() / "results" / "benchmarks").glob("*.json"))
-    return {path.stem: disk.read_json(path) for path in paths if not names or path.stem in names}
+    return {path.stem: json.loads(path.read_text("utf-8")) for path in paths if not names or path.stem in names}
 
 
 # ------------------------------------------------------------------ HTML
