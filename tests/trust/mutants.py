@@ -160,7 +160,8 @@ def copied(tree: Path) -> Path:
     tree.mkdir()
     for name in COPIED:
         shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("_build", "runs"))
-    shutil.copy2(ROOT / "pyproject.toml", tree)
+    for name in ("pyproject.toml", "requirements.lock"):
+        shutil.copy2(ROOT / name, tree)
     return tree
 
 
