@@ -9,12 +9,13 @@ from pathlib import Path
 import pandas as pd
 import pytest
 import yaml
-from pages import report
 
 from aslab import papers, records, rundir, runs
 from aslab import plan as plans
 from asutil.data import answers
 from asutil.io import disk
+
+from ..book.tables import results_table
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
 
@@ -354,7 +355,7 @@ def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control)
         own = {None, *papers.datasets(data, control, budget)}  # the row may have more
         assert [job for job in made[0][1:] if job[1].get("dataset") in own] == made[1][1:]
     assert control not in data["budgets"]["paper"]["rows"] and not any(data["rows"][control]["published"].values())
-    assert data["rows"][control]["name"] in report.results_table(paper, "controls", folder=FOLDER)
+    assert data["rows"][control]["name"] in results_table(paper, "controls", folder=FOLDER)
 
 
 def searching(folder):

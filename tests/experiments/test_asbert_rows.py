@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
-from pages import differences, examples, miniature, report
+from pages import differences, examples, miniature
 from scipy import stats
 
 from aslab import papers, publish, records, rundir, runs
@@ -18,6 +18,7 @@ from aslab.show import pca
 from asutil import metrics
 from asutil.data.data_sets import ANSWERS
 
+from ..book.tables import results_table
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import settings_of, stub
@@ -330,7 +331,7 @@ def test_other_papers_have_no_dev_columns():
 def test_tables_of_both_sides(tmp_path):
     made(tmp_path, "small", {"mean_bert": 0.4, "cls_bert": 0.5, "siamese_bert": 0.6})
     lines = found(tmp_path)
-    dev, test = (cells(report.results_table(PAPER, "table_3", lines, dataset)) for dataset in ("wikiqa_dev", "wikiqa"))
+    dev, test = (cells(results_table(PAPER, "table_3", lines, dataset)) for dataset in ("wikiqa_dev", "wikiqa"))
     assert dev[0] == ["Row", "From", "MAP", "Seeds", "Budget", "Verdict"] and test[0][2:4] == ["MAP", "MRR"]
     for table, side in ((dev, "dev"), (test, "test")):
         ours = [row for row in table if row[0] == "ours, this machine"]

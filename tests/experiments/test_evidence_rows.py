@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from pages import differences, miniature, report
+from pages import differences, miniature
 
 from aslab import papers, publish, records, rundir, runs
 from aslab import plan as plans
@@ -20,6 +20,7 @@ from asutil.metrics import significance
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 
+from ..book.tables import results_table
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
 from .made_up import settings_of
@@ -383,7 +384,7 @@ def test_a_searched_row_at_the_papers_settings_is_not_published(tmp_path):
     lines = found(tmp_path)
     assert sorted(zip(lines.row, lines.seed)) == [("longformer_base_contrast", seed) for seed in (0, 1, 2)]
     assert seed_0.folder == tries[7].folder == lines.folder[list(lines.seed).index(0)]
-    ours = [row for row in cells(report.results_table(PAPER, "table_3", lines)) if row[0].startswith("ours, this")]
+    ours = [row for row in cells(results_table(PAPER, "table_3", lines)) if row[0].startswith("ours, this")]
     assert [row[-3:] for row in ours] == [["3", "paper", "not published"]]
     lines.record.iloc[1]["settings"]["loss_weight"] = 0.5
     assert verdicts.of_cells(DATA, "longformer_base_contrast", "hotpotqa", ["answer_f1"], lines) == [("reduced budget", "")]
@@ -460,7 +461,7 @@ def test_tables_show_means_of_seeds(tmp_path):
     levels = {"longformer_base": 0.25, "longformer_base_shared": 0.5, "longformer_base_contrast": 0.75}
     made(tmp_path, "gpu", levels, [0, 1, 2])
     lines = found(tmp_path)
-    table = cells(report.results_table(PAPER, "table_3", lines))
+    table = cells(results_table(PAPER, "table_3", lines))
     assert table[0] == ["Row", "From", "Answer F1", "Evidence F1", "Seeds", "Budget", "Verdict"]
     ours = [row for row in table if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
     for row, level in zip(ours, levels.values(), strict=True):
@@ -470,7 +471,7 @@ def test_tables_show_means_of_seeds(tmp_path):
         assert verdict == "reduced budget" and evidence.startswith(spread(records.values(of_seeds, "evidence_f1")))
     printed = [row for row in table if "paper" in row[:2]]
     assert printed and all({"lost", "–"} >= {*row[-5:-3]} for row in printed)
-    near = cells(report.results_table(PAPER, "table_1", lines, "hotpotqa"))
+    near = cells(results_table(PAPER, "table_1", lines, "hotpotqa"))
     place = near[0].index("mAP, as trained") - len(near[0])
     shown = [row[place] for row in near if row[0] == "ours, this machine" or row[1] == "ours, this machine"]
     for text, level in zip(shown, levels.values(), strict=True):
