@@ -6,12 +6,14 @@ import sys
 import numpy as np
 import pandas as pd
 import pytest
-from pages import examples, report
+from pages import examples
 
 from aslab import plan, publish, records, rundir, runs
 from aslab.analysis import equal_runs
 from asutil import draws
 from asutil.io import disk
+
+from ..book.tables import results_table
 
 
 @pytest.fixture
@@ -109,7 +111,7 @@ def test_chosen_questions_can_be_compared_across_rows(project, published):
 def test_published_records_are_read_back_into_tables(project, published):
     found = records.records("sentence_objectives", runs_dir="nowhere")
     assert set(found.source) == {records.COMMITTED} and len(found) == len(SMALL)
-    table = report.results_table("sentence_objectives", "table_1", found)
+    table = results_table("sentence_objectives", "table_1", found)
     assert "50.0" in table and "reduced budget" in table
 
 
