@@ -65,8 +65,9 @@ def compare(name: str, fast, expected, tensors: list) -> None:
 
 
 def modules() -> list:
-    """All modules of asutil that can be imported here."""
-    return [importlib.import_module(found.name) for found in pkgutil.walk_packages(asutil.__path__, "asutil.")]
+    """All modules of asutil; to import `asutil.__main__` is to run the command."""
+    names = [found.name for found in pkgutil.walk_packages(asutil.__path__, "asutil.")]
+    return [importlib.import_module(name) for name in names if name != "asutil.__main__"]
 
 
 def known_losses() -> set[str]:
