@@ -13,7 +13,7 @@ from asutil.data.questions import Question
 from asutil.io import disk
 from asutil.metrics import registry
 
-from . import commands, measured, records, rundir, stages
+from . import measured, records, rundir, stages
 from .commands import argument, option
 
 SHOWN = ("map", "p@1")
@@ -29,7 +29,13 @@ def record(folders: list[Path], own: str | None = None) -> dict:
     Raises: ValueError for a folder without a finished run, a run that does not rank, or questions that have changed since.
     """
     entries, bags, titles = [], {}, registry.titles()
-    for folder, run in [_ranking_run(folder) for folder in folders]:  # all are looked at before the first is scored
+    finished = [rundir.finished(folder, "finetune", "embed") for folder in folders]
+    for folder, run in finished:  # all are looked at before the first is scored
+        if run["settings"].get("architecture") == "untrained":
+            raise ValueError(
+                f"{folder.name}: expected a run that trained a model, its encoder was used as it was given"
+            )
+    for folder, run in finished:
         about = measured.of_run(run, "dataset", "protocol", "model", "architecture")
         about["model"] = _pretrained(about["model"])
         splits = _splits(run, own)
@@ -38,22 +44,14 @@ def record(folders: list[Path], own: str | None = None) -> dict:
         readouts = [name for name in tasks.nearest.RANK_BY if name in scores["own"]] or ["score"]
         figures = {name: {which: _figures(table, name) for which, table in scores.items()} for name in readouts}
         entries.append(about | {"readouts": figures})
-        if (about["dataset"], about["protocol"]) not in bags:
-            bag = _figures(bag_of_words(splits["train"], splits["test"]), "score")
-            bags[about["dataset"], about["protocol"]] = {name: about[name] for name in ("dataset", "protocol")} | bag
+        data = {name: about[name] for name in ("dataset", "protocol")}
+        if (key := tuple(data.values())) not in bags:
+            bags[key] = data | _figures(bag_of_words(splits["train"], splits["test"]), "score")
         print(run["name"])
         for name, of in figures.items():
             shown = [f"{titles[key]} {of['own'][key]:.4f}, exchanged {of['exchanged'][key]:.4f}" for key in SHOWN]
             print(f"  {name}: {'; '.join(shown)} ({of['own']['questions']:,} test questions)")
     return {"runs": entries, "bag_of_words": list(bags.values())}
-
-
-def _ranking_run(folder: Path) -> tuple[Path, dict]:
-    """The folder and the record of a run with a model that ranks. Raises: ValueError for another one."""
-    folder, run = rundir.finished(folder, "finetune", "embed")
-    if run["settings"].get("architecture") == "untrained":
-        raise ValueError(f"{folder.name}: expected a run that trained a model, its encoder was used as it was given")
-    return folder, run
 
 
 def committed() -> dict[str, list[dict]]:
@@ -84,10 +82,9 @@ def _splits(run: dict, own: str | None) -> dict:
     settings = run["settings"]
     dataset = stages.same_data(run, own if settings["dataset"].startswith("own:") else None)
     context = settings.get("architecture") == "context"
-    kept = {name: settings.get(name) for name in ("train_questions", "train_limit", "test_limit")}
-    kept["limit"] = settings.get("question_limit")
-    given = {name: value for name, value in kept.items() if value is not None}
-    return answers.load_answers(dataset, settings["protocol"], context=context, **given)
+    names = {name: name for name in ("train_questions", "train_limit", "test_limit")} | {"limit": "question_limit"}
+    limits = {name: settings[own] for name, own in names.items() if settings.get(own) is not None}
+    return answers.load_answers(dataset, settings["protocol"], context=context, **limits)
 
 
 def _figures(scores: pd.DataFrame, by: str) -> dict:
@@ -137,6 +134,3 @@ command = measured.command(
     option("--dataset own", "file or folder of the questions, for runs on your own (records keep no path)"),
     example="asutil blind runs/finetune-<hash> --dataset my_questions.tsv",
 )
-
-if __name__ == "__main__":
-    commands.main("blind")

@@ -31,6 +31,3 @@ command = measured.command(
     commands.argument("folders", "finished runs of finetune", type=Path, nargs=-1, metavar="RUN..."),
     example="asutil calibration runs/finetune-<hash> --out results/calibration.json",
 )
-
-if __name__ == "__main__":
-    commands.main("calibration")

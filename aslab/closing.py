@@ -76,8 +76,7 @@ def left_out(splits: dict, settings: dict, triplets=None) -> list[str]:
     every = getattr(triplets, "all", 0)
     if every and len(triplets) < every:
         limits = [name for name in ("triplet_limit", "triplets_per_question") if settings[name] is not None]
-        by_limit[" and ".join(f"{name}={settings[name]}" for name in limits)] = [
-            f"{every - len(triplets):,} of {every:,} triplets"
-        ]
+        named = " and ".join(f"{name}={settings[name]}" for name in limits)
+        by_limit[named] = [f"{every - len(triplets):,} of {every:,} triplets"]
     each = [f"by {limit}: {', '.join(lost)}" for limit, lost in by_limit.items()]
     return [f"left out {'; '.join(each)}"] if each else []

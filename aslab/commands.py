@@ -5,6 +5,7 @@ A command is declared where its function is, those of `asutil` in `data_commands
 """
 
 import importlib
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 
@@ -122,6 +123,10 @@ def command(function: Callable, *parameters: click.Parameter, example: str, deta
     """The command of a function: its parameters have the names of the function's; what it returns or yields is printed."""
     made = Command(None, callback=function, params=list(parameters), epilog=f"\b\nExample:\n  {example}", **options)
     made.details = details
+    module = inspect.unwrap(function).__globals__
+    if module["__name__"] == "__main__":  # an old name, as `python -m aslab.compare`
+        words = next(words for words, (place, _) in COMMANDS.items() if place == module["__spec__"].name)
+        main(words.split()[0])
     return made
 
 
@@ -134,5 +139,5 @@ def option(name: str, help: str, **options) -> click.Option:
 
 
 def main(command: str = "") -> None:
-    """Run `asutil`. `command` is named where it is called by its old name, as in `python -m aslab.compare`."""
+    """Run `asutil`. `command` is the word that an old name stands for, as `python -m aslab.compare`."""
     asutil.main([*command.split(), *sys.argv[1:]] or ["--help"])

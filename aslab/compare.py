@@ -44,10 +44,9 @@ def read(
     Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name, and
         for runs that were measured on different labels.
     """
-    scores, values = {}, {}
+    scores, values, records = {}, {}, []
     for name in names:
-        run = rundir.find(name)
-        path = Path(name)
+        run, path = rundir.find(name), Path(name)
         if run is None and not path.is_file():
             raise ValueError(f"{name}: expected the name or folder of a finished run, or a TREC run file")
         if run is None and qrels is None:
@@ -55,19 +54,23 @@ def read(
         short = run.name if run else path.name
         if short in scores or any(known.startswith(f"{short}:") for known in values):
             raise ValueError(f"two runs are called {short}: give each another name")
-        file = _scores_file(run, dataset) if run else ""
-        if run and (run / "record.json").is_file() and rundir.read_record(run).get("notebook") == "rank":
-            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), value_columns({}))
-            for ranker, own in table.groupby("ranker", sort=False):
-                values[f"{short}:{ranker}"] = own.set_index("question_id")
+        if run is None:
+            scores[short] = trec.read_run(path)
             continue
-        scores[short] = trec.read_run(path) if run is None else rundir.read_table(run, file, numbers=("label", "score"))
+        records.append(rundir.read_record(run))
+        file = _scores_file(records[-1], dataset)
+        if records[-1].get("notebook") == "rank":
+            table = rundir.read_table(run, "per_question.parquet", ("ranker", "question_id"), value_columns({}))
+            values |= {
+                f"{short}:{name}": own.set_index("question_id") for name, own in table.groupby("ranker", sort=False)
+            }
+        else:
+            scores[short] = rundir.read_table(run, file, numbers=("label", "score"))
     if values and qrels is not None:
-        raise ValueError(
-            "a run of rank keeps no scores in its folder, so --qrels cannot measure it: leave one of the two out"
-        )
+        reason = "a run of rank keeps no scores in its folder, so --qrels cannot measure it"
+        raise ValueError(f"{reason}: leave one of the two out")
     if values:
-        _require_same_data(names)
+        _require_same_data(records)
     if qrels is None:
         _require_same_labels(scores)
         rankings_of = {name: rankings.of(table, empty="skip") for name, table in scores.items()}
@@ -76,15 +79,12 @@ def read(
     return {name: trec.by_trec_eval(table, labels) for name, table in scores.items()}
 
 
-def _scores_file(run: Path, dataset: str | None) -> str:
+def _scores_file(record: dict, dataset: str | None) -> str:
     """The file with a run's scores on its own test questions, or on those of a data set that it also ranked. Raises: ValueError."""
-    if dataset is None:
-        return "scores.parquet"
-    record = rundir.read_record(run)
     own, others = record["settings"].get("dataset"), record.get("transfer", {})
-    if dataset not in (own, *others):
-        ranked = ", ".join([str(own), *others])
-        raise ValueError(f"--dataset {dataset}: {run.name} ranked {ranked}; also_rank of finetune and embed ranks more")
+    if dataset not in (None, own, *others):
+        ranked = f"{record['name']} ranked {', '.join([str(own), *others])}"
+        raise ValueError(f"--dataset {dataset}: {ranked}; also_rank of finetune and embed ranks more")
     return transfer.file_of(dataset, "test") if dataset in others else "scores.parquet"
 
 
@@ -93,24 +93,21 @@ def _require_same_labels(scores: dict[str, pd.DataFrame]) -> None:
     first, *others = scores or [""]
     for name in others:
         both = scores[first].merge(scores[name], on=["question_id", "candidate_id"], suffixes=("", "_there"))
-        if len(wrong := both[both.label != both.label_there]):
-            one = wrong.iloc[0]
-            raise ValueError(
-                f"{first} and {name} were measured on different labels: candidate {one.candidate_id!r} of question {one.question_id!r} "
-                f"has {one.label} and {one.label_there} ({len(wrong)} such)"
+        wrong = both[both.label != both.label_there]
+        for row in wrong.head(1).itertuples():
+            labels = (
+                f"candidate {row.candidate_id!r} of question {row.question_id!r} has {row.label} and {row.label_there}"
             )
+            raise ValueError(f"{first} and {name} were measured on different labels: {labels} ({len(wrong)} such)")
 
 
-def _require_same_data(names: list[str]) -> None:
+def _require_same_data(records: list[dict]) -> None:
     """A run of rank keeps no labels: the data sets are compared. Raises: ValueError for runs on different data."""
-    records = [rundir.read_record(folder) for folder in map(rundir.find, names) if folder]
     data = [(record["settings"].get("dataset"), record.get("inputs", {}).get("dataset")) for record in records]
-    for (dataset, fingerprint), record in zip(data, records):
-        if (dataset, fingerprint) != data[0]:
-            first = f"{records[0]['name']} on {data[0][0]} ({str(data[0][1])[:12]})"
-            raise ValueError(
-                f"runs on the same data expected, got {first} and {record['name']} on {dataset} ({str(fingerprint)[:12]})"
-            )
+    each = [f"{run['name']} on {name} ({str(hash_)[:12]})" for run, (name, hash_) in zip(records, data)]
+    for of, words in zip(data, each):
+        if of != data[0]:
+            raise ValueError(f"runs on the same data expected, got {each[0]} and {words}")
 
 
 def shortened(names: list[str]) -> dict[str, str]:
@@ -140,13 +137,12 @@ def aligned(
     """
     every = list(dict.fromkeys([*asked, *(question for table in values.values() for question in table.index)]))
     lacking = {name: [question for question in every if question not in table.index] for name, table in values.items()}
-    lacking = {name: questions for name, questions in lacking.items() if questions}
-    each = [
+    message = "; ".join(
         f"{name} lacks {len(gone)} of {len(every)} questions ({', '.join(gone[:3])}...)"
         for name, gone in lacking.items()
-    ]
-    message = "; ".join(each)
-    if lacking and missing == "refuse":
+        if gone
+    )
+    if message and missing == "refuse":
         raise ValueError(f"{message}: --missing drop leaves them out for all, --missing zero counts them as wrong")
     if missing == "drop":
         gone = {question for questions in lacking.values() for question in questions}
@@ -239,11 +235,8 @@ def report(
         "Every pair": pairs(values, metric).set_index("A"),
         "Questions that moved": moved(values).set_index("run"),
     }
-    parts = [*legend, message] if message else legend
-    for title, table in tables.items():
-        if len(table):
-            parts.append(rendered(title, table, form))
-    return "\n\n".join(parts)
+    shown = [rendered(title, table, form) for title, table in tables.items() if len(table)]
+    return "\n\n".join(filter(None, [*legend, message, *shown]))
 
 
 def rendered(title: str, table: pd.DataFrame, form: str) -> str:
@@ -267,6 +260,3 @@ command = commands.command(
     example="asutil compare bm25.run mine.run --qrels qrels.txt --form markdown",
     details="Prints intervals, two tests for every pair, and the questions that moved. Each ranker of a run of rank counts.",
 )
-
-if __name__ == "__main__":
-    commands.main("compare")

@@ -79,7 +79,7 @@ def _mine(questions, sentences, model, to: Path, protocol, limit, **rule) -> lis
     return [mining.summary(record, to), "", to]
 
 
-def _margin(text: str) -> float | None:
+def margin(text: str) -> float | None:
     return None if text == "none" else float(text)
 
 
@@ -98,7 +98,7 @@ mine = command(
     option("--limit", "at most so many questions of each split, as question_limit in the notebook", type=int),
     option("--negatives", "largest number of negatives for a question", default=mining.USUAL.negatives),
     option("--skip", "best sentences below the margin to leave out first", default=mining.USUAL.skip),
-    option("--margin", MARGIN, type=_margin, metavar="SHARE", default=mining.USUAL.margin),
+    option("--margin", MARGIN, type=margin, metavar="SHARE", default=mining.USUAL.margin),
     option("--depth", "best sentences to look at, without the question's own candidates", default=mining.USUAL.depth),
     example="asutil mine wikiqa sentences.txt --model sentence-transformers/all-MiniLM-L6-v2 --to mined",
 )

@@ -88,8 +88,12 @@ def card(record: dict, scores, place: str) -> ModelCard:
         f"# {place}",
         "Ranks the sentences that may answer a question (answer sentence selection). Made with asutil; one run, one seed.",
         USE[record["notebook"]].format(place=place, rank_by=settings.get("rank_by")),
-        f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|\n"
-        + "\n".join(lines),
+        "\n".join(
+            [
+                f"| {len(ranking.per_question)} test questions | points | 95 % interval over questions |\n|---|---|---|",
+                *lines,
+            ]
+        ),
         f"| made from | |\n|---|---|\n{rows}",
         "The licences of the model that it begins with and of the data hold for it, too.",
     ]
@@ -119,6 +123,3 @@ command = commands.command(
     commands.option("--push", "also upload the folder to this model repository of the hub", metavar="OWNER/NAME"),
     example="asutil export runs/finetune-<hash> --to exported",
 )
-
-if __name__ == "__main__":
-    commands.main("export")

@@ -8,7 +8,6 @@ text of a data set: its output is left out.
 import copy
 import json
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -85,7 +84,8 @@ def cleaned(notebook: dict) -> dict:
         if TEXT in cell["metadata"].get("tags", ()) and cell["outputs"]:
             cell["outputs"] = [{"output_type": "stream", "name": "stdout", "text": NOT_STORED + "\n"}]
         for output in cell["outputs"]:
-            output.update({"execution_count": None} if output["output_type"] == "execute_result" else {})
+            if output["output_type"] == "execute_result":
+                output["execution_count"] = None
     return notebook
 
 
@@ -106,13 +106,10 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     if folder is None or not (folder / "notebook.ipynb").is_file():
         raise ValueError(f"{name}: expected a run with a notebook in {runs_dir}")
     known = (records.committed(paper, results) for paper in papers.papers())
-    line = next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)
-    if line is None:
-        raise ValueError(
-            f"{name}: no record of this run is in {results}; `asutil publish` writes those of papers' rows, "
-            "with --laptop those of budget laptop"
-        )
-    notebook = cleaned(_read(folder / "notebook.ipynb"))
+    if (line := next(filter(None, (_line(folder.name, of_paper) for of_paper in known)), None)) is None:
+        to_do = "`asutil publish` writes those of papers' rows, with --laptop those of budget laptop"
+        raise ValueError(f"{name}: no record of this run is in {results}; {to_do}")
+    notebook = cleaned(json.loads((folder / "notebook.ipynb").read_text("utf-8")))
     about = {"paper": line.record["paper"], "row": line.row, "dataset": line.dataset, "budget": line.budget}
     about |= {"seed": line.seed, "name": folder.name, "hash": line.record["hash"]}
     notebook["metadata"][OURS] = about | {"sha256": seal(notebook)}
@@ -122,10 +119,6 @@ def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "
     file = rundir.root() / results / "notebooks" / f"{folder.name}.ipynb"
     file.parent.mkdir(parents=True, exist_ok=True)
     return disk.atomically(file, lambda path: path.write_text(text, encoding="utf-8"))
-
-
-def _read(path: Path) -> dict:
-    return json.loads(path.read_text("utf-8"))
 
 
 def _line(name: str, known):
@@ -139,31 +132,21 @@ def executed(results: str | Path = "results") -> list[Executed]:
 
     Raises: ValueError for a notebook that was changed by hand.
     """
-    shown, known = [], {}
+    shown, known = [], {paper: records.committed(paper, results) for paper in papers.papers()}
     for path in sorted((rundir.root() / results / "notebooks").glob("*.ipynb")):
-        content = _read(path)
+        content = json.loads(path.read_text("utf-8"))
         about = content["metadata"].get(OURS, {})
         if about.get("sha256") != seal(content) or about["name"] != path.stem:
             raise ValueError(f"{path.name} was changed after `asutil gallery` wrote it: write it again")
-        paper = about["paper"]
-        if paper not in known:
-            known[paper] = records.committed(paper, results)
-        if (line := _line(path.stem, known[paper])) is not None:
-            shown.append(Executed(path, content, papers.read(paper), line))
+        if (line := _line(path.stem, known[about["paper"]])) is not None:
+            shown.append(Executed(path, content, papers.read(about["paper"]), line))
     slugs, notebooks = papers.papers(), list(records.KINDS)
     return sorted(shown, key=lambda one: (slugs.index(one.data["slug"]), notebooks.index(one.line.record["notebook"])))
 
 
-def publish_all(names: list[str], runs_dir: str) -> Iterator[Path]:
-    return (publish(name, runs_dir=runs_dir).relative_to(rundir.root()) for name in names)
-
-
 command = commands.command(
-    publish_all,
+    lambda names, runs_dir: (publish(name, runs_dir=runs_dir).relative_to(rundir.root()) for name in names),
     commands.argument("names", "names of finished runs", nargs=-1, metavar="RUN..."),
     commands.option("--runs-dir", "where the run folders are", default="runs"),
     example="asutil gallery pretrain-psd-cd8c8d76991e",
 )
-
-if __name__ == "__main__":
-    commands.main("gallery")

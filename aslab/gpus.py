@@ -13,6 +13,7 @@ from pathlib import Path
 
 from . import commands
 
+VARIABLE = "NAME=value before it sets a variable, as in `env`"
 POLL = 1.0  # seconds between two looks for a free GPU
 
 # ------------------------------------------------------------------ a GPU for each run
@@ -26,10 +27,7 @@ def gpus(count: int, visible: str | None = None) -> list[str]:
         >>> gpus(2), gpus(2, visible="3,5,6")
         (['0', '1'], ['3', '5'])
     """
-    if visible is None:
-        names = [str(number) for number in range(count)]
-    else:
-        names = [name for name in visible.split(",") if name]
+    names = list(map(str, range(count))) if visible is None else [name for name in visible.split(",") if name]
     if not 0 < count <= len(names):
         raise ValueError(f"gpu={count}: expected 1 to {len(names)} of the GPUs in CUDA_VISIBLE_DEVICES={visible}")
     return names[:count]
@@ -63,9 +61,7 @@ def run(count: int, words: list[str]) -> None:
 command = commands.command(
     run,
     commands.argument("count", "number of GPUs of this machine to choose from", type=int, metavar="GPUS"),
-    commands.argument(
-        "words", "the command; NAME=value before it sets a variable, as in `env`", nargs=-1, metavar="COMMAND..."
-    ),
+    commands.argument("words", f"the command; {VARIABLE}", nargs=-1, metavar="COMMAND..."),
     example="asutil gpus 4 papermill notebooks/finetune.ipynb",
     details="A GPU is free if no other `asutil gpus` uses it.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
@@ -104,7 +100,3 @@ def last_error(folder: Path, since: float = 0.0) -> str:
         if errors:
             return " ".join(f"{errors[-1]['ename']}: {errors[-1]['evalue']}".split())[:400]
     return "none in a notebook: it stopped before its first cell, or was killed (see above, or the log of the job)"
-
-
-if __name__ == "__main__":
-    commands.main("gpus")

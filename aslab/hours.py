@@ -7,6 +7,8 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from tabulate import tabulate
+
 from asutil.data.data_sets import ANSWERS, CLAIMS, LONG
 
 from . import chains, commands, papers, plan, records, runs
@@ -47,16 +49,15 @@ def finished(slugs, runs_dir: str = "runs") -> list[Run]:
         known.append((run.record, chains.started_from(run.record["settings"].get("model"), runs_dir), True))
     for slug in slugs:
         known += [(line.record, records.backbone(line), False) for line in records.committed(slug).itertuples()]
-    return [
-        Run(record["notebook"], record["settings"], _seconds(record), backbone, here, hardware.get("cpu_cores"))
-        for record, backbone, here in known
-        if not (hardware := record.get("hardware", {})).get("gpu") and "seconds" in record
-    ]
-
-
-def _seconds(record: dict) -> float:
-    """How long a run took: `seconds` are those of its last process, `training_seconds` those of all that trained."""
-    return max(record["seconds"], record.get("figures", {}).get("training_seconds") or 0)
+    made = []
+    for record, backbone, here in known:
+        hardware = record.get("hardware", {})
+        if "seconds" in record and not hardware.get("gpu"):
+            # `seconds` are those of the run's last process, `training_seconds` those of all that trained.
+            seconds = max(record["seconds"], record.get("figures", {}).get("training_seconds") or 0)
+            settings, cores = record["settings"], hardware.get("cpu_cores")
+            made.append(Run(record["notebook"], settings, seconds, backbone, here, cores))
+    return made
 
 
 def of_run(notebook: str, settings: dict, backbone: str | None, known: list[Run], cores: int) -> Estimate:
@@ -116,17 +117,18 @@ def work(notebook: str, settings: dict) -> tuple[int, int, int]:
 def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     """Training examples of one epoch, and texts of each. A question's last group of a joint model is half empty."""
     dataset, architecture = settings["dataset"], settings.get("architecture")
+    limit = settings.get("train_limit") or settings.get("question_limit")
     try:
         if notebook == "verify_claims":
             return CLAIMS[dataset].counts["train"][0], settings["k"] if settings["head"].startswith("pair") else 1
         if notebook == "find_evidence":
             questions = LONG[dataset].counts["train"]["questions"]
-            return min(questions, _train_limit(settings) or questions), 1
+            return min(questions, limit or questions), 1
         protocols, protocol = ANSWERS[dataset].counts, settings["protocol"]
         if (dataset, settings.get("train_questions")) == ("wikiqa", "with_positive"):
             protocol = "asbert"  # the same questions
         questions, candidates = protocols[protocol]["train"]
-        if (limit := _train_limit(settings)) and limit < questions:
+        if limit and limit < questions:
             candidates = candidates * limit // questions
             questions = limit
         if architecture == "triplet":
@@ -137,10 +139,6 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     if architecture == "joint":
         return round((candidates + questions * (settings["k"] - 1) / 2) / settings["k"]), 1
     return candidates, READ_TOGETHER.get(architecture, 1)
-
-
-def _train_limit(settings: dict) -> int | None:
-    return settings.get("train_limit") or settings.get("question_limit")
 
 
 # ------------------------------------------------------------------ tables
@@ -161,11 +159,10 @@ def expected(jobs, cores: int | None = None, known: list[Run] | None = None) -> 
         settings = runs.settings(job.notebook, job.parameters)
         estimate = of_run(job.notebook, settings, _backbone(settings.get("model"), by_name), known, cores)
         groups.setdefault((job.paper, job.budget, job.notebook), []).append(estimate)
-    rows = [("paper", "budget", "notebook", "runs", "hours", "by")]
-    rows += [(*group, *_summed(estimates)) for group, estimates in groups.items()]
+    rows = [(*group, *_summed(estimates)) for group, estimates in groups.items()]
     rows.append(("in all", "", "", *_summed([*itertools.chain(*groups.values())])[:2], ""))
     head = f"Expected hours of the runs to come on {cores} free core{'s' * (cores != 1)} of this machine:"
-    return "\n".join([head, *_aligned(rows, right={3, 4})])
+    return _table(head, ("paper", "budget", "notebook", "runs", "hours", "by"), rows)
 
 
 def on_gpus(jobs, searches=()) -> str:
@@ -180,18 +177,17 @@ def on_gpus(jobs, searches=()) -> str:
         group = (job.paper, job.budget, job.notebook, when)
         counts[group] += 1
         hours[group] += plan.gpu_hours(job)
-    rows = [("paper", "budget", "notebook", "", "runs", "GPU-hours")]
-    rows += [(*group, f"{count:,}", f"{hours[group]:,}") for group, count in counts.items()]
-    rows.append(("in all", "", "", "", f"{sum(counts.values()):,}", f"{sum(hours.values()):,}"))
+    rows = [(*group, f"{count:,}", f"{hours[group]:,}") for group, count in counts.items()]
+    rows.append(("in all", "", "", "", f"{counts.total():,}", f"{hours.total():,}"))
     head = "Expected hours of one GPU of the runs to come (gpu_hours in experiments/*.yml; 0 at budgets for CPUs):"
-    return "\n".join([head, *_aligned(rows, right={4, 5})])
+    return _table(head, ("paper", "budget", "notebook", "", "runs", "GPU-hours"), rows)
 
 
-def _aligned(rows: list[tuple[str, ...]], right: set[int]) -> list[str]:
-    """Rows of a table as lines of text; the columns in `right` are aligned to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    pad = lambda text, number: text.rjust(widths[number]) if number in right else text.ljust(widths[number])
-    return ["  ".join(pad(text, number) for number, text in enumerate(row)).rstrip() for row in rows]
+def _table(head: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """Rows as text below a line of words and the names of their columns; numbers are aligned to the right."""
+    sides = ["right" if "runs" in name or "hours" in name.lower() else "left" for name in columns]
+    text = tabulate([columns, *rows], tablefmt="plain", disable_numparse=True, colalign=sides)
+    return "\n".join([head, *(line.rstrip() for line in text.splitlines())])
 
 
 def _backbone(model: str | None, planned: dict) -> str | None:
@@ -224,6 +220,3 @@ command = commands.command(
     example="asutil hours sentence_objectives small --cores 2",
     details="Hours are the median seconds a token of finished runs like those of the plan, times its tokens.",
 )
-
-if __name__ == "__main__":
-    commands.main("hours")

@@ -6,6 +6,7 @@ module is imported.
 """
 
 import base64
+import contextlib
 import functools
 import importlib.util
 import os
@@ -34,6 +35,15 @@ def is_ours(notebook: str) -> bool:
         return False
 
 
+@contextlib.contextmanager
+def refusing(where: str = "", *more: type[Exception]):
+    """Wrong inputs, and errors of more kinds, become the command's own refusal: one line and exit code 2."""
+    try:
+        yield
+    except (ValueError, OSError, *more) as error:
+        raise click.UsageError(f"{where}{error}") from error
+
+
 def given_parameters(options: dict) -> dict:
     """The explicit parameters in papermill's own order and with its own types: -b, -f, -y, -p, -r; the last one wins.
 
@@ -50,48 +60,41 @@ def given_parameters(options: dict) -> dict:
     def read(path):
         return parse(papermill_io.read(path, [".json", ".yaml", ".yml"]))
 
+    def add(values, where=""):
+        for name in values:
+            if not (isinstance(name, str) and name.isidentifier() and not iskeyword(name)):
+                raise click.UsageError(f"{where}a parameter's name is a Python identifier, got {name!r:.80}")
+        given.update(values)
+
     given = {}
     forms = {"-b": ("base64", lambda text: parse(base64.b64decode(text))), "-f": ("file", read), "-y": ("yaml", parse)}
     for option, (name, load) in forms.items():
         for text in options[f"parameters_{name}"]:
-            try:
+            with refusing(f"{option} {text}: ", RecursionError, yaml.YAMLError):
                 values = load(text) or {}
-            except (ValueError, OSError, RecursionError, yaml.YAMLError) as error:
-                raise click.UsageError(f"{option} {text}: {error}") from error
             if not isinstance(values, dict):
                 raise click.UsageError(f"{option} {text} expects `name: value` pairs, got {values!r:.80}")
-            _check_names(values, f"{option} {text}: ")
-            given.update(values)
-    given.update((name, private.value_of_word(value)) for name, value in options["parameters"])
-    given.update(options["parameters_raw"])
-    _check_names(given)
+            add(values, f"{option} {text}: ")
+    add({name: private.value_of_word(value) for name, value in options["parameters"]})
+    add(dict(options["parameters_raw"]))
     return given
-
-
-def _check_names(given: dict, where: str = "") -> None:
-    for name in given:
-        if not (isinstance(name, str) and name.isidentifier() and not iskeyword(name)):
-            raise click.UsageError(f"{where}a parameter's name is a Python identifier, got {name!r:.80}")
 
 
 def announce(folder: Path, record: dict) -> str:
     """The message about a finished run instead of a new one: its folder, its main metrics, how to run it again."""
-    lines = [f"Already finished: {folder}"]
-    others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
-    for place, values in _figures(record.get("metrics", {}) | others):
-        shown = [f"{name} {value:.4g}" for name, value in values.items() if isinstance(value, float)]
-        lines.append(f"  {place}: {', '.join(shown)}")
-    return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
 
-
-def _figures(metrics: dict, place: str = ""):
-    """(`split` or `ranker, split`, figures) of a record, whose metrics may have a level more."""
-    for name, values in metrics.items():
-        inner = f"{place}, {name}" if place else name
-        if any(isinstance(value, dict) for value in values.values()):
-            yield from _figures(values, inner)
+    def figures(metrics: dict, *names: str):
+        """A line a split, or ranker and split: the metrics of a record may have a level more."""
+        if any(isinstance(value, dict) for value in metrics.values()):
+            for name, inner in metrics.items():
+                yield from figures(inner, *names, name)
         else:
-            yield inner, values
+            shown = [f"{name} {value:.4g}" for name, value in metrics.items() if isinstance(value, float)]
+            yield f"  {', '.join(names)}: {', '.join(shown)}"
+
+    others = {name: part["metrics"] for name, part in record.get("transfer", {}).items()}
+    lines = [f"Already finished: {folder}", *figures({**record.get("metrics", {}), **others})]
+    return "\n".join([*lines, "The same parameters give the same run. To run it again, delete that folder."])
 
 
 def choose_kernel(options: dict) -> None:
@@ -130,20 +133,16 @@ def prepare(options: dict) -> None:
     meant = {name: parameters.as_meant(notebook, name, value) for name, value in given.items() if name not in raw}
     options["parameters"] += tuple((name, repr(value)) for name, value in meant.items() if value is not given[name])
     given |= meant
-    try:
+    with refusing():
         folder = runs.folder_for(notebook, given)
-    except (ValueError, OSError) as error:
-        raise click.UsageError(str(error)) from error
     choose_kernel(options)
     if not options["output_path"]:
         folder = Path(os.path.relpath(folder))
         if (folder / "record.json").is_file():
             click.echo(announce(folder, rundir.read_record(folder)))
             raise click.exceptions.Exit(0)
-    try:
+    with refusing():
         datasets.check(notebook, given)
-    except (ValueError, OSError) as error:
-        raise click.UsageError(str(error)) from error
     if not options["output_path"]:
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -154,23 +153,12 @@ def prepare(options: dict) -> None:
         options["engine"] = "asutil"
 
 
-def require_notebook(notebook: str) -> None:
-    """Refuse a name that this project's folder of notebooks does not have.
-
-    Raises: click.UsageError with the nearest name.
-    """
+def wrap(command: click.Command) -> None:
+    """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     from asutil.io import spelling
 
     from . import rundir
 
-    if not Path(notebook).is_file():
-        folder = rundir.root() / "notebooks"
-        near = spelling.nearest(f"{Path(notebook).stem}.ipynb", [path.name for path in folder.glob("*.ipynb")])
-        raise click.UsageError(f"no notebook {Path(notebook).name!r} in {folder.name}/{near}")
-
-
-def wrap(command: click.Command) -> None:
-    """Make papermill's command prepare runs of this project's notebooks; other notebooks stay as they are."""
     execute = command.callback
 
     @functools.wraps(execute)
@@ -178,7 +166,10 @@ def wrap(command: click.Command) -> None:
         notebook = options["notebook_path"]
         if not (notebook and is_ours(notebook)):
             return execute(**options)
-        require_notebook(notebook)
+        if not Path(notebook).is_file():
+            folder = rundir.root() / "notebooks"
+            near = spelling.nearest(f"{Path(notebook).stem}.ipynb", [path.name for path in folder.glob("*.ipynb")])
+            raise click.UsageError(f"no notebook {Path(notebook).name!r} in {folder.name}/{near}")
         try:
             if not options["help_notebook"]:
                 prepare(options)
@@ -266,7 +257,6 @@ def __getattr__(name: str):
     if name != "Engine":
         raise AttributeError(name)
     import asyncio
-    import contextlib
 
     from jupyter_client.kernelspec import KernelSpecManager
     from nbclient.util import ensure_async, run_sync

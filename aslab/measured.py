@@ -1,6 +1,7 @@
 """Records of what several models or runs show together, in `results/`: where they are, and the command that writes one."""
 
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
 
 import click
@@ -33,6 +34,7 @@ def of_run(record: dict, *settings: str) -> dict:
 def command(measure: Callable[..., dict], *parameters: click.Parameter, example: str) -> commands.Command:
     """The command that measures, and with --out writes the figures with versions, commit and time."""
 
+    @wraps(measure)
     def measured(out: Path | None, **options) -> Path | None:
         content = measure(**options)
         if out is None:

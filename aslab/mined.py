@@ -5,11 +5,12 @@ from pathlib import Path
 from asutil import metrics
 from asutil.io import disk
 
-from . import commands, compare, measured, records, rundir
+from . import compare, measured, records, rundir
 from .commands import option
 from .parameters import names_of
 
 METRICS = list(compare.METRICS.values())
+MINED = "a folder of asutil mine, and a run for each seed"
 LIST = {"type": names_of, "required": True}
 
 
@@ -57,11 +58,6 @@ def _of_runs(names: list[str], fingerprint: str | None = None) -> dict:
 command = measured.command(
     record,
     option("--plain", "runs on the questions as they are, one for each seed", metavar="RUN,...", **LIST),
-    option(
-        "--mined", "a folder of asutil mine, and a run for each seed", metavar="FOLDER,RUN,...", multiple=True, **LIST
-    ),
+    option("--mined", MINED, metavar="FOLDER,RUN,...", multiple=True, **LIST),
     example="asutil mined --plain runs/finetune-<a> --mined bm25,runs/finetune-<b> --mined random,runs/finetune-<c>",
 )
-
-if __name__ == "__main__":
-    commands.main("mined")

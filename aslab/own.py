@@ -37,6 +37,8 @@ SET_BY_US = ("dataset", "seed", "runs_dir", "architecture", "head", "k")
 LINE = "sentence_objectives"  # the paper whose line the runs follow, and whose gpu_hours they have
 PLAIN = "plain"
 PRETRAINED = "pre-trained"
+POINTS = "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training"
+TITLE = "With and without pre-training"
 CARD = "Made with asutil"  # a model card of aslab.export
 
 
@@ -120,7 +122,7 @@ def averaged(names: list[str]) -> pd.DataFrame:
 
 
 def record_of(name: str) -> dict:
-    return rundir.read_record(rundir.find(name))
+    return rundir.finished(name)[1]
 
 
 def dev_map(name: str) -> float:
@@ -164,65 +166,53 @@ def caution(reached: float, baselines: dict) -> list[str]:
     return [f"{closing.not_better(best, theirs, 'the exported system', reached, 'the same test questions')}."]
 
 
-def of_runs(systems: dict[str, list[str]], chosen: str) -> pd.DataFrame:
-    rows = []
-    for system, names in systems.items():
-        for name in names:
-            record = record_of(name)
-            dev, test = (100 * record["metrics"][split]["map"] for split in ("dev", "test"))
-            rows.append((system, record["seed"], f"{dev:.1f}", f"{test:.1f}", name + " (exported)" * (name == chosen)))
-    return pd.DataFrame(rows, columns=["system", "seed", "map on dev", "map on test", "run"]).set_index("system")
-
-
-def _require_systems(systems: dict[str, list[str]]) -> None:
-    """Refuse a run under the name of the other system: of one system the runs start from a pre-training."""
-    for system, names in systems.items():
-        for name in names:
-            start = str(record_of(name)["settings"]["model"])
-            started = Path(start).name.startswith("pretrain-")
-            if started != (system == PRETRAINED):
-                expected = "a run that started from a pre-training" if system == PRETRAINED else "one that did not"
-                raise ValueError(f"--{system.replace('-', '')}: expected {expected}, {name} started from {start}")
-
-
 def report(systems: dict[str, list[str]]) -> list:
     """The parts of the comparison: sentences, and pairs of a title and a table.
 
     Raises: ValueError for a run under the name of the other system; as `compare.read` and `compare.aligned`.
     """
     frames = {system: averaged(names) for system, names in systems.items()}
-    _require_systems(systems)
+    best, chosen = choose(systems)
+    runs_of = []
+    for system, name in [(system, name) for system, names in systems.items() for name in names]:
+        record = record_of(name)
+        start = str(record["settings"]["model"])
+        if Path(start).name.startswith("pretrain-") != (system == PRETRAINED):
+            expected = "a run that started from a pre-training" if system == PRETRAINED else "one that did not"
+            raise ValueError(f"--{system.replace('-', '')}: expected {expected}, {name} started from {start}")
+        points = (f"{100 * record['metrics'][split]['map']:.1f}" for split in ("dev", "test"))
+        runs_of.append((system, record["seed"], *points, name + " (exported)" * (name == chosen)))
     compare.read([name for names in systems.values() for name in names])  # on the same labels
     values, _ = compare.aligned(frames)
-    best, run = choose(systems)
-    dev = rundir.read_table(rundir.find(run), "scores_dev.parquet")["question_id"].nunique()
+    dev = rundir.read_table(rundir.find(chosen), "scores_dev.parquet")["question_id"].nunique()
     means = {system: 100 * sum(map(dev_map, names)) / len(names) for system, names in systems.items()}
     figures = " and ".join(f"{system} {value:.1f}" for system, value in means.items())
     exported = f"Exported: the {best} model, by MAP on {dev} dev questions ({figures}); of its seeds the best there."
     baselines = record_of(systems[PLAIN][0])["baselines"]
-    shown = lambda own, metric: f"{100 * own[metric]:.1f}" if metric in own else "–"
-    rows = {name: [shown(own, metric) for metric in compare.METRICS] for name, own in baselines.items()}
-    untrained = pd.DataFrame.from_dict(rows, "index", columns=list(compare.METRICS))
-    points = pd.concat([compare.means(values), untrained])
-    pairs = compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)})
+    untrained = pd.DataFrame.from_dict(baselines, "index").reindex(columns=list(compare.METRICS))
+    untrained = untrained.map(lambda value: "–" if pd.isna(value) else f"{100 * value:.1f}")
     sentences = [verdict(values, len(systems[PLAIN])), *own_task(systems[PRETRAINED][0]), exported]
     sentences += caution(values[best]["average_precision"].mean(), baselines)
+    pairs = compare.pairs({system: values[system] for system in (PRETRAINED, PLAIN)})
+    of_runs = pd.DataFrame(runs_of, columns=["system", "seed", "map on dev", "map on test", "run"])
     tables = {
-        "Test: points with 95 % intervals over questions; * best, or not told from it; below, without any training": points,
+        POINTS: pd.concat([compare.means(values), untrained]),
         "Test: the difference, by two tests": pairs.drop(columns="Holm").set_index("A"),
-        "Each run": of_runs(systems, run),
+        "Each run": of_runs.set_index("system"),
     }
     return [*sentences, *tables.items()]
 
 
 def rendered(parts: list, form: str) -> str:
     """The report as text, Markdown or a page of HTML."""
-    sentence = {"html": lambda text: f"<p>{html.escape(text)}</p>"}.get(form, str)
+    sentence = (lambda text: f"<p>{html.escape(text)}</p>") if form == "html" else str
+    head = {
+        "html": f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>{TITLE}</title>\n<h1>{TITLE}</h1>',
+        "markdown": f"# {TITLE}",
+    }
     shown = [sentence(part) if isinstance(part, str) else compare.rendered(*part, form) for part in parts]
-    if form != "html":
-        return "\n\n".join([*(["# With and without pre-training"] if form == "markdown" else []), *shown])
-    head = '<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>With and without pre-training</title>'
-    return "\n".join([head, "<h1>With and without pre-training</h1>", *shown, "</html>"])
+    shown = [*filter(None, [head.get(form)]), *shown]
+    return "\n".join([*shown, "</html>"]) if form == "html" else "\n\n".join(shown)
 
 
 # ------------------------------------------------------------------ the export
@@ -233,9 +223,8 @@ def _require_replaceable(to: Path) -> str:
     card = to / "README.md"
     text = card.read_text(encoding="utf-8") if card.is_file() else ""
     if to.exists() and CARD not in text:
-        raise FileExistsError(
-            f"to={to}: it exists and is no ranker that this command wrote; name a folder that does not exist"
-        )
+        it_is = "it exists and is no ranker that this command wrote"
+        raise FileExistsError(f"to={to}: {it_is}; name a folder that does not exist")
     return text
 
 
@@ -254,26 +243,20 @@ def compared(plain: list[str], pretrained: list[str], to: Path) -> str:
     systems = {PLAIN: plain, PRETRAINED: pretrained}
     parts = report(systems)
     to = export(choose(systems)[1], to)
-    for form, suffix in {"markdown": "md", "html": "html"}.items():
+    written = {to.with_name("comparison.md"): "markdown", to.with_name("comparison.html"): "html"}
+    for path, form in written.items():
         text = rendered(parts, form) + "\n"
-        disk.atomically(
-            to.with_name(f"comparison.{suffix}"), lambda part, text=text: part.write_text(text, encoding="utf-8")
-        )
-    files = ", ".join(str(to.with_name(f"comparison.{suffix}")) for suffix in ("md", "html"))
+        disk.atomically(path, lambda part, text=text: part.write_text(text, encoding="utf-8"))
     ranker = f"asutil.load_ranker({str(to)!r}), sentence_transformers.CrossEncoder({str(to)!r})"
-    return f"{rendered(parts, 'text')}\n\nThe same as files: {files}\nThe ranker: {ranker}"
+    return f"{rendered(parts, 'text')}\n\nThe same as files: {', '.join(map(str, written))}\nThe ranker: {ranker}"
 
 
+TO = "folder for the exported ranker; the comparison is stored next to it"
 LIST = {"type": names_of, "required": True, "metavar": "RUN,..."}
 command = commands.command(
     compared,
     option("--plain", "runs that were fine-tuned without pre-training, one for each seed", **LIST),
     option("--pretrained", "runs that were fine-tuned after pre-training, one for each seed", **LIST),
-    option(
-        "--to", "folder for the exported ranker; the comparison is stored next to it", type=Path, default=DEFAULTS["to"]
-    ),
+    option("--to", TO, type=Path, default=DEFAULTS["to"]),
     example="asutil own --plain finetune-<a>,finetune-<b> --pretrained finetune-<c>,finetune-<d>",
 )
-
-if __name__ == "__main__":
-    commands.main("own")

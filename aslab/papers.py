@@ -102,8 +102,8 @@ def _check(data, paper: str) -> None:
     datasets = {dataset for table in tables.values() for dataset in table.get("datasets", ())}
     for name, row in rows.items():
         _check_row(row, rows, datasets, f"row {name}")
-    for name in rows:
-        _check_chain(name, rows)
+    for name, row in rows.items():
+        _check_chain(row.get("stages") or (), rows, f"row {name}")
     for name, table in tables.items():
         _keys(table, "tables", name)
         all_of(table["rows"], rows, name)
@@ -111,8 +111,8 @@ def _check(data, paper: str) -> None:
         printed = {dataset for row in table["rows"] for dataset in rows[row]["published"]}
         all_of(table["datasets"], printed, f"{name}: data sets that a row of the table has under `published`")
     all_of(data.get("private", ()), datasets, "private")
+    all_of(budgets, BUDGETS, "budgets")
     for name, budget in budgets.items():
-        one_of(name, BUDGETS, "budgets")
         _check_budget(budget, rows, datasets, f"budget {name}")
     if "demo" in data:
         _keys(data["demo"], "demo", "demo")
@@ -121,16 +121,13 @@ def _check(data, paper: str) -> None:
         _check_rule(rule, rows, "a rule of settings")
     for kind, metrics in {"claims": PER_QUESTION_METRICS, "figure_claims": METRICS}.items():
         for claim in data.get(kind, ()):
-            place = f"{kind[:-1].replace('_', ' ')} {claim.get('id')}"
-            _keys(claim, kind, place)
-            all_of(_metrics(claim), metrics, place)
-            _check_claim(claim, rows, datasets, place)
+            _check_claim(claim, kind, metrics, rows, datasets)
     all_of(data.get("headline", ()), [claim["id"] for claim in data.get("claims", ())], "headline", "claim")
     all_of(data.get("questions", ()), datasets, "questions")
+    all_of(data.get("counts", ()), datasets, "counts")
     for dataset, splits in data.get("counts", {}).items():
-        one_of(dataset, datasets, "counts")
+        all_of(splits, ("train", "dev", "test"), f"counts, {dataset}")
         for split, counts in splits.items():
-            one_of(split, ("train", "dev", "test"), f"counts, {dataset}")
             if not isinstance(counts, list) or [type(number) for number in counts] != [int, int]:
                 raise ValueError(f"counts, {dataset}, {split}: expected [questions, candidates], got {counts!r}")
 
@@ -146,14 +143,13 @@ def _keys(mapping, kind: str, place: str) -> None:
 
 def _check_row(row, rows: dict, datasets: set, place: str) -> None:
     _keys(row, "rows", place)
-    if "baseline" in row:
-        one_of(row["baseline"], rows, f"{place}: baseline")
+    all_of([row["baseline"]] if "baseline" in row else (), rows, f"{place}: baseline")
     for stage in row.get("stages") or ():
         _check_stage(stage, f"a stage of {place}")
+    all_of(row["published"], datasets, place)
     for dataset, cells in row["published"].items():
-        one_of(dataset, datasets, place)
+        all_of(cells, METRICS, f"{place}, {dataset}")
         for metric, cell in cells.items():
-            one_of(metric, METRICS, f"{place}, {dataset}")
             _check_cell(cell, f"{place}, {dataset}, {metric}")
     if "doubtful" in row and not (_is_text(row["doubtful"]) and any(row["published"].values())):
         raise ValueError(f"{place}: doubtful says in words why its printed figures are; got {row['doubtful']!r}")
@@ -173,15 +169,14 @@ def _is_text(value) -> bool:
 
 
 def _check_cell(cell, place: str) -> None:
+    numbers = [cell]
     if cell in (None, "baseline"):
         return
     if isinstance(cell, dict):
-        numbers = list(cell.values()) if list(cell) == ["relative"] else []
+        numbers = [cell.get("relative"), *([None] * (len(cell) > 1))]
     elif isinstance(cell, list):
-        numbers = cell if len(cell) == 2 else []
-    else:
-        numbers = [cell]
-    if not numbers or not all(type(number) in (int, float) for number in numbers):
+        numbers = cell if len(cell) == 2 else [None]
+    if not all(type(number) in (int, float) for number in numbers):
         raise ValueError(f"{place}: expected [mean, std], a number, {{relative: x}}, baseline or null; got {cell!r}")
 
 
@@ -192,24 +187,22 @@ def _check_stage(stage, place: str) -> None:
     one_of(stage["notebook"], NOTEBOOKS, place)
     first = ["first"] * (stage["notebook"] == "rerank")
     all_of(stage, ("notebook", "budgets", *first, *runs.parameters(stage["notebook"])), place, "key")
-    all_of(stage.get("budgets", ()), BUDGETS, place, "budget")
-    by_budget = [value for value in stage.values() if isinstance(value, dict)]
-    all_of([budget for value in by_budget for budget in value], BUDGETS, place, "budget")
+    by_budget = [budget for value in stage.values() if isinstance(value, dict) for budget in value]
+    all_of([*stage.get("budgets", ()), *by_budget], BUDGETS, place, "budget")
 
 
-def _check_chain(name: str, rows: dict) -> None:
+def _check_chain(stages: list[dict], rows: dict, place: str) -> None:
     """`rerank` is the last stage, after `finetune`, and has a `first` row; `embed` is the only stage."""
-    stages = rows[name].get("stages") or ()
     notebooks = [stage["notebook"] for stage in stages]
     shown = ", ".join(notebooks)
     if "rerank" in notebooks:
         is_last = notebooks.index("rerank") == len(notebooks) - 1
         if not is_last or notebooks[-2:-1] != ["finetune"] or "first" not in stages[-1]:
-            raise ValueError(f"row {name}: rerank is the last stage, after finetune, and has first: <row>; got {shown}")
+            raise ValueError(f"{place}: rerank is the last stage, after finetune, and has first: <row>; got {shown}")
         ranked = [row for row in rows if (rows[row].get("stages") or [{}])[-1].get("notebook") == "finetune"]
-        one_of(stages[-1]["first"], ranked, f"row {name}: first", "row that ends with finetune")
+        one_of(stages[-1]["first"], ranked, f"{place}: first", "row that ends with finetune")
     if "embed" in notebooks and len(notebooks) > 1:
-        raise ValueError(f"row {name}: embed is a row's only stage; got {shown}")
+        raise ValueError(f"{place}: embed is a row's only stage; got {shown}")
 
 
 def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
@@ -222,15 +215,15 @@ def _check_budget(budget, rows: dict, datasets: set, place: str) -> None:
         all_of(budget.get(more, ()), budget["rows"], f"{place}: {more}")
     own = (*budget["datasets"], *budget.get("claims", ()))
     more = [name for names in budget.get("more_datasets", {}).values() for name in names]
-    all_of(budget.get("pretrain_each", ()), [*own, *more], f"{place}: pretrain_each", "data set of the budget")
-    all_of(budget.get("also_rank", ()), [*own, *more], f"{place}: also_rank", "data set of the budget")
+    for key in ("pretrain_each", "also_rank"):
+        all_of(budget.get(key, ()), [*own, *more], f"{place}: {key}", "data set of the budget")
     for dataset, others in budget.get("also_rank", {}).items():
         columns = [column.removesuffix(f"{TRANSFER}{dataset}") for column in datasets if TRANSFER in column]
         what = f"data set that a table has as <name>{TRANSFER}{dataset}"
         all_of(others, columns, f"{place}: also_rank of {dataset}", what)
-    for printed, instead in budget.get("asked_of", {}).items():
-        one_of(printed, datasets, f"{place}: asked_of", "data set")
-        one_of(instead, own, f"{place}: asked_of", "data set of the budget")
+    asked = budget.get("asked_of", {})
+    all_of(asked, datasets, f"{place}: asked_of", "data set")
+    all_of(asked.values(), own, f"{place}: asked_of", "data set of the budget")
     for name in budget["rows"]:
         notebooks = [stage["notebook"] for stage in rows[name]["stages"]]
         if notebooks[-1] == "verify_claims" and not budget.get("claims"):
@@ -247,12 +240,14 @@ def _check_rule(rule, rows: dict, place: str) -> None:
     all_of(when, ("row", *known), f"{place}: when", "parameter")
     all_of(when.get("row", ()), rows, f"{place}: when", "row")
     for name, values in rule["are"].items():
-        for value in rules.listed(values):
-            if isinstance(value, dict):
-                all_of(value, rules.FORMS, f"{place}: {name}", "key")
+        forms = [form for value in rules.listed(values) if isinstance(value, dict) for form in value]
+        all_of(forms, rules.FORMS, f"{place}: {name}", "key")
 
 
-def _check_claim(claim, rows: dict, datasets: set, place: str) -> None:
+def _check_claim(claim, kind: str, metrics, rows: dict, datasets: set) -> None:
+    place = f"{kind[:-1].replace('_', ' ')} {claim.get('id')}"
+    _keys(claim, kind, place)
+    all_of(rules.listed(claim["metric"]), metrics, place)
     named = [claim["row_a"], claim["row_b"]] if "row_a" in claim else [*claim["plus"], *claim["minus"]]
     all_of(named, rows, place)
     one_of(claim["dataset"], datasets, place)
@@ -278,12 +273,12 @@ def all_of(values, known, place: str, what: str = "value") -> None:
 
 def claims(data: dict, kind: str = "claims") -> list[dict]:
     """The claims of a paper, or its `figure_claims`, one for each metric that a claim is tested on."""
-    return [claim | {"metric": metric} for claim in data.get(kind, ()) for metric in _metrics(claim)]
+    return [claim | {"metric": metric} for claim in data.get(kind, ()) for metric in rules.listed(claim["metric"])]
 
 
 def primary_metrics(data: dict) -> dict[str, str]:
     """The metric that decides each claim, by id: MAP where the claim names it, else its only one."""
-    metrics = {claim["id"]: _metrics(claim) for claim in data.get("claims", ())}
+    metrics = {claim["id"]: rules.listed(claim["metric"]) for claim in data.get("claims", ())}
     return {name: "map" if "map" in own else own[0] for name, own in metrics.items()}
 
 
@@ -313,10 +308,6 @@ def first_budget(data: dict, claim: dict) -> str | None:
         if all(row in entry["rows"] and dataset in datasets(data, row, budget) for row in rows):
             return budget
     return None
-
-
-def _metrics(claim: dict) -> list[str]:
-    return claim["metric"] if isinstance(claim["metric"], list) else [claim["metric"]]
 
 
 def stages(data: dict, row: str, budget: str) -> list[dict]:

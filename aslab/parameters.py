@@ -8,10 +8,10 @@ import math
 import os
 import re
 import tokenize
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import yaml
 
@@ -46,7 +46,11 @@ class Parameter:
     @property
     def choices(self) -> tuple[str, ...]:
         """The values that it may have: those listed, a registry such as `asutil.sampling.OBJECTIVES` by its names."""
-        return tuple(choice for listed in self.listed for choice in _choices(listed))
+        choices = []
+        for listed in self.listed:
+            module, _, name = listed.rpartition(".")
+            choices += getattr(importlib.import_module(module), name) if module.startswith("asutil.") else [listed]
+        return tuple(choices)
 
 
 def parameters(notebook: str) -> dict[str, Parameter]:
@@ -56,11 +60,6 @@ def parameters(notebook: str) -> dict[str, Parameter]:
     `one of: a, b, c`, `one of: asutil.sampling.OBJECTIVES`, `at least 1`.
     """
     return _parameters_of(*_version(notebook))
-
-
-def _choices(listed: str) -> Iterable[str]:
-    module, _, name = listed.rpartition(".")
-    return getattr(importlib.import_module(module), name) if module.startswith("asutil.") else (listed,)
 
 
 def stays_text(notebook: str, name: str, text: str) -> bool:
@@ -103,13 +102,18 @@ def _version(notebook: str) -> tuple[Path, int]:
 
 
 @cache
-def _parameters_of(path: Path, changed: int) -> dict[str, Parameter]:
+def _code(path: Path, changed: int) -> tuple[str, list[ast.Module]]:
+    """The source of the cell tagged `parameters`, "" without one, and the other code cells as trees."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    sources = ["".join(cell["source"]) for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-    return _read_parameters(sources[0]) if sources else {}
+    tagged = lambda cell: "parameters" in cell["metadata"].get("tags", [])
+    own = next(("".join(cell["source"]) for cell in cells if tagged(cell)), "")
+    others = [cell for cell in cells if cell["cell_type"] == "code" and not tagged(cell)]
+    return own, [ast.parse("".join(cell["source"])) for cell in others]
 
 
-def _read_parameters(source: str) -> dict[str, Parameter]:
+@cache
+def _parameters_of(path: Path, changed: int) -> dict[str, Parameter]:
+    source, _ = _code(path, changed)
     tokens = tokenize.generate_tokens(io.StringIO(source).readline)
     comments = {token.start[0]: token.string.lstrip("# ").strip() for token in tokens if token.type == tokenize.COMMENT}
     read = {}
@@ -170,7 +174,9 @@ def require_no_other(notebook: str, variables: dict, again: bool) -> None:
     Args:
         again: the kernel has run the notebook's later cells, whose variables it keeps.
     """
-    allowed = {*parameters(notebook), *(_assigned(*_version(notebook)) if again else ())}
+    _, trees = _code(*_version(notebook))
+    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)] if again else []
+    allowed = {*parameters(notebook), *(node.id for node in nodes if isinstance(node.ctx, ast.Store))}
     for name, value in variables.items():
         if isinstance(value, PLAIN) and name not in allowed and not OF_THE_KERNEL.fullmatch(name):
             try:
@@ -179,24 +185,12 @@ def require_no_other(notebook: str, variables: dict, again: bool) -> None:
                 raise ValueError(f"{error}; the name of a variable of your own begins with _") from None
 
 
-@cache
-def _assigned(path: Path, changed: int) -> set[str]:
-    """The names that a notebook's cells assign, its parameters' cell aside."""
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    code = [
-        cell for cell in cells if cell["cell_type"] == "code" and "parameters" not in cell["metadata"].get("tags", [])
-    ]
-    nodes = [node for cell in code for node in ast.walk(ast.parse("".join(cell["source"])))]
-    return {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-
-
 def _short(value) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of `budgets.yml`: the parameters of the runs that it is for, and what it sets."""
 
     when: dict[str, list]
@@ -211,8 +205,7 @@ def _budgets() -> dict:
 @cache
 def _entries(path: Path, changed: int) -> list[Entry]:
     """What `budgets.yml` says about a notebook. Raises: ValueError naming the entry that is wrong."""
-    known = _parameters_of(path, changed)
-    entries = []
+    known, entries = _parameters_of(path, changed), []
     for number, entry in enumerate(_budgets().get(path.stem, ()), 1):
         try:
             if not (isinstance(entry, dict) and "set" in entry and set(entry) <= {"when", "set"}):

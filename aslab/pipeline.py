@@ -33,6 +33,8 @@ except ImportError:  # an optional extra: `build` says how to install it
     PipelineStep = object
 
 PLAN, LOGS, TOKENIZER = "plan.json", "datatrove", "tokenizer"
+TIME = "24:00:00"
+FAILED = "the index {path} failed ({error}); finished shards are kept for the next try"
 COUNTS = ("documents_read", "documents", "paragraphs", "sentences", "tokens")
 
 
@@ -114,12 +116,10 @@ class Index(PipelineStep):
         texts = _documents(self.source, planned, rank)
         sentences = {name: planned[name] for name in ("splitter", "min_sentence_chars")}
         lengths = {name: planned.get(name) for name in cleaning.LIMITS}  # a plan of an earlier version has none
+        options = {"source": planned["source"], **sentences, **lengths}
         with self.track_time("task"):
             try:
-                built = corpus_index.build(
-                    texts, self._tokenizer(planned), folder, source=planned["source"], **sentences, **lengths
-                )
-                counts = built.info
+                counts = corpus_index.build(texts, self._tokenizer(planned), folder, **options).info
             except corpus_index.EmptyCorpus as error:  # a share without documents: it is left out when all are joined
                 counts = dict.fromkeys(COUNTS, 0) | {"documents_read": error.read}
                 unfinished = folder.with_name(f".{folder.name}.building")
@@ -157,25 +157,24 @@ def _is_joined(out: Path) -> bool:
 def _concatenate(out: Path) -> None:
     planned = disk.read_json(out / PLAN)
     folders = [_shard(out, rank) for rank in range(planned["tasks"])]
-    missing = [folder.name for folder in folders if not folder.is_dir()]
-    if missing:
+    if missing := [folder.name for folder in folders if not folder.is_dir()]:
         of = f"{len(missing)} of {len(folders)} shards are missing, the first is {missing[0]}"
         raise ValueError(f"{out}: {of}; build it again")
-    infos = {folder.name: disk.read_json(folder / "corpus.json") for folder in folders}
-    for name, info in infos.items():
+    infos = {folder: disk.read_json(folder / "corpus.json") for folder in folders}
+    for folder, info in infos.items():
         if lacking := [count for count in COUNTS if count not in info]:
-            raise ValueError(f"{out / name / 'corpus.json'} is damaged: it lacks {lacking[0]}")
+            raise ValueError(f"{folder / 'corpus.json'} is damaged: it lacks {lacking[0]}")
     counts = {name: sum(info[name] for info in infos.values()) for name in COUNTS}
     if not counts["documents"]:
         lengths = {name: planned[name] for name in cleaning.LIMITS if name in planned}
         raise corpus_index.EmptyCorpus(counts["documents_read"], planned["source"], **lengths)
-    filled = [folder for folder in folders if infos[folder.name]["documents"]]
-    for folder in filled:
-        for name, sha256 in infos[folder.name]["sha256"].items():
+    filled = {folder: info for folder, info in infos.items() if info["documents"]}
+    for folder, info in filled.items():
+        for name, sha256 in info["sha256"].items():
             disk.check(folder / f"{name}.npy", sha256)
-    with disk.naming(out, "writing the index {path} failed ({error}); finished shards are kept for the next try"):
-        written = arrays.concatenate(filled, out)
-        settings = {name: value for name, value in infos[filled[0].name].items() if name != "sha256"}
+    with disk.naming(out, f"writing {FAILED}"):
+        written = arrays.concatenate(list(filled), out)
+        settings = {name: value for name, value in next(iter(filled.values())).items() if name != "sha256"}
         sums = {name: hub.sha256(out / f"{name}.npy") for name in arrays.ARRAYS}
         os.sync()
         disk.write_json(out / "corpus.json", {**settings, **planned, **counts, **written, "sha256": sums})
@@ -194,7 +193,7 @@ def build(
     tasks=8,
     workers=None,
     partition=None,
-    time="24:00:00",
+    time=TIME,
     dry_run=False,
     **options,
 ):
@@ -227,11 +226,11 @@ def build(
     planned = plan(source, opened, tasks, **options)
     _check(out, planned)
     if dry_run and executor == "local":
-        return print(_shown(planned))
-    if executor == "local":
-        jobs = [_local_job(str(source), out, planned, workers)]
-    else:
-        jobs = _slurm_jobs(str(source), out, planned, workers, partition=partition, time=time)
+        shares = (_share(planned, rank) for rank in range(planned["tasks"]))
+        each = (f"{planned['unit']} {share.start:,} to {share[-1]:,}" for share in shares)
+        return print(*(f"task {rank}: {share}" for rank, share in enumerate(each)), sep="\n")
+    limits = {"partition": partition, "time": time} if executor == "slurm" else {}
+    jobs = _jobs(executor, [Index(str(source), out)], out, planned["tasks"], workers, **limits)
     if dry_run:
         return print(*map(_script, jobs), sep="\n")
     return _execute(jobs, out, planned, opened)
@@ -252,9 +251,7 @@ def _execute(jobs: list, out: Path, planned: dict, tokenizer) -> corpus_index.Co
             if len(jobs) > 1:
                 return jobs[-1].launch_job()
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")  # the tasks run in parallel
-            with disk.naming(
-                out, "building the index {path} failed ({error}); finished shards are kept for the next try"
-            ):
+            with disk.naming(out, f"building {FAILED}"):
                 jobs[0].run()
         join(out)
     return corpus_index.Corpus.open(out)
@@ -264,44 +261,33 @@ def _check(out: Path, planned: dict) -> None:
     """Refuse a folder that has another build, or something else."""
     if (out / PLAN).is_file():
         before = cleaning.LIMITS | disk.read_json(out / PLAN)  # a plan of an earlier version has none
-        for name, value in planned.items():
-            if before.get(name) != value:
-                other = f"{out} holds a build with {name} {before.get(name)}, got {value}"
+        for name in planned:
+            if before.get(name) != planned[name]:
+                other = f"{out} holds a build with {name} {before.get(name)}, got {planned[name]}"
                 raise ValueError(f"{other}: delete it, or take another folder")
     elif out.exists() and not (out.is_dir() and {path.name for path in out.glob("[!.]*")} <= {LOGS, TOKENIZER}):
         raise FileExistsError(f"{out} exists already and is no such build: take another folder")
 
 
-def _local_job(source: str, out: Path, planned: dict, workers):
-    from datatrove.executor import LocalPipelineExecutor
-
-    tasks = planned["tasks"]
-    return LocalPipelineExecutor([Index(source, out)], tasks, min(workers or 2, tasks), str(out / LOGS))
-
-
-def _slurm_jobs(source: str, out: Path, planned: dict, workers, **limits) -> list:
-    """The job of the tasks, and the job after them, which joins the shards."""
-    from datatrove.executor import SlurmPipelineExecutor
+def _jobs(executor: str, steps: list, out: Path, tasks: int, workers, **limits) -> list:
+    """The job of the tasks; on Slurm also the job after them, which joins the shards."""
+    from datatrove.executor import LocalPipelineExecutor, SlurmPipelineExecutor
 
     logs = str(out / LOGS)
+    if executor == "local":
+        return [LocalPipelineExecutor(steps, tasks, min(workers or 2, tasks), logs)]
     form = {**limits, "mem_per_cpu_gb": 4, "qos": None, "with_srun": False}
     of_tasks = {"workers": workers or -1, "job_name": "index", "logging_dir": logs}
-    first = SlurmPipelineExecutor([Index(source, out)], planned["tasks"], **of_tasks, **form)
+    first = SlurmPipelineExecutor(steps, tasks, **of_tasks, **form)
     of_join = {"job_name": "join", "logging_dir": f"{logs}/join", "skip_completed": False}
     return [first, SlurmPipelineExecutor([partial(join, out)], 1, depends=first, **of_join, **form)]
 
 
 def _script(job) -> str:
     """What datatrove gives to sbatch."""
-    command = f"launch_pickled_pipeline {job.logging_dir.resolve_paths('executor.pik')}"
-    return job.get_launch_file_contents(
-        job.get_sbatch_args(min(len(job.get_incomplete_ranks()), job.max_array_size)), command
-    )
-
-
-def _shown(planned: dict) -> str:
-    shares = enumerate(_share(planned, rank) for rank in range(planned["tasks"]))
-    return "\n".join(f"task {rank}: {planned['unit']} {share.start:,} to {share[-1]:,}" for rank, share in shares)
+    launched = f"launch_pickled_pipeline {job.logging_dir.resolve_paths('executor.pik')}"
+    arguments = job.get_sbatch_args(min(len(job.get_incomplete_ranks()), job.max_array_size))
+    return job.get_launch_file_contents(arguments, launched)
 
 
 command = commands.command(
@@ -318,11 +304,8 @@ command = commands.command(
     option("--limit", "read only the first documents", type=int),
     option("--executor", "where tasks run", type=Choice(["local", "slurm"]), default="local"),
     option("--partition", "partition of Slurm for the jobs"),
-    option("--time", "time limit of a task on Slurm", default="24:00:00"),
+    option("--time", "time limit of a task on Slurm", default=TIME),
     option("--dry-run", "show the plan, or the scripts for Slurm, and start nothing", is_flag=True),
     example="asutil index build wikimedia/wikipedia --tokenizer FacebookAI/roberta-base --out index --tasks 32",
     details="The same command continues a build that was stopped.",
 )
-
-if __name__ == "__main__":
-    commands.main("index")

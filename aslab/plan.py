@@ -11,7 +11,7 @@ from asutil.data.long_questions import KINDS
 from asutil.draws import text_hash
 
 from . import rules, rundir, runs
-from .papers import NOTEBOOKS, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
+from .papers import NOTEBOOKS, OWN_TASK, ROBERTA, SPLITS, all_of, datasets, one_of, read, stages
 from .papers import seeds as seeds_of
 
 # Settings that may differ from the paper's: they change no result by design.
@@ -159,14 +159,13 @@ class _Planner:
         if last["notebook"] == "rerank":
             rerank = last
             *before, last = before
-        if not self._is_published(row, dataset, last):
-            return
-        ranked_first = {}
-        if rerank:
-            for job in self.of_row(rerank["first"], dataset):
-                yield job
-                if job.dataset == dataset and not job.search:
-                    ranked_first[job.seed] = job.folder
+        scored = NOTEBOOKS[last["notebook"]] is None  # on questions or claims; its own task is measured once
+        printed = {name for table in self.data["tables"].values() for name in table["datasets"]}
+        if scored and dataset in printed and dataset not in self.data["rows"][row]["published"]:
+            return  # the row has a dash in a table of the paper
+        first = list(self.of_row(rerank["first"], dataset)) if rerank else []
+        yield from first
+        ranked_first = {job.seed: job.folder for job in first if job.dataset == dataset and not job.search}
         seeds = seeds_of(self.data, row, self.budget, self.seeds)
         each = dataset in self.data["budgets"][self.budget].get("pretrain_each", ())
         if each and not seeds:
@@ -178,10 +177,10 @@ class _Planner:
         search = self.data["budgets"][self.budget].get("search", {}) | self.data["rows"][row].get("search", {})
         tries = self._tries(row, last, dataset, needs, search)
         yield from tries
-        best = _best(tries, search) if tries else {}
-        if best is None:
+        if not all((rundir.root() / job.folder / "record.json").is_file() for job in tries):
             return  # the seeds follow when all tries have a record
-        scored = NOTEBOOKS[last["notebook"]] is None  # on questions or claims; its own task is measured once
+        parameters = max(tries, key=dev_figure).parameters if tries else {}  # the first of equals
+        best = {name: parameters[name] for name in _searched(search) if tries}
         for seed in seeds if scored else [0]:
             model = starts[seed][1] if each else needs
             job = self._job(row, last, dataset, seed, model, TRANSFER if rerank else None, **best)
@@ -200,31 +199,29 @@ class _Planner:
                 needs = (made[-1].folder,)
         return made, needs
 
-    def _is_published(self, row: str, dataset: str, last: dict) -> bool:
-        """False where a table of the paper has the data set and the row has a dash there."""
-        printed = {name for table in self.data["tables"].values() for name in table["datasets"]}
-        scored_elsewhere = NOTEBOOKS[last["notebook"]] is not None
-        return scored_elsewhere or dataset not in printed or dataset in self.data["rows"][row]["published"]
-
     def _tries(self, row, stage, dataset, needs, search) -> list[Job]:
         """One job for each combination of the searched settings; none where there is nothing to choose."""
         if NOTEBOOKS[stage["notebook"]] is not None or dataset not in search.get("datasets", ()):
             return []
         name = f"{self.paper}-{self.budget}-{row}-{dataset}"
-        grid = _grid(search, name, dataset)
-        tries = [self._job(row, stage, dataset, 0, needs, search=name, **tried) for tried in grid]
-        different = {job.folder: job for job in tries}  # the row itself may set some of the searched settings
+        made = (
+            self._job(row, stage, dataset, 0, needs, search=name, **tried) for tried in _grid(search, name, dataset)
+        )
+        different = {job.folder: job for job in made}  # the row itself may set some of the searched settings
         return list(different.values()) if len(different) > 1 else []
 
     def _job(self, row, stage, dataset, seed, needs, column=None, search="", **tried) -> Job:
         notebook = stage["notebook"]
-        starts = map(_from_project, needs)
+        root = rundir.root()
+        # As a command gives them: relative to the project's folder where they are inside.
+        inside = (folder.relative_to(root) if folder.is_relative_to(root) else folder for folder in needs)
+        starts = (folder.as_posix() for folder in inside)
         parameters = stage_parameters(self.data, row, stage, self.budget, dataset, seed, *starts, **tried)
         parameters |= {name: value for name, value in self.more.items() if name in runs.parameters(notebook)}
         folder = self.folder_for(notebook, parameters)
         column = column or NOTEBOOKS[notebook] or dataset
-        seed = parameters["seed"]
-        return Job(self.paper, row, self.budget, column, seed, notebook, parameters, folder, needs, search)
+        made = (parameters["seed"], notebook, parameters, folder, needs, search)
+        return Job(self.paper, row, self.budget, column, *made)
 
 
 def _grid(search: dict, name: str, dataset: str) -> list[dict]:
@@ -251,14 +248,6 @@ def _searched(search: dict) -> dict:
     return {name: values for name, values in search.items() if name not in ("datasets", "limit")}
 
 
-def _best(tries: list[Job], search: dict) -> dict | None:
-    """The settings that do best on dev, the first of equals; None while a try has no record."""
-    if not all((rundir.root() / job.folder / "record.json").is_file() for job in tries):
-        return None
-    best = max(tries, key=dev_figure)
-    return {name: best.parameters[name] for name in _searched(search)}
-
-
 def dev_figure(job: Job) -> float:
     """The figure on dev that a search maximises: MAP of a ranking, F1 of evidence in a long context."""
     record = rundir.read_record(rundir.root() / job.folder)
@@ -274,12 +263,6 @@ def _planned_folder(notebook: str, parameters: dict) -> Path:
     return runs.folder_for(notebook, parameters, must_exist=False)
 
 
-def _from_project(folder: Path) -> str:
-    """A run's folder as a command gives it: relative to the project's folder where it is inside."""
-    root = rundir.root()
-    return (folder.relative_to(root) if folder.is_relative_to(root) else folder).as_posix()
-
-
 # ------------------------------------------------------------------ whether a run has the paper's settings
 
 
@@ -292,7 +275,9 @@ def at_paper_settings(data: dict, row: str, dataset: str, records: list[dict]) -
     """
     if not data.get("settings") or "paper" not in data.get("budgets", {}):
         return False
-    chain = [stage for stage in stages(data, row, "paper") if _leads_to(dataset, stage["notebook"])]
+    # The chain of a row's figures on a data set, or on its own pre-training task.
+    leads = lambda name: NOTEBOOKS[name] is not None if dataset == OWN_TASK else name != "task_difficulty"
+    chain = [stage for stage in stages(data, row, "paper") if leads(stage["notebook"])]
     model = first = None
     if chain and "first" in chain[-1]:  # before its last record come those of the row that ranked first
         own = len(chain) - 1
@@ -327,11 +312,6 @@ def follows_rules(
     allowed |= rules.allowed(data["settings"], notebook, row, wanted) | (searched or {})
     compared = [name for name in allowed if name not in FREE]
     return all(rules.accepts(allowed[name], name, settings, dataset) for name in compared)
-
-
-def _leads_to(dataset: str, notebook: str) -> bool:
-    """Whether a notebook is part of the chain of a row's figures on a data set, or on its own pre-training task."""
-    return NOTEBOOKS[notebook] is not None if dataset == NOTEBOOKS["pretrain"] else notebook != "task_difficulty"
 
 
 def completed(notebook: str, settings: dict) -> dict:

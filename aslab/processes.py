@@ -51,8 +51,11 @@ def _launch(folder: str | Path) -> None:
     command = [*torchrun, "--local-ranks-filter=0", "-m", "aslab.processes", str(folder)]
     environment = {**os.environ, PROCESSES: "1"}
     started = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, env=environment)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     try:
-        _show(started.stdout)
+        while chunk := started.stdout.read1(4096):  # as it comes: progress bars return to the start of their line
+            sys.stdout.write(decoder.decode(chunk))
+            sys.stdout.flush()
     except BaseException:  # an interrupted cell leaves no process behind
         started.terminate()
         raise
@@ -61,14 +64,6 @@ def _launch(folder: str | Path) -> None:
     if status:
         failed = f"training in {count} processes failed (exit status {status})"
         raise RuntimeError(f"{failed}; the checkpoints are kept, see the output above")
-
-
-def _show(stream) -> None:
-    """Print another process' output as it comes: progress bars return to the start of their line."""
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    while chunk := stream.read1(4096):
-        sys.stdout.write(decoder.decode(chunk))
-        sys.stdout.flush()
 
 
 # ------------------------------------------------------------------ each process that trains
@@ -104,10 +99,8 @@ def run(path: Path, given: dict) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="torchrun ... -m aslab.processes", description=run.__doc__.splitlines()[0])
     parser.add_argument("run", help="notebooks/<notebook>.ipynb, or the folder of a run that was begun")
-    pair = ("NAME", "VALUE")
-    parser.add_argument(
-        "-p", "--parameters", nargs=2, metavar=pair, action="append", default=[], help="as for papermill"
-    )
+    pairs = {"nargs": 2, "metavar": ("NAME", "VALUE"), "action": "append", "default": []}
+    parser.add_argument("-p", "--parameters", help="as for papermill", **pairs)
     options = parser.parse_args()
     path = Path(options.run)
     if path.suffix == ".ipynb":

@@ -8,6 +8,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import asutil
@@ -22,14 +23,20 @@ def of_project(folder: Path) -> dict:
     for name in RECORDED_VERSIONS:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[name] = importlib.metadata.version(name)
+    torch = sys.modules.get("torch")
+    cuda = torch.cuda if torch and torch.cuda.is_available() else None
+    hardware = {"cpu_cores": os.cpu_count(), "architecture": platform.machine(), "system": platform.system()}
+    hardware["gpu"] = cuda.get_device_name() if cuda else None
+    if cuda:
+        hardware |= {"gpus": cuda.device_count(), "cuda": torch.version.cuda}
     return {
         "versions": versions,
-        "hardware": _hardware(),
+        "hardware": hardware,
         "commit": _commit(folder),
         "sources_sha256": sources_sha256(),
         **({"hub_commits": dict(sorted(hub.commits.items()))} if hub.commits else {}),
         "peak_memory_bytes": _peak_memory(),
-        **_peak_gpu_memory(),
+        **({"peak_gpu_memory_bytes": cuda.max_memory_allocated()} if cuda else {}),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
 
@@ -48,29 +55,6 @@ def source_files(package: Path) -> list[tuple[str, Path]]:
     return sorted((path.relative_to(package).as_posix(), path) for path in package.rglob("*.py"))
 
 
-def _hardware() -> dict:
-    torch = sys.modules.get("torch")
-    machine = {
-        "cpu_cores": os.cpu_count(),
-        "architecture": platform.machine(),
-        "system": platform.system(),
-        "gpu": None,
-    }
-    if not (torch and torch.cuda.is_available()):
-        return machine
-    return machine | {
-        "gpu": torch.cuda.get_device_name(),
-        "gpus": torch.cuda.device_count(),
-        "cuda": torch.version.cuda,
-    }
-
-
-def _peak_gpu_memory() -> dict:
-    torch = sys.modules.get("torch")
-    gpu = torch and torch.cuda.is_available()
-    return {"peak_gpu_memory_bytes": torch.cuda.max_memory_allocated()} if gpu else {}
-
-
 def _peak_memory() -> int:
     try:
         import resource
@@ -81,15 +65,11 @@ def _peak_memory() -> int:
 
 
 def _commit(folder: Path) -> str:
-    """The commit, with +changes where tracked files differ from it; those of results/, which follow from the others, do not count."""
+    """The commit, with +changes where tracked files differ from it. Changes in results/ are ignored: they follow from the others."""
+    git = partial(subprocess.check_output, text=True, stderr=subprocess.PIPE, cwd=folder)
     try:
-        commit = _git(folder, "rev-parse", "HEAD")
-        changed = _git(folder, "status", "--porcelain", "-uno", "--", ".", ":(exclude)results")
+        commit = git(["git", "rev-parse", "HEAD"]).strip()
+        changed = git(["git", "status", "--porcelain", "-uno", "--", ".", ":(exclude)results"]).strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
     return commit + ("+changes" if changed else "")
-
-
-def _git(folder: Path, *words: str) -> str:
-    command = ["git", "-C", str(folder), *words]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()

@@ -23,9 +23,7 @@ SHARED = 3  # the same ones in every row
 RESCUED, LOST = 3, 1  # of each fate against the baseline
 
 
-def publish(
-    paper: str, results: str | Path = "results", runs_dir: str | Path = "runs", laptop: bool = False
-) -> list[Path]:
+def publish(paper: str, results="results", runs_dir: str | Path = "runs", laptop: bool = False) -> list[Path]:
     """Write the records of a paper's finished runs above the laptop budget, or of that budget. Returns the files.
 
     A record never replaces that of another run with equal settings and data: it is written to `results/repeats/`.
@@ -33,12 +31,16 @@ def publish(
     return list(_publish(paper, results, runs_dir, laptop))
 
 
-def _publish(paper: str, results: str | Path, runs_dir: str | Path, laptop: bool) -> Iterator[Path]:
+def _publish(paper: str, results, runs_dir, laptop: bool) -> Iterator[Path]:
     data, known = papers.read(paper), records.records(paper, results, runs_dir)
     known = known[(known.source == records.HERE) & ((known.budget == "laptop") == laptop)]
     for line in known.itertuples():
         file = rundir.root() / results / paper / line.row / f"{line.dataset}-{line.budget}-seed{line.seed}.json"
-        record = disk.sealed(_published(data, line, _baseline(data, line, known)))
+        baseline = data["rows"][line.row].get("baseline")
+        same = known[(known.row == baseline) & (known.dataset == line.dataset) & (known.budget == line.budget)]
+        # The run with the same seed, or the only one of an untrained row; None where there is none here.
+        fits = same[(same.seed == line.seed) | untrained(data, baseline)] if len(same) else same
+        record = disk.sealed(_published(data, line, next(fits.itertuples(), None)))
         file = repeats.file_for(record, file, results)
         file.parent.mkdir(parents=True, exist_ok=True)
         # One line an entry: a change of a figure is a change of its line.
@@ -46,15 +48,6 @@ def _publish(paper: str, results: str | Path, runs_dir: str | Path, laptop: bool
         text = "{\n" + ",\n".join(entries) + "\n}\n"
         disk.atomically(file, lambda path, text=text: path.write_text(text, encoding="utf-8"))
         yield file
-
-
-def _baseline(data: dict, line, known: pd.DataFrame):
-    """The run of the row's baseline with the same seed, or its only run if untrained; None where there is none here."""
-    other = data["rows"][line.row].get("baseline")
-    if other is None:
-        return None
-    same = known[(known.row == other) & (known.dataset == line.dataset) & (known.budget == line.budget)]
-    return next(same[(same.seed == line.seed) | untrained(data, other)].itertuples(), None)
 
 
 def _published(data: dict, line, baseline) -> dict:
@@ -69,20 +62,18 @@ def _published(data: dict, line, baseline) -> dict:
         record["per_question"] = [[claim, int(value)] for claim, value in right.items()]
     elif record.get("notebook") == "find_evidence":
         values = records.per_question(line)
-        values = values[[name for name in records.columns(record).values() if name in values]]
-        record |= records.columns_entry(values, "context") | {"per_question": records.rounded(values.round(6))}
+        values = values[[name for name in records.columns(record).values() if name in values]].round(6)
+        record |= records.values_entry(values, "context")
         record["chosen"] = _chosen(_ranked(line.folder, scores.name), baseline)
     elif scores.is_file():
         table = rundir.read_table(line.folder, scores.name)
-        values = rankings.of(table).per_question.set_index("question_id")
-        record |= records.columns_entry(values) | {"per_question": records.rounded(values)}
+        record |= records.values_entry(rankings.of(table).per_question.set_index("question_id"))
         if not dev:
             record["chosen"] = _chosen(table, baseline, data.get("questions", {}).get(line.dataset, ()))
             if (of_dev := records.dev_questions(data, line)) is not None:
                 record["per_question_dev"] = records.rounded(of_dev)
     for name, part in record.get("transfer", {}).items():
-        values = transfer.per_question(line.folder, name)
-        ranked = part | records.columns_entry(values) | {"per_question": records.rounded(values)}
+        ranked = part | records.values_entry(transfer.per_question(line.folder, name))
         record["transfer"] = record["transfer"] | {name: ranked}
     return record
 
@@ -139,15 +130,11 @@ def publish_all(slugs: list[str], runs_dir: str, laptop: bool) -> Iterator[Path 
         yield f"nothing to write: no finished run in {runs_dir} has the settings of a paper's row {kept}"
 
 
+SLUGS = "short names of papers, or rankers; default: all"
 command = commands.command(
     publish_all,
-    commands.argument(
-        "slugs", "short names of papers, or rankers; default: all", required=False, nargs=-1, metavar="[PAPER]..."
-    ),
+    commands.argument("slugs", SLUGS, required=False, nargs=-1, metavar="[PAPER]..."),
     commands.option("--runs-dir", "where the run folders are", default="runs"),
     commands.option("--laptop", "write the records of budget laptop instead of the larger budgets'", is_flag=True),
     example="asutil publish asbert --laptop",
 )
-
-if __name__ == "__main__":
-    commands.main("publish")

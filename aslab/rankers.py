@@ -78,11 +78,8 @@ def published(folder: Path) -> dict:
     values = pd.read_parquet(folder / "per_question.parquet").set_index("question_id")
     columns = [name for name in records.PER_QUESTION.values() if name in values]
     each = values.groupby("ranker", sort=False)[columns]
-    return (
-        record
-        | records.columns_entry(values[columns])
-        | {"per_question": {name: records.rounded(own) for name, own in each}}
-    )
+    named = {name: records.rounded(own) for name, own in each}
+    return record | records.columns_entry(values[columns]) | {"per_question": named}
 
 
 def committed(results: str | Path = "results") -> dict[str, dict]:
@@ -97,7 +94,5 @@ def committed(results: str | Path = "results") -> dict[str, dict]:
 def questions_of(record: dict) -> dict[str, pd.DataFrame]:
     """Ranker -> the values of its questions, with question_id as index."""
     columns = ["question_id", *records.value_columns(record)]
-    return {
-        name: pd.DataFrame(rows, columns=columns).set_index("question_id")
-        for name, rows in record["per_question"].items()
-    }
+    each = {name: pd.DataFrame(rows, columns=columns) for name, rows in record["per_question"].items()}
+    return {name: table.set_index("question_id") for name, table in each.items()}

@@ -111,19 +111,15 @@ def _by_rules(data: dict, plan: dict[Path, Job], in_time: list, find) -> dict[Pa
         given = {name: moved.get(value, value) for name, value in job.parameters.items()}
         place = find(job.notebook, given)
         if place not in finished and not job.search:
-            fits = (run.folder for run in others if _fits(data, job, given, run))
-            place = next(fits, place)
+            wanted = runs.shown(runs.settings(job.notebook, given))
+            same = (run for run in others if (run.notebook, run.record["seed"]) == (job.notebook, job.seed))
+            of_run = ((run.folder, completed(run.notebook, run.record["settings"])) for run in same)
+            about = (data, job.row, job.dataset, job.notebook, wanted)
+            place = next((folder for folder, settings in of_run if follows_rules(*about, settings)), place)
         moved[planned.as_posix()] = place.as_posix()
         needs = tuple(Path(moved[need.as_posix()]) for need in job.needs)
         accepted.setdefault(place, replace(job, folder=place, needs=needs))
     return accepted
-
-
-def _fits(data: dict, job: Job, given: dict, run) -> bool:
-    wanted = runs.shown(runs.settings(job.notebook, given))
-    settings = completed(run.notebook, run.record["settings"])
-    same = (run.notebook, run.record["seed"]) == (job.notebook, job.seed)
-    return same and follows_rules(data, job.row, job.dataset, job.notebook, wanted, settings)
 
 
 def _ancestors(job: Job, plan: dict[Path, Job]) -> list[Path]:
@@ -135,8 +131,8 @@ def _columns(data: dict, dataset: str, record: dict) -> list[str]:
     """The columns of the paper's tables that a run has figures for: its data set, and splits of it with labels."""
     printed = {column for table in data["tables"].values() for column in table["datasets"]}
     splits = {column: split for column, (name, split) in SPLITS.items() if name == dataset and column in printed}
-    measured = [column for column, split in splits.items() if split in record["metrics"]]
-    return measured if "test" in splits.values() else [*measured, dataset]
+    columns = [column for column, split in splits.items() if split in record["metrics"]]
+    return columns if "test" in splits.values() else [*columns, dataset]
 
 
 # ------------------------------------------------------------------ what a record is about
@@ -158,8 +154,7 @@ def backbone(one) -> str:
 
 def no_spread(lines: pd.DataFrame) -> bool:
     """Whether all records are about an untrained encoder, whose figures do not depend on a seed."""
-    architectures = [record.get("settings", {}).get("architecture") for record in lines.record]
-    return set(architectures) == {"untrained"}
+    return {record.get("settings", {}).get("architecture") for record in lines.record} == {"untrained"}
 
 
 def reported(one) -> str:
@@ -210,6 +205,11 @@ def columns_entry(values: pd.DataFrame, of: str = "question") -> dict:
     """`columns` of a record, to be read by `value_columns`: nothing where they are those of a record that names none."""
     names = list(values.columns)
     return {} if names == value_columns({}, of) else {"columns": names}
+
+
+def values_entry(values: pd.DataFrame, of: str = "question") -> dict:
+    """The values of every question in a record, and the names of their columns where a reader needs them."""
+    return columns_entry(values, of) | {"per_question": rounded(values)}
 
 
 def value_columns(record: dict, of: str = "question") -> list[str]:

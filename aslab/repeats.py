@@ -61,9 +61,8 @@ def read(paper: str, results: str | Path = "results") -> pd.DataFrame:
     for path in sorted((rundir.root() / results / FOLDER / paper).glob("*/*.json")):
         record = rundir.with_current_names(disk.read_json(path))
         if path != path_of(record, results):
-            raise ValueError(
-                f"{FOLDER}/{paper}/{path.parent.name}/{path.name} has the record of {path_of(record).name}"
-            )
+            file = f"{FOLDER}/{paper}/{path.parent.name}/{path.name}"
+            raise ValueError(f"{file} has the record of {path_of(record).name}")
         identity = (record[name] for name in records.COLUMNS[:4])
         lines.append((*identity, FOLDER, record["name"], None, record, record.get("earlier", [])))
     return pd.DataFrame(lines, columns=records.COLUMNS)

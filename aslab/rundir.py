@@ -45,9 +45,8 @@ def find(name: str, runs_dir: str | Path | None = None) -> Path | None:
 def no_link(folder: Path) -> Path:
     """The folder itself. Raises: ValueError for a link, which may lead out of the folder of runs."""
     if folder.is_symlink():
-        raise ValueError(
-            f"{folder.name} is a link, which may lead out of {folder.parent.name}/: give the path that it leads to"
-        )
+        reason = f"{folder.name} is a link, which may lead out of {folder.parent.name}/"
+        raise ValueError(f"{reason}: give the path that it leads to")
     return folder
 
 
@@ -97,7 +96,6 @@ def read_table(folder: str | Path, name: str = "scores.parquet", ids=("question_
     path = Path(folder) / name
     sums = read_record(folder)["tables_sha256"]
     if name not in sums:
-        raise ValueError(
-            f"{path.parent.name} has no {name}: expected a run that makes one, as finetune makes scores.parquet"
-        )
+        expected = "expected a run that makes one, as finetune makes scores.parquet"
+        raise ValueError(f"{path.parent.name} has no {name}: {expected}")
     return files.frame(disk.check(path, sums[name]), ids, numbers)

@@ -49,30 +49,15 @@ min_paragraph_chars min_document_chars lengths type_loss also_rank seed
 FROM_SCRATCH = ("tiny", "tiny_electra", "tiny_longformer", "tiny_led", "mini")  # models that start from random weights
 STARTS = ("model", "generator")  # parameters that name a run, a folder or a hub id
 STAGES = ("first_run", "joint_run")  # parameters that name a finished run
+COLUMNS = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]  # of `read_all`, before its metrics
 
 
 # ------------------------------------------------------------------ identity
 
 
-def _fingerprints(notebook: str) -> dict:
-    of_dataset = {
-        "verify_claims": claims.fingerprint_of_claims,
-        "find_evidence": long_questions.fingerprint_of_evidence,
-    }
-    return {
-        "corpus": sources.fingerprint_of_source,
-        "dataset": of_dataset.get(notebook, answers.fingerprint_of_answers),
-        "exclude_titles": lambda path: hub.sha256(Path(path)),
-    }
-
-
 def shown(values: dict) -> dict:
     """Settings as a record shows them: a run by its name, a user's file or folder as `own:<name>`, without its path."""
-    named = {}
-    for name, each in (("models", "model"), ("also_rank", "dataset")):
-        if values.get(name):
-            titles = [shown({each: value})[each] for value in names_of(values[name])]
-            named[name] = ",".join(sorted(titles) if name == "also_rank" else titles)
+    named = {name: value for name, value in values.items() if name != "runs_dir"}
     for name in ("corpus", "dataset", *STARTS, *STAGES, "exclude_titles"):
         value = str(values.get(name) or "")
         if find(value):
@@ -81,7 +66,13 @@ def shown(values: dict) -> dict:
             named[name] = sources.without_paths(value)
         elif value and (Path(value).exists() or value.startswith(("/", "~", "."))):
             named[name] = f"own:{Path(value).name}"
-    return {name: value for name, value in values.items() if name != "runs_dir"} | named
+    if values.get("models"):
+        named["models"] = ",".join(shown({"model": name})["model"] for name in names_of(values["models"]))
+    if values.get("also_rank"):
+        named["also_rank"] = ",".join(
+            sorted(shown({"dataset": name})["dataset"] for name in names_of(values["also_rank"]))
+        )
+    return named
 
 
 def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
@@ -90,17 +81,18 @@ def models(names: str, budget: str, runs_dir: str | None = None) -> list[str]:
     Returns: hub ids, and folders of models and runs.
     """
     if names != "all":
-        given = names_of(names)
-        if not all(given):
+        listed = names_of(names)
+        if not all(listed):
             raise ValueError(f"models: expected names joined by commas, one is empty in {names!r}")
-        return [str(find(name, runs_dir) or name) for name in given]
-    made = read_all(runs_dir or "runs")
-    learnt = [run for run in made[made.notebook == "pretrain"].itertuples() if run.finished and run.budget == budget]
-    folders = [str(run.folder) for run in learnt if run.record["settings"]["objective"] != "mlm"]
-    if not folders:
+        return [str(find(name, runs_dir) or name) for name in listed]
+    wanted = ("pretrain", budget, True)
+    made = read_all(runs_dir or "runs").itertuples()
+    finished = [run for run in made if (run.notebook, run.budget, run.finished) == wanted]
+    learnt = [str(run.folder) for run in finished if run.record["settings"]["objective"] != "mlm"]
+    if not learnt:
         to_do = "name runs or hub ids, joined by commas"
         raise ValueError(f"models: no pre-training run of budget {budget} is finished; {to_do}")
-    return folders
+    return learnt
 
 
 def also_ranked(values: dict) -> dict[str, str]:
@@ -108,10 +100,8 @@ def also_ranked(values: dict) -> dict[str, str]:
 
     Raises: ValueError for an empty name, one that comes twice, and the run's own data set.
     """
-    if not values.get("also_rank"):
-        return {}
-    own, named = shown({"dataset": values["dataset"]})["dataset"], {}
-    for name in names_of(values["also_rank"]):
+    own, named = shown({"dataset": values.get("dataset")})["dataset"], {}
+    for name in names_of(values["also_rank"]) if values.get("also_rank") else ():
         title = shown({"dataset": name})["dataset"] if name else ""
         expected = "also_rank: expected different data sets joined by commas, none of them the run's own"
         if not name or title in (own, *named):
@@ -155,7 +145,16 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
     """
     values, inputs = settings(notebook, given), {}
     runs_dir = values.pop("runs_dir", None)
-    for name, fingerprint in _fingerprints(notebook).items():
+    of_dataset = {
+        "verify_claims": claims.fingerprint_of_claims,
+        "find_evidence": long_questions.fingerprint_of_evidence,
+    }
+    fingerprints = {
+        "corpus": sources.fingerprint_of_source,
+        "dataset": of_dataset.get(notebook, answers.fingerprint_of_answers),
+        "exclude_titles": lambda path: hub.sha256(Path(path)),
+    }
+    for name, fingerprint in fingerprints.items():
         if values.get(name) is not None:
             inputs[name] = fingerprint(values[name])
     if source := TEST_ONLY.get(values.get("dataset")):
@@ -179,20 +178,16 @@ def identity(notebook: str, given: dict, must_exist: bool = True) -> dict:
 
 def _slug(notebook: str, given: dict, named: dict) -> str:
     """Words for the task and for what was chosen: the same run has the same name however it was asked for."""
-    values, chosen, words = effective(notebook, given), changed(notebook, given), []
-    for name in sorted(values, key=lambda name: _place(notebook, name)):
-        if name == "runs_dir" or values[name] is None:
-            continue
-        if name in chosen or name in NAMED_BY or f"{notebook}.{name}" in NAMED_BY:
-            value = named[name]
-            word = re.split("[/:]", value)[-1] if isinstance(value, str) else f"{name}{value}"
-            words.append(re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word)).strip("-.")[:24])
-    return "".join(f"-{word}" for word in words if word)[:80]
-
-
-def _place(notebook: str, name: str) -> int:
-    own = f"{notebook}.{name}" in WORDS
-    return WORDS.index(f"{notebook}.{name}" if own else name) if own or name in WORDS else len(WORDS)
+    values, chosen, words = effective(notebook, given), changed(notebook, given), {}
+    for name, value in values.items():
+        special = f"{notebook}.{name}"
+        is_named = name in chosen or name in NAMED_BY or special in NAMED_BY
+        if is_named and name != "runs_dir" and value is not None:
+            word = re.split("[/:]", named[name])[-1] if isinstance(named[name], str) else f"{name}{named[name]}"
+            word = re.sub(r"-?[0-9a-f]{12}$", "", re.sub(r"[^A-Za-z0-9.+]+", "-", word))
+            words[special if special in WORDS else name] = word.strip("-.")[:24]
+    place = lambda name: WORDS.index(name) if name in WORDS else len(WORDS)
+    return "".join(f"-{words[name]}" for name in sorted(words, key=place) if words[name])[:80]
 
 
 def pretrained_with(model: str, objective: str, source: str) -> SimpleNamespace:
@@ -300,15 +295,12 @@ def start(notebook: str, values: dict) -> Run:
     run = Run(notebook, folder, given, described, SimpleNamespace(**values), lock=lock)
     if run.finished:
         print(f"{folder.name} is finished already: its cells give the same again, from its checkpoints")
-    elif values.get("budget") in ("gpu", "paper") and not _has_gpu():
-        print(f"budget {values['budget']} on a CPU: torch finds no GPU (book/reproduce.md, With a GPU)")
+    elif values.get("budget") in ("gpu", "paper"):
+        import torch  # takes seconds: not for what only reads records
+
+        if not torch.cuda.is_available():
+            print(f"budget {values['budget']} on a CPU: torch finds no GPU (book/reproduce.md, With a GPU)")
     return run
-
-
-def _has_gpu() -> bool:
-    import torch  # takes seconds: not for what only reads records
-
-    return torch.cuda.is_available()
 
 
 def provenance() -> dict:
@@ -336,10 +328,8 @@ def read_all(folder: str | Path = "runs") -> pd.DataFrame:
     rows = []
     for path in folders(folder):
         record = read_record(path) if (path / "record.json").is_file() else {}
+        notebook = record.get("notebook") or path.name.split("-")[0]
+        about = (path.name, notebook, record.get("budget"), record.get("seed"), bool(record), path, record)
         metrics = record.get("metrics", {})
-        row = {key: record.get(key) for key in ("notebook", "budget", "seed")}
-        row["notebook"] = row["notebook"] or path.name.split("-")[0]
-        rows.append({"name": path.name, **row, "finished": bool(record), "folder": path, "record": record})
-        rows[-1] |= metrics.get("test") or metrics.get("validation") or {}
-    empty = ["name", "notebook", "budget", "seed", "finished", "folder", "record"]
-    return pd.DataFrame(rows, columns=None if rows else empty)
+        rows.append(dict(zip(COLUMNS, about)) | (metrics.get("test") or metrics.get("validation") or {}))
+    return pd.DataFrame(rows, columns=None if rows else COLUMNS)

@@ -18,7 +18,6 @@ from asutil.io import checkpoints
 from asutil.models import joint, loading, pair
 from asutil.models.scoring import evaluating
 
-from . import commands
 from . import measured as measuring
 from .commands import argument, option
 
@@ -27,6 +26,10 @@ EXAMPLES = 16  # inputs that are measured
 POOLINGS = ("first", "mean")
 RANDOM = "random"
 FRESH_K, FRESH_SLOT = 5, 64  # candidates, and tokens of a slot at most, where a model has neither
+COLLAPSED = (
+    "the slots of an input are one vector (slot_pooling=%s: mean cosine %.4f after the last layer): until training separates them, "
+    "all candidates of a question have one score; slot_pooling=mean or another backbone may help"
+)
 log = logging.getLogger(__name__)
 
 
@@ -77,12 +80,7 @@ def measured(model: pair.PairEncoder, batch: dict) -> pd.DataFrame | None:
     table, pooling = slot_cosines(model, batch), model.shape["pooling"]
     last = table[pooling].iloc[-1]
     if last > ONE_VECTOR:
-        log.warning(
-            "the slots of an input are one vector (slot_pooling=%s: mean cosine %.4f after the last layer): until training separates "
-            "them, all candidates of a question have one score; slot_pooling=mean or another backbone may help",
-            pooling,
-            last,
-        )
+        log.warning(COLLAPSED, pooling, last)
     return table
 
 
@@ -155,20 +153,16 @@ def record(names: list[str], inits: list[float], random: bool, dataset: str) -> 
     return {"dataset": dataset, "inputs": EXAMPLES, "between": "candidates", "models": models}
 
 
-def _numbers(text: str) -> list[float]:
+def numbers(text: str) -> list[float]:
     return [float(number) for number in text.split(",")]
 
 
+INIT = {"type": numbers, "default": "0.02", "metavar": "S,..."}
 command = measuring.command(
     record,
     argument("names", "hub ids, folders or runs", nargs=-1, metavar="MODEL..."),
-    option(
-        "--init inits", "standard deviations of the fresh slot types", type=_numbers, default="0.02", metavar="S,..."
-    ),
+    option("--init inits", "standard deviations of the fresh slot types", **INIT),
     option("--random", "also measure RoBERTa-Base with random weights", is_flag=True),
     option("--dataset", "data set whose test questions are read; pydocs is embedded", default="pydocs"),
     example="asutil slots FacebookAI/roberta-base --init 0.02,0.3 --dataset wikiqa",
 )
-
-if __name__ == "__main__":
-    commands.main("slots")

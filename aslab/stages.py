@@ -9,8 +9,6 @@ from asutil.tasks import reranking
 
 from . import rundir
 
-SAME = ("dataset", "protocol", "question_limit")  # settings that decide which questions a run ranks
-
 
 def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[dict, dict]:
     """The records of both stages, which must have ranked the same questions, the second one with a joint model.
@@ -23,22 +21,20 @@ def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[
     first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
     if (architecture := joint["settings"].get("architecture")) != "joint":
         raise ValueError(f"joint_run: a run with architecture joint expected, {joint['name']} has {architecture}")
-    other = _identity_of_questions(joint)
-    for name, value in _identity_of_questions(first).items():
-        if value != other[name]:
-            came = f"{name} is {value} in {first['name']}, {other[name]} in {joint['name']}"
+    identities = []
+    for record in (first, joint):  # what decides which questions a run ranks, and what they say
+        own, fingerprint = record["settings"], record["inputs"].get("dataset")
+        decided = {"dataset": own.get("dataset"), "protocol": own.get("protocol"), "question_limit": _test_limit(own)}
+        identities.append(decided | {"fingerprint": fingerprint})
+    for name, value in identities[0].items():
+        if value != identities[1][name]:
+            came = f"{name} is {value} in {first['name']}, {identities[1][name]} in {joint['name']}"
             raise ValueError(f"both runs must have ranked the same questions: {came}")
     lower = min(first["budget"], joint["budget"], key=rundir.BUDGETS.index)
     if budget != lower:
         both = f"{first['budget']} and {joint['budget']}"
         raise ValueError(f"budget: {lower} expected, the lower one of {both} (-p budget {lower}); got {budget}")
     return first, joint
-
-
-def _identity_of_questions(record: dict) -> dict:
-    """What decides which questions a run ranks, and what they say."""
-    values = {name: record["settings"].get(name) for name in SAME}
-    return values | {"question_limit": _test_limit(record["settings"]), "fingerprint": record["inputs"].get("dataset")}
 
 
 def _test_limit(settings: dict) -> int | None:
@@ -80,9 +76,8 @@ def same_data(record: dict, dataset: str | None = None) -> str:
     """
     named, expected = record["settings"]["dataset"], record["inputs"]["dataset"]
     if dataset is None and named.startswith("own:"):
-        raise ValueError(
-            f"dataset: a record keeps no path, name the file or folder of {named} again (in a notebook: -p dataset <path>)"
-        )
+        to_do = f"name the file or folder of {named} again (in a notebook: -p dataset <path>)"
+        raise ValueError(f"dataset: a record keeps no path, {to_do}")
     dataset = dataset or named
     came = answers.fingerprint_of_answers(dataset)
     if came != expected and not answers.of_one_source(dataset, came, expected):

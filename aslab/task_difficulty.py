@@ -56,7 +56,7 @@ def load(model: str, objective: str, mlm: bool = True) -> torch.nn.Module:
 def measured(
     pairs: list[tuple[str, str]],
     settings,
-    source: str,
+    source,
     shared,
     size: int,
     micro_tokens: int,
@@ -87,10 +87,8 @@ def measured(
         form |= {"splitter": s.splitter, **{name: getattr(s, name) for name in LIMITS}}
         index = corpus_index.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
         options = {"hard_negatives": s.hard_negatives, "negatives": s.negatives, "max_tokens": longest or s.max_tokens}
-        options |= {
-            "same_paragraph_before": s.same_paragraph_before and objective in ("ssp", "all"),
-            "lengths": s.lengths,
-        }
+        options["same_paragraph_before"] = s.same_paragraph_before and objective in ("ssp", "all")
+        options["lengths"] = s.lengths
         options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
         sampler = samplers.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))

@@ -34,11 +34,11 @@ def load(notebook: str, given: dict) -> dict[str, dict[str, Split]]:
     loaded = {}
     for name, path in runs.also_ranked(own).items():
         require_unseen(path, own)
-        kept = {parameter: value for parameter, value in given.items() if parameter not in OF_ITS_OWN}
-        of_name = settings(notebook, kept | {"dataset": path})
-        limits = {"limit": of_name["question_limit"], "test_limit": of_name["test_limit"]}
+        shared = {parameter: value for parameter, value in given.items() if parameter not in OF_ITS_OWN}
+        s = settings(notebook, shared | {"dataset": path})
+        limits = {"limit": s["question_limit"], "test_limit": s["test_limit"]}
         try:
-            splits = answers.load_answers(path, of_name["protocol"], **limits, context=context)
+            splits = answers.load_answers(path, s["protocol"], **limits, context=context)
         except ValueError as error:
             raise ValueError(f"also_rank: {error}") from None
         loaded[name] = {split: splits[split] for split in TESTED if split in splits}
@@ -50,10 +50,8 @@ def require_unseen(name: str, own: dict) -> None:
     trained_on = {own["dataset"], *(run.get("dataset") for run in chains.earlier(own["model"], own.get("runs_dir")))}
     source = TEST_ONLY.get(name)
     if source in trained_on:
-        raise ValueError(
-            f"also_rank: {name} are the training questions of {source}, which this model was fine-tuned on: "
-            f"expected a model that never saw them, or another data set"
-        )
+        reason = f"{name} are the training questions of {source}, which this model was fine-tuned on"
+        raise ValueError(f"also_rank: {reason}: expected a model that never saw them, or another data set")
 
 
 def file_of(name: str, split: str) -> str:

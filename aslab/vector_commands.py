@@ -22,8 +22,7 @@ def load_encoder(model: str, encoder: str, prompt: str | None, query_prompt: str
     from asutil.models import elsewhere
     from asutil.tasks import rankers
 
-    prompts = {"query": query_prompt, "document": prompt}
-    prompts = {role: text for role, text in prompts.items() if text is not None}
+    prompts = {role: text for role, text in {"query": query_prompt, "document": prompt}.items() if text is not None}
     if encoder == "transformer":
         return rankers.load_encoder(model, prompts)
     if prompts and encoder != "sentence_transformer":
@@ -44,9 +43,7 @@ def _embed(file: str, out: Path, **of_model) -> vectors.Vectors:
     return vectors.embed(load_encoder(**of_model), vectors.read(file, ANSWERS), out)
 
 
-def _search(
-    folder: str, question: list[str], questions: str | None, k: int, by: str | None, verify: bool, **of_model
-) -> None:
+def _search(folder: str, question: list, questions: str | None, k: int, by: str | None, verify: bool, **of_model):
     """Print the nearest texts of each question."""
     from asutil.tasks import nearest
 
@@ -76,16 +73,12 @@ def _search(
                 print(rank, f"{score:.4f}", label, printable(nearby), sep="\t", flush=True)
 
 
+READS = "transformer reads models trained here, models of sentence-transformers, and backbones"
 USUAL = "default: the model's own; distance for a siamese or triplet network, else cosine"
 WHOSE = "of a model of sentence-transformers; default: the model's own; the same for embed and search"
 OF_MODEL = (
     option("--model", "a run of notebooks/embed.ipynb, a folder or a hub id", required=True),
-    option(
-        "--encoder",
-        "transformer reads models trained here, models of sentence-transformers, and backbones",
-        type=Choice(ENCODERS),
-        default=ENCODERS[0],
-    ),
+    option("--encoder", READS, type=Choice(ENCODERS), default=ENCODERS[0]),
     option("--prompt", f"put before each text, such as 'passage: ', {WHOSE}"),
     option("--query-prompt", f"put before each question, such as 'query: ', {WHOSE}"),
 )

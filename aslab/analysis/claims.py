@@ -90,27 +90,22 @@ _KNOWN: dict[str, tuple] = {}  # the last of each paper with what it follows fro
 
 def _judged(data: dict, runs: pd.DataFrame) -> list[Judged]:
     primary = papers.primary_metrics(data)
+    decided = lambda claims: [claim for claim in claims if claim["metric"] == primary[claim["id"]]]
     asked = [
         (papers.first_budget(data, claim) or "paper", comparisons.outcome(data, runs, claim))
-        for claim in papers.claims(data)
-        if claim["metric"] == primary[claim["id"]]
+        for claim in decided(papers.claims(data))
     ]
     if PYDOCS in data.get("budgets", {}):
-        asked += [
-            (PYDOCS, on_pydocs(data, runs, claim))
-            for claim in papers.claims_asked(data, PYDOCS)
-            if claim["metric"] == primary[claim["id"]]
-        ]
+        asked += [(PYDOCS, on_pydocs(data, runs, claim)) for claim in decided(papers.claims_asked(data, PYDOCS))]
+    families = {}
+    for family, outcome in asked:
+        families.setdefault((family, outcome.claim.get("stated")), []).append(outcome)
     every = []
-    for family, stated in dict.fromkeys((family, outcome.claim.get("stated")) for family, outcome in asked):
-        outcomes = [one for of, one in asked if (of, one.claim.get("stated")) == (family, stated)]
+    for (family, _), outcomes in families.items():
         tested = [outcome.primary is not None and not outcome.reason for outcome in outcomes]
         p_values = [one.primary.p_value if is_tested else 1.0 for one, is_tested in zip(outcomes, tested)]
-        adjusted = significance.holm(p_values)
-        every += [
-            Judged(one, family, p_value if is_tested else None)
-            for one, is_tested, p_value in zip(outcomes, tested, adjusted)
-        ]
+        adjusted = zip(outcomes, tested, significance.holm(p_values))
+        every += [Judged(one, family, p_value if is_tested else None) for one, is_tested, p_value in adjusted]
     return every
 
 
@@ -147,35 +142,28 @@ def table() -> pd.DataFrame:
     return pd.DataFrame(lines, columns=COLUMNS)
 
 
-def _line(data: dict, one: Judged, tests: int) -> list:
+def _line(data: dict, one: Judged, tests: int) -> dict:
     claim, where, test = one.outcome.claim, one.outcome.where, one.outcome.primary
-    rows = (claim["row_a"], claim["row_b"])
-    files = [
-        f"results/{data['slug']}/{line.row}/{line.dataset.rpartition(papers.TRANSFER)[2]}-{line.budget}-seed{line.seed}.json"
-        for row in rows
-        for line in (where.of(row).itertuples() if where else ())
-    ]
-    printed, ratio = comparisons.printed_difference(data, claim), effect_ratio(data, one)
-    points = lambda value: None if value is None else round(100 * value, 3)
-    ends = lambda comparison: comparison.interval if comparison else (None, None)
-    return [
-        *(
-            data["slug"],
-            claim["id"],
-            one.family,
-            *rows,
-            claim["sign"],
-            claim["dataset"],
-            where.budget if where else None,
-        ),
-        *(claim["metric"], one.sample if test else None, one.outcome.questions or None),
-        *(len(where.seeds) if where else None, points(test.difference) if test else None, *map(points, ends(test))),
-        *(test.p_value if test else None, one.adjusted, tests, one.word),
-        *(claim.get("stated"), one.outcome.reason or None),
-        *(points(one.outcome.smallest) if test else None, points(printed.difference) if printed else None),
-        *(round(end, 3) if end is not None else None for end in ((ratio.difference if ratio else None), *ends(ratio))),
-        " ".join(files),
-    ]
+    line = {name: claim.get(name) for name in ("row_a", "row_b", "sign", "dataset", "metric", "stated")}
+    line |= {"paper": data["slug"], "claim": claim["id"], "family": one.family, "p_holm": one.adjusted, "tests": tests}
+    line |= {"verdict": one.word, "reason": one.outcome.reason or None, "questions": one.outcome.questions or None}
+    points = lambda values: [round(100 * value, 3) for value in values]
+    if where:
+        lines = [line for row in (claim["row_a"], claim["row_b"]) for line in where.of(row).itertuples()]
+        own = [of.dataset.rpartition(papers.TRANSFER)[2] for of in lines]
+        files = [f"{of.row}/{name}-{of.budget}-seed{of.seed}.json" for of, name in zip(lines, own)]
+        line |= {"budget": where.budget, "seeds": len(where.seeds)}
+        line["records"] = " ".join(f"results/{data['slug']}/{file}" for file in files)
+    if test:
+        measured = (test.difference, *test.interval, one.outcome.smallest)
+        line |= zip(("difference", "low", "high", "smallest_effect"), points(measured))
+        line |= {"sample": one.sample, "p": test.p_value}
+    if printed := comparisons.printed_difference(data, claim):
+        (line["printed"],) = points([printed.difference])
+    if ratio := effect_ratio(data, one):
+        ends = (ratio.difference, *ratio.interval)
+        line |= zip(("effect_ratio", "ratio_low", "ratio_high"), (round(end, 3) for end in ends))
+    return line
 
 
 def write(to: Path) -> str:
@@ -186,9 +174,5 @@ def write(to: Path) -> str:
     return counts.reindex(columns=[word for word in VERDICTS if word in counts]).to_string()
 
 
-command = commands.command(
-    write, commands.argument("to", "the file to write", type=Path), example="asutil claims results/claims.csv"
-)
-
-if __name__ == "__main__":
-    commands.main("claims")
+to = commands.argument("to", "the file to write", type=Path)
+command = commands.command(write, to, example="asutil claims results/claims.csv")

@@ -99,12 +99,9 @@ def rows_and_runs(paper: str, runs: pd.DataFrame | None = None, folder=None) -> 
     if folder:
         return data, records.records(paper, folder=folder)
     root = rundir.root()
-    files = [
-        *root.glob(f"experiments/{paper}.yml"),
-        *root.glob(f"results/{paper}/*/*.json"),
-        *root.glob("runs/*/record.json"),
-    ]
-    return data, _records(paper, root, tuple(sorted((path, path.stat().st_mtime_ns) for path in files)))
+    patterns = (f"experiments/{paper}.yml", f"results/{paper}/*/*.json", "runs/*/record.json")
+    files = sorted(path for pattern in patterns for path in root.glob(pattern))
+    return data, _records(paper, root, tuple((path, path.stat().st_mtime_ns) for path in files))
 
 
 @lru_cache(maxsize=len(papers.PAPERS))
@@ -129,10 +126,8 @@ def printed_difference(data: dict, claim: dict) -> Comparison | None:
 
     The interval is NaN where no deviation or number of runs is printed.
     """
-    cells = [
-        data["rows"][claim[row]]["published"].get(claim["dataset"], {}).get(claim["metric"])
-        for row in ("row_a", "row_b")
-    ]
+    published = (data["rows"][claim[row]]["published"] for row in ("row_a", "row_b"))
+    cells = [cells.get(claim["dataset"], {}).get(claim["metric"]) for cells in published]
     points = [printed_points(cell, data["unit"]) for cell in cells]
     if None in points:
         return None
@@ -215,12 +210,10 @@ def by_seed(rows: Iterable[pd.DataFrame], metric: str, of=per_question) -> list[
 def over_both(pair: Pair, row: str, other: str, metric: str, of=per_question) -> Comparison | None:
     """`over_questions_and_seeds` of two rows; None as `values_of`, or for one seed without a variance to borrow."""
     compared = values_of(pair, row, other, metric, of)
-    return over_questions_and_seeds(*compared) if compared and _has_variance(compared) else None
-
-
-def _has_variance(compared: Values) -> bool:
+    if compared is None:
+        return None
     one_seed = any(table.ndim == 2 and len(table) < 2 for table in (compared.ours, compared.baseline))
-    return compared.borrowed is not None or not one_seed
+    return None if one_seed and compared.borrowed is None else over_questions_and_seeds(*compared)
 
 
 @lru_cache(maxsize=10_000)  # a page after the other asks for the same differences
@@ -237,11 +230,8 @@ def best_rows(data: dict, lines: pd.DataFrame, metric: str, draws: int = 10_000)
         lines: records of some rows on one data set, from one source at one budget; rows that are not testable are left out.
     Returns: nothing for fewer than two such rows, or for a metric without values of questions.
     """
-    each = {
-        row: own
-        for row, own in lines.groupby("row", sort=False)
-        if values(own, metric) and not testable.of_row(data, own, metric)
-    }
+    rows = {row: own for row, own in lines.groupby("row", sort=False) if values(own, metric)}
+    each = {row: own for row, own in rows.items() if not testable.of_row(data, own, metric)}
     if len(each) < 2 or metric not in COLUMN_OF:
         return []
     means = {row: sum(values(own, metric)) / len(own) for row, own in each.items()}

@@ -73,25 +73,16 @@ def trained(folder: str | Path = "results") -> pd.DataFrame:
         record = read_json(path)
         if record.get("figures", {}).get("examples") and not record.get("hardware", {}).get("gpu"):
             try:
-                measured[record["name"]] = _measured(record)
+                settings, figures = record["settings"], record["figures"]
+                names = [settings[name] for name in ("objective", "architecture", "head") if settings.get(name)]
+                kind = (names or ["pair"])[0] + (f", pairs of {settings['data']}" if settings.get("data") else "")
+                dataset = settings.get("dataset") or settings.get("corpus")
+                group = (record["notebook"], kind, dataset, record["budget"], settings["max_tokens"])
+                tokens, speed = (figures["tokens"] / figures[by] for by in ("examples", "training_seconds"))
+                measured[record["name"]] = (*group, tokens, speed, record["seconds"] / 3600)
             except (KeyError, TypeError, ArithmeticError) as error:
                 name = f"{path.parent.name}/{path.name}"
                 raise ValueError(f"{name} is damaged: {type(error).__name__}: {error}") from error
     kinds, figures = ["notebook", "kind", "dataset", "budget", "longest"], ["tokens", "speed", "hours"]
     by = pd.DataFrame(list(measured.values()), columns=[*kinds, *figures]).groupby(kinds)
     return by[figures].median().assign(runs=by.size()).reset_index()
-
-
-def _measured(record: dict) -> dict:
-    settings, figures = record["settings"], record["figures"]
-    kind = next((settings[name] for name in ("objective", "architecture", "head") if settings.get(name)), "pair")
-    return {
-        "notebook": record["notebook"],
-        "kind": f"{kind}, pairs of {settings['data']}" if settings.get("data") else kind,
-        "dataset": settings.get("dataset") or settings.get("corpus"),
-        "budget": record["budget"],
-        "longest": settings["max_tokens"],
-        "tokens": figures["tokens"] / figures["examples"],
-        "speed": figures["tokens"] / figures["training_seconds"],
-        "hours": record["seconds"] / 3600,
-    }

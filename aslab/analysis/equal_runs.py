@@ -56,11 +56,10 @@ def pairs(paper: str, results: str | Path = "results") -> list[Pair]:
         made = made.sort_values("created", ascending=False, kind="stable").drop_duplicates("created")
         for step, both in enumerate(itertools.pairwise(made.index)):
             steps.setdefault((*group, step), []).append(both)
-    order = list(papers.read(paper)["rows"])
-    every = [
-        Pair(paper, row, dataset, budget, *(known.loc[list(lines)] for lines in zip(*both)))
-        for (row, dataset, budget, *_), both in steps.items()
-    ]
+    order, every = list(papers.read(paper)["rows"]), []
+    for (row, dataset, budget, *_), both in steps.items():
+        later, before = (known.loc[list(lines)] for lines in zip(*both))
+        every.append(Pair(paper, row, dataset, budget, later, before))
     latest_first = sorted(every, key=lambda pair: pair.later.created.max(), reverse=True)
     return sorted(latest_first, key=lambda pair: (order.index(pair.row), pair.dataset, pair.budget))
 

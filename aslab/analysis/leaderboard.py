@@ -70,8 +70,6 @@ def training(line) -> str:
 def best_first(each: dict[str | int, pd.DataFrame], draws: int = 10_000) -> list[tuple]:
     """Keys in the order of their MAP, and whether a key is the best or not told from it."""
     order = sorted(each, key=lambda key: -each[key]["average_precision"].mean())
-    best = each[order[0]]["average_precision"]
-    compared = {
-        key: significance.paired_bootstrap(best, each[key]["average_precision"], draws=draws) for key in order[1:]
-    }
-    return [(key, key == order[0] or compared[key].sign <= 0) for key in order]
+    best, *others = (each[key]["average_precision"] for key in order)
+    compared = (significance.paired_bootstrap(best, other, draws=draws) for other in others)
+    return list(zip(order, [True, *(test.sign <= 0 for test in compared)]))

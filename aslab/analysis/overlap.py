@@ -77,6 +77,3 @@ command = measured.command(
     commands.argument("corpus", "the corpus of the pre-training runs, with titles"),
     example="asutil overlap local/wikipedia_large --out results/overlap.json",
 )
-
-if __name__ == "__main__":
-    commands.main("overlap")

@@ -43,9 +43,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     """
     match = QUOTED.fullmatch(text.strip())
     if not match:
-        raise ValueError(
-            f"expected `figure: metric of row - row on data set at budget`, with `is better` after words, got {text!r}"
-        )
+        form = "`figure: metric of row - row on data set at budget`, with `is better` after words"
+        raise ValueError(f"expected {form}, got {text!r}")
     part = match.groupdict()
     if part["over"] and not part["other"]:
         raise ValueError(f"over {part['over']}: expected a difference of two rows: {text!r}")
@@ -57,9 +56,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
     if part["direction"]:
         if tested.sign != SIGNS[part["direction"]]:
             told = next(word for word, known in SIGNS.items() if known == tested.sign)
-            raise ValueError(
-                f"{part['shown']!r} is said to be {part['direction']}, the records say {told} ({value:+.2f}): {text}"
-            )
+            said = f"{part['shown']!r} is said to be {part['direction']}"
+            raise ValueError(f"{said}, the records say {told} ({value:+.2f}): {text}")
         if verdict := WORD.search(part["shown"]):
             if verdict[1] or part["over"] == "dev":
                 raise ValueError(f"expected the verdict that a claim has, not over dev: got {part['shown']!r}: {text}")
@@ -68,9 +66,8 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
         expected = _expected(part["shown"], value, tested).replace("-", "−")
         if part["shown"].replace("-", "−") != expected:
             raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
-    return Quote(
-        part["shown"], " ".join([paper, text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")]), files
-    )
+    expression = text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")
+    return Quote(part["shown"], f"{paper} {expression}", files)
 
 
 def _expected(shown: str, value: float, tested: Comparison | None) -> str:
@@ -91,9 +88,8 @@ def _require_word(word: str, every: list[claims.Judged], part: dict) -> None:
             if one.word != word:
                 raise ValueError(f"{part['shown']!r} is said of {claim['id']}, the verdict is {one.word!r}")
             return
-    raise ValueError(
-        f"{part['shown']!r} is said of {part['row']} - {part['other']} on {part['dataset']}: no claim is about it"
-    )
+    difference = f"{part['row']} - {part['other']} on {part['dataset']}"
+    raise ValueError(f"{part['shown']!r} is said of {difference}: no claim is about it")
 
 
 def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, Comparison | None, list[str], list[int]]:
@@ -118,7 +114,6 @@ def _value(data: dict, runs, rows: list[str], part: dict) -> tuple[float, Compar
     of = partial(of, data) if of else records.per_question
     tested = pair and comparisons.over_both(pair, *rows, part["metric"], of=of)
     if not tested:
-        raise ValueError(
-            f"{' and '.join(rows)} have no common runs on {part['dataset']} at {part['budget']} with {part['metric']}"
-        )
+        wanted = f"on {part['dataset']} at {part['budget']} with {part['metric']}"
+        raise ValueError(f"{' and '.join(rows)} have no common runs {wanted}")
     return 100 * tested.difference, tested, rows, pair.seeds

@@ -10,18 +10,7 @@ import pandas as pd
 from asutil.metrics import significance
 
 from ..papers import NOTEBOOKS, SPLITS
-from ..records import (
-    PER_CONTEXT,
-    backbone,
-    chain,
-    columns,
-    figures,
-    no_spread,
-    per_question,
-    reported,
-    split,
-    values,
-)
+from ..records import PER_CONTEXT, backbone, chain, columns, figures, no_spread, per_question, reported, split, values
 from ..show.markup import NAMES
 
 VERDICT = "not testable here"
@@ -134,9 +123,8 @@ def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
 def _same(line, twin) -> bool:
     if line.record.get("name") and line.record["name"] == twin.record.get("name"):
         return True
-    weights, others = (
-        record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in (line.record, twin.record)
-    )
+    both = (line.record, twin.record)
+    weights, others = (record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in both)
     return bool(weights) and weights == others and per_question(line).equals(per_question(twin))
 
 
@@ -187,10 +175,9 @@ def _at_chance_on_its_own_task(lines: pd.DataFrame) -> str:
         examples, majority = own.get("examples") or settings.get("validation_examples"), own.get("majority")
         if None in (own.get("auc"), examples, majority):
             return ""
-        labels = examples * (
-            settings["positives"] + settings["negatives"] if settings.get("objective") == "mspp" else 1
-        )
-        error = ((labels + 1) / (12 * labels**2 * majority * (1 - majority))) ** 0.5
+        if settings.get("objective") == "mspp":
+            examples *= settings["positives"] + settings["negatives"]
+        error = ((examples + 1) / (12 * examples**2 * majority * (1 - majority))) ** 0.5
         if own["auc"] > 0.5 + LEVEL * error:
             return ""
     meant = ", as labels that were shuffled intend" * (line.record["settings"].get("labels") == "shuffled")

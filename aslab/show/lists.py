@@ -21,19 +21,14 @@ def sampled(sampler) -> pd.DataFrame:
     """The first group of a `sampling.Sampler`: one row an example; for mspp, whose group is one example, one row a sentence."""
     first = sampler[0]
     if isinstance(first.kind, tuple):
-        kinds, labels = ("s0", *first.kind), ("", *first.label)
-        return pd.DataFrame(
-            {
-                "slot": range(len(first.parts)),
-                "label": labels,
-                "kind": kinds,
-                "text": [text[:200] for text in first.parts],
-            }
-        )
-    group, parts = [first, *(sampler[i] for i in range(1, 1 + sampler.negatives))], ("first", "second", "context")
-    return pd.DataFrame(
-        [{"label": e.label, "kind": e.kind, **{name: text[:200] for name, text in zip(parts, e.parts)}} for e in group]
-    )
+        texts = [text[:200] for text in first.parts]
+        columns = {"label": ("", *first.label), "kind": ("s0", *first.kind), "text": texts}
+        return pd.DataFrame({"slot": range(len(texts))} | columns)
+    rows = []
+    for example in (first, *(sampler[i] for i in range(1, 1 + sampler.negatives))):
+        texts = dict(zip(("first", "second", "context"), (text[:200] for text in example.parts)))
+        rows.append({"label": example.label, "kind": example.kind} | texts)
+    return pd.DataFrame(rows)
 
 
 def ranked_example(question: str, candidates: list[str], scores, labels, top: int = TOP) -> str:
@@ -51,22 +46,19 @@ def compare_rankings(question: str, candidates: list[str], labels, scores: dict,
     for name, values in {"labels": labels, **scores}.items():
         if len(values) != len(candidates):
             raise ValueError(f"one value a candidate: got {len(values)} of {name} for {len(candidates)} candidates")
-    orders = {
-        name: sorted(range(len(candidates)), key=lambda i: (-values[i], labels[i])) for name, values in scores.items()
-    }
+    every = range(len(candidates))
+    orders = {name: sorted(every, key=lambda i: (-values[i], labels[i])) for name, values in scores.items()}
     shown = [i for i in next(iter(orders.values())) if any(i in order[:top] for order in orders.values())]
     body = []
     for i in shown:
         ranks = [markup.number(f"{order.index(i) + 1} ({scores[name][i]:.3f})") for name, order in orders.items()]
         kind, mark = ("as2-right", "✓ answers") if labels[i] else ("as2-wrong", "✗ does not")
         body.append(markup.line([*ranks, mark, candidates[i]], kind))
-    heads = [
-        *("Rank (score)" if len(scores) == 1 else f"Rank by {name} (score)" for name in orders),
-        "Label",
-        "Candidate",
-    ]
+    ranks = ["Rank (score)"] if len(scores) == 1 else [f"Rank by {name} (score)" for name in orders]
     more = f" ({len(candidates) - len(shown)} more candidates)" if len(candidates) > len(shown) else ""
-    return markup.table(f"{question}{more}", heads, body).replace("as2-table", "as2-table as2-ranking", 1)
+    return markup.table(f"{question}{more}", [*ranks, "Label", "Candidate"], body).replace(
+        "as2-table", "as2-table as2-ranking", 1
+    )
 
 
 def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) -> str:
@@ -82,9 +74,8 @@ def side_by_side(split: Split, top: pd.DataFrame, chosen: dict[str, list[str]]) 
         texts = {candidate.id: candidate.text for candidate in question.candidates}
         scores = {"the joint model": rows.score.tolist(), "the first stage": rows.first_score.tolist()}
         candidates = [texts[candidate] for candidate in rows.candidate_id]
-        parts.append(
-            compare_rankings(f"{caption}: {question.text}", candidates, rows.label.tolist(), scores, len(rows))
-        )
+        caption = f"{caption}: {question.text}"
+        parts.append(compare_rankings(caption, candidates, rows.label.tolist(), scores, len(rows)))
     return "".join(parts)
 
 

@@ -5,9 +5,15 @@ from itertools import zip_longest
 
 import numpy as np
 import pandas as pd
+import seaborn
+from matplotlib.collections import LineCollection
+from matplotlib.lines import Line2D
+from sklearn.decomposition import PCA
 
 from asutil import draws
 from asutil.data.answers import Question
+
+from .picture import Picture
 
 # Each with a mark of its own: a colour is never the only sign.
 ROLES = {"question": "o", "positive": "^", "negative": "X"}
@@ -76,8 +82,6 @@ def _check(name: str, vectors: np.ndarray, roles, questions) -> None:
 
 
 def _panel(vectors: np.ndarray, roles, questions) -> dict:
-    from sklearn.decomposition import PCA
-
     # Vectors that are all the same have no direction. The signs of the components follow from the vectors alone.
     spread = bool(np.ptp(vectors, axis=0).any())
     fitted = PCA(2, svd_solver="full").fit(vectors if spread else np.eye(*vectors.shape))
@@ -103,12 +107,6 @@ def plot(coordinates: dict):
 
     Marks tell what a text is; colours tell it too, or, where question types are given, the type.
     """
-    import seaborn
-    from matplotlib.collections import LineCollection
-    from matplotlib.lines import Line2D
-
-    from .picture import Picture
-
     panels = [name for name in PANELS if name in coordinates]
     colour = "type" if "kinds" in coordinates else "role"
     hues = list(dict.fromkeys(coordinates["kinds"])) if colour == "type" else list(ROLES)

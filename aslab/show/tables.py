@@ -32,17 +32,11 @@ def in_points(rows: dict[str, dict], split: str, metrics: Sequence[str] = ()) ->
     measured = dict.fromkeys(metrics or (name for row in rows.values() for name in row))
     columns = {name: METRIC_NAMES[name] for name in measured if name in METRIC_NAMES}
     columns |= {name: name for name in COUNTS if name in measured and all(name in row for row in rows.values())}
-    shown = {
-        NAMES.get(name, name): {title: _shown(metric, row.get(metric)) for metric, title in columns.items()}
-        for name, row in rows.items()
-    }
+    shown = {}
+    for name, row in rows.items():
+        forms = {key: ("{:,.0f}", 1) if key in COUNTS else ("{:.1f}", 100) for key in columns}
+        shown[NAMES.get(name, name)] = {columns[key]: _or_dash(row.get(key), *form) for key, form in forms.items()}
     return pd.DataFrame(shown).T.rename_axis(columns=f"{split}, points")
-
-
-def _shown(metric: str, value: float | None) -> str:
-    if value is None:
-        return "–"
-    return f"{value:,.0f}" if metric in COUNTS else f"{100 * value:.1f}"
 
 
 def counted(splits: dict) -> pd.DataFrame:
@@ -74,10 +68,6 @@ def training_log(rows: Sequence[dict]) -> pd.DataFrame | None:
     ends = log.index[-1] * np.arange(1, LINES + 1) / LINES
     last_of_part = log.index[np.minimum(log.index.searchsorted(ends), len(log) - 1)]
     shown = last_of_part.union(log.index[log[evaluated].notna().any(axis=1)]).unique()
-    return _as_lines(log, shown, evaluated)
-
-
-def _as_lines(log: pd.DataFrame, shown: pd.Index, evaluated: list[str]) -> pd.DataFrame:
     losses = [name for name in log if name == "loss" or (name.endswith("_loss") and log[name].any())]
     losses = losses if len(losses) > 2 else losses[:1]  # one part is the loss itself
     line = shown.searchsorted(log.index)  # of each row, the line that it is part of
@@ -99,7 +89,7 @@ def _as_lines(log: pd.DataFrame, shown: pd.Index, evaluated: list[str]) -> pd.Da
     return table
 
 
-def _or_dash(value: float, form: str, times: int = 1) -> str:
+def _or_dash(value: float | None, form: str, times: int = 1) -> str:
     return "–" if pd.isna(value) else form.format(times * value)
 
 

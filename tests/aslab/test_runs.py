@@ -241,7 +241,8 @@ def test_a_run_that_is_meant_for_a_gpu_says_that_there_is_none(project, monkeypa
 
 
 def test_a_record_has_the_gpu_and_its_memory(monkeypatch):
-    assert provenance._hardware()["gpu"] is None and "peak_gpu_memory_bytes" not in provenance.of_project(Path(__file__).parent)
+    made = provenance.of_project(Path(__file__).parent)
+    assert made["hardware"]["gpu"] is None and "peak_gpu_memory_bytes" not in made
     for name, value in {"is_available": True, "get_device_name": "H100", "device_count": 2, "max_memory_allocated": 7}.items():
         monkeypatch.setattr(torch.cuda, name, lambda *_, value=value: value)
     made = provenance.of_project(Path(__file__).parent)

@@ -624,7 +624,8 @@ def test_a_run_is_known_by_the_content_of_its_claims(tmp_path):
     before = runs.identity("verify_claims", {"dataset": str(data)})
     assert before["inputs"]["dataset"] == claims.fingerprint_of_claims(data)
     assert before["name"].startswith("verify_claims-mine-")
-    assert runs._fingerprints("finetune")["dataset"] is answers.fingerprint_of_answers
+    of_questions = runs.identity("finetune", {"dataset": "pydocs"})["inputs"]["dataset"]
+    assert of_questions == answers.fingerprint_of_answers("pydocs")
     with (data / "dev.jsonl").open("a") as file:
         file.write('{"id": 99, "claim": "more", "label": "REFUTES", "evidence": []}\n')
     assert runs.identity("verify_claims", {"dataset": str(data)})["hash"] != before["hash"]
