@@ -13,8 +13,6 @@ from asutil.tasks import mine as mining
 
 from .commands import argument, command, option
 
-# ------------------------------------------------------------------ corpora
-
 
 def _fetch(source: str, split: str, limit: int, out: Path) -> str:
     import pyarrow
@@ -45,8 +43,6 @@ verify = command(
     example="asutil index verify wikipedia/",
     details="Takes a second for every 1 to 2 GB. Opening an index hashes only arrays of up to 2 GiB.",
 )
-
-# ------------------------------------------------------------------ data sets
 
 
 def _builder(name: str, build, release: str, rule: str):

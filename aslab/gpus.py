@@ -16,8 +16,6 @@ from . import commands
 VARIABLE = "NAME=value before it sets a variable, as in `env`"
 POLL = 1.0  # seconds between two looks for a free GPU
 
-# ------------------------------------------------------------------ a GPU for each run
-
 
 def gpus(count: int, visible: str | None = None) -> list[str]:
     """The names of GPUs that runs may use: the first in CUDA_VISIBLE_DEVICES if it is set, else 0 to count - 1.
@@ -66,9 +64,6 @@ command = commands.command(
     details="A GPU is free if no other `asutil gpus` uses it.",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-
-
-# ------------------------------------------------------------------ after: what failed
 
 
 def failures(failed, waiting, since: float = 0.0) -> str:

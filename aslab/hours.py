@@ -94,9 +94,6 @@ def tokens_of(notebook: str, settings: dict) -> int | None:
         return None
 
 
-# ------------------------------------------------------------------ the work that settings ask for
-
-
 def work(notebook: str, settings: dict) -> tuple[int, int, int]:
     """Steps of one run, its tokens at most, and the length of an input; 0 steps where nothing is trained.
 

@@ -28,23 +28,20 @@ PARAMETERS, TRAIN = "parameters", "train"  # tags of cells
 PLAN = "run.json"  # in a run folder: what is needed to run its cells again
 PROCESSES = "ASUTIL_PROCESSES"
 
-# ------------------------------------------------------------------ the process of the notebook
-
 
 def launcher(folder: str | Path) -> Callable[[], None] | None:
     """What starts the processes of an unfinished run, with several GPUs or ASUTIL_PROCESSES; None where this process trains alone."""
-    count = int(os.environ.get(PROCESSES, torch.cuda.device_count()))
+    gpus = torch.cuda.device_count()
+    count = int(os.environ.get(PROCESSES, gpus))
     begun = (Path(folder) / PLAN).is_file() and not (Path(folder) / "record.json").is_file()
-    return partial(_launch, folder) if "RANK" not in os.environ and count > 1 and begun else None
+    return partial(_launch, folder, count, gpus) if "RANK" not in os.environ and count > 1 and begun else None
 
 
-def _launch(folder: str | Path) -> None:
+def _launch(folder: str | Path, count: int, gpus: int) -> None:
     """Train a notebook's run by torchrun, one process per GPU, and show the output of rank 0.
 
     Raises: ValueError for more processes than GPUs; RuntimeError if a process failed.
     """
-    gpus = torch.cuda.device_count()
-    count = int(os.environ.get(PROCESSES, gpus))
     if 0 < gpus < count:
         raise ValueError(f"{PROCESSES}: at most {gpus} expected, one for each GPU, got {count}")
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc_per_node={count}"]
@@ -64,9 +61,6 @@ def _launch(folder: str | Path) -> None:
     if status:
         failed = f"training in {count} processes failed (exit status {status})"
         raise RuntimeError(f"{failed}; the checkpoints are kept, see the output above")
-
-
-# ------------------------------------------------------------------ each process that trains
 
 
 def cells(path: Path) -> list[tuple[str, list[str]]]:

@@ -45,13 +45,13 @@ def _fits(value, choice, settings: dict, dataset: str) -> bool:
 
 def several(data: dict) -> dict[str, list[str]]:
     """The settings with more than one allowed value in words, by `notebook.parameter`: ["any value"], ["128", "256"]."""
-    told = {}
+    every = {}
     for rule in data.get("settings", ()):
         for name, value in rule["are"].items():
             if ANY in listed(value) or len(listed(value)) > 1:
-                words = told.setdefault(f"{rule['notebook']}.{name}", [])
-                words += [word for word in map(_in_words, listed(value)) if word not in words]
-    return told
+                words = every.setdefault(f"{rule['notebook']}.{name}", {})
+                words |= dict.fromkeys(map(_in_words, listed(value)))
+    return {name: list(words) for name, words in every.items()}
 
 
 def _in_words(choice) -> str:

@@ -17,10 +17,12 @@ def resolve(name: str | Path) -> SavedModel | None:
     run, folder = rundir.find(str(name)), Path(name)
     if run is None and (folder / "model").is_dir() and not (folder / "config.json").is_file():
         run = folder
-    if run is None:
-        run = _run_around(folder)
-    else:
+    if run is not None:
         folder = run / "model"
+    else:  # maybe it is the model of a run, or part of it
+        around = (folder.resolve(), *folder.resolve().parents) if folder.is_dir() else ()
+        models = (path for path in around if path.name == "model" and (path.parent / "record.json").is_file())
+        run = next((path.parent for path in models), None)
     if run is None:
         return None
     if not (run / "record.json").is_file():
@@ -28,7 +30,13 @@ def resolve(name: str | Path) -> SavedModel | None:
     record = rundir.read_record(run)
     settings = record.get("settings", {})
     if not folder.is_dir():
-        raise ValueError(f"{run.name} kept no model, because {_instead(record, settings)}")
+        model, encoder = settings.get("model"), settings.get("encoder", "transformer")
+        reason = f"nothing was trained: asutil vectors takes its encoder, --encoder {encoder} --model {model}"
+        if record.get("notebook") == "rank":
+            reason = f"it ranked with the models of others: load one of them, {settings.get('models')}"
+        elif encoder in ("transformer", "sentence_transformer"):
+            reason = f"nothing was trained: load its encoder itself, {model}"
+        raise ValueError(f"{run.name} kept no model, because {reason}")
     return SavedModel(
         folder,
         check=partial(_check, run, record),
@@ -37,21 +45,6 @@ def resolve(name: str | Path) -> SavedModel | None:
         rank_by=settings.get("rank_by"),
         calibration=(record.get("calibration") or {}).get("fitted"),
     )
-
-
-def _run_around(folder: Path) -> Path | None:
-    """The run whose model a folder is, or is part of."""
-    around = (folder.resolve(), *folder.resolve().parents) if folder.is_dir() else ()
-    return next((m.parent for m in around if m.name == "model" and (m.parent / "record.json").is_file()), None)
-
-
-def _instead(record: dict, settings: dict) -> str:
-    model, encoder = settings.get("model"), settings.get("encoder", "transformer")
-    if record.get("notebook") == "rank":
-        return f"it ranked with the models of others: load one of them, {settings.get('models')}"
-    if encoder in ("transformer", "sentence_transformer"):
-        return f"nothing was trained: load its encoder itself, {model}"
-    return f"nothing was trained: asutil vectors takes its encoder, --encoder {encoder} --model {model}"
 
 
 def _check(run: Path, record: dict) -> None:

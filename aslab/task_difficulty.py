@@ -26,22 +26,17 @@ def tasks(models: list[str], names: str | None = None) -> list[tuple[str, str]]:
     chosen = [name.strip() for name in names.split(",")] if names else [None]
     if len(chosen) not in (1, len(models)):
         raise ValueError(f"objectives: one for each of {len(models)} models expected, got {len(chosen)}: {names}")
-    if len(chosen) == 1:
-        chosen *= len(models)
-    return [(model, _objective(model, name)) for model, name in zip(models, chosen)]
-
-
-def _objective(model: str, name: str | None) -> str:
-    """The objective of a model: `name`, or the run's own. Raises: ValueError for one that the model did not learn."""
-    folder = rundir.find(model)
-    learnt = own_tasks.RELEASED
-    if folder is not None:
-        own = rundir.read_record(folder)["settings"].get("objective")
-        learnt = [own, *(OBJECTIVES[own].members if own in OBJECTIVES else ())]
-        name = name or own
-    if name not in learnt or name not in OBJECTIVES:
-        raise ValueError(f"objectives: {', '.join(map(str, learnt))} expected for {model}, got {name}")
-    return name
+    pairs = []
+    for model, name in zip(models, chosen * len(models) if len(chosen) == 1 else chosen):
+        folder, learnt = rundir.find(model), own_tasks.RELEASED
+        if folder is not None:
+            own = rundir.read_record(folder)["settings"].get("objective")
+            learnt = [own, *(OBJECTIVES[own].members if own in OBJECTIVES else ())]
+            name = name or own
+        if name not in learnt or name not in OBJECTIVES:
+            raise ValueError(f"objectives: {', '.join(map(str, learnt))} expected for {model}, got {name}")
+        pairs.append((model, name))
+    return pairs
 
 
 def load(model: str, objective: str, mlm: bool = True) -> torch.nn.Module:

@@ -41,22 +41,14 @@ def lists(both, baseline: str, fate: pd.Series, limit: int) -> dict[str, tuple[l
         tables = [rundir.read_table(line.folder) for line in both]
         names = _chosen(fate, fate.index, limit)
         lists = {name: tuple(best_of(scores, name) for scores in tables) for name in names}
-    else:
-        lists = _committed_lists(both, baseline, fate)
+    else:  # a record also has its baseline's lists of its questions
+        first, last = ({entry["question_id"]: entry for entry in line.record.get("chosen", ())} for line in both)
+        of_baseline = {name: entry.get("baseline", {}) for name, entry in last.items()}
+        before = {name: entry["candidates"] for name, entry in of_baseline.items() if entry.get("row") == baseline}
+        before |= {name: entry["candidates"] for name, entry in first.items()}
+        shared = [name for name in last if name in before and name in fate.index]
+        lists = {name: (before[name], last[name]["candidates"]) for name in shared}
     return {name: lists[name] for name in _chosen(fate, lists, limit) or choose(lists, limit)}
-
-
-def _committed_lists(both, baseline: str, fate: pd.Series) -> dict[str, tuple[list, list]]:
-    """The lists of the questions that both records hold; a record also holds its baseline's lists of its questions."""
-    first, last = ({entry["question_id"]: entry for entry in line.record.get("chosen", ())} for line in both)
-    before = {
-        name: entry["baseline"]["candidates"]
-        for name, entry in last.items()
-        if entry.get("baseline", {}).get("row") == baseline
-    }
-    before |= {name: entry["candidates"] for name, entry in first.items()}
-    shared = [name for name in last if name in before and name in fate.index]
-    return {name: (before[name], last[name]["candidates"]) for name in shared}
 
 
 def _chosen(fate: pd.Series, among, limit: int) -> list[str]:

@@ -40,16 +40,12 @@ def entries(dataset: str, runs: dict[str, pd.DataFrame] | None = None, folder=No
             if names in made:
                 made[names].papers.append(paper)
             else:
-                made[names] = _entry(data, row, paper, own, largest)
+                first = next(own.itertuples())
+                values = pd.concat([records.per_question(line) for line in own.itertuples()]).groupby(level=0).mean()
+                parameters = first.record.get("figures", {}).get("parameters")
+                about = (records.backbone(first).rsplit("/", 1)[-1], parameters, training(first), largest, len(own))
+                made[names] = Entry(data["rows"][row]["name"], [paper], *about, values)
     return list(made.values())
-
-
-def _entry(data: dict, row: str, paper: str, own: pd.DataFrame, budget: str) -> Entry:
-    first = next(own.itertuples())
-    values = pd.concat([records.per_question(line) for line in own.itertuples()]).groupby(level=0).mean()
-    parameters = first.record.get("figures", {}).get("parameters")
-    backbone = records.backbone(first).rsplit("/", 1)[-1]
-    return Entry(data["rows"][row]["name"], [paper], backbone, parameters, training(first), budget, len(own), values)
 
 
 def training(line) -> str:

@@ -63,19 +63,15 @@ def quoted(text: str, paper: str = "", runs: pd.DataFrame | None = None, folder=
                 raise ValueError(f"expected the verdict that a claim has, not over dev: got {part['shown']!r}: {text}")
             _require_word(verdict[2], claims.judged(data, runs), part)
     else:
-        expected = _expected(part["shown"], value, tested).replace("-", "−")
+        digits = len(part["shown"].partition(" [")[0].partition(".")[2])  # as many as the page shows
+        expected = f"{value:{'+' if tested else ''}.{digits}f}"
+        if tested and part["shown"].endswith("]"):
+            expected = markup.points(tested)
+        expected = expected.replace("-", "−")
         if part["shown"].replace("-", "−") != expected:
             raise ValueError(f"{part['shown']!r} is quoted, the records give {expected!r}: {text}")
     expression = text[match.end("shown") + 2 :].strip().replace(f"{paper}/", "")
     return Quote(part["shown"], f"{paper} {expression}", files)
-
-
-def _expected(shown: str, value: float, tested: Comparison | None) -> str:
-    """The figure with as many digits as the page shows; a difference with its interval where the page shows one."""
-    if tested and shown.endswith("]"):
-        return markup.points(tested)
-    digits = len(shown.partition(" [")[0].partition(".")[2])
-    return f"{value:{'+' if tested else ''}.{digits}f}"
 
 
 def _require_word(word: str, every: list[claims.Judged], part: dict) -> None:

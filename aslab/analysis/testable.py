@@ -117,15 +117,13 @@ def one_encoder(lines: pd.DataFrame, other: pd.DataFrame) -> bool:
     Untrained encoders are compared by the model that they were made from: two libraries may read it in two forms.
     """
     pairs = list(zip(lines.sort_values("seed").itertuples(), other.sort_values("seed").itertuples()))
-    return bool(pairs) and all(_same(line, twin) for line, twin in pairs)
-
-
-def _same(line, twin) -> bool:
-    if line.record.get("name") and line.record["name"] == twin.record.get("name"):
-        return True
-    both = (line.record, twin.record)
-    weights, others = (record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in both)
-    return bool(weights) and weights == others and per_question(line).equals(per_question(twin))
+    for line, twin in pairs:
+        both = (line.record, twin.record)
+        weights, others = (record.get("weights_sha256") or record.get("inputs", {}).get("model") for record in both)
+        same_run = line.record.get("name") and line.record["name"] == twin.record.get("name")
+        if not same_run and not (weights and weights == others and per_question(line).equals(per_question(twin))):
+            return False
+    return bool(pairs)
 
 
 def collapsed(record: dict) -> bool:

@@ -168,6 +168,7 @@ def test_runs_that_were_measured_on_other_labels_are_refused(tmp_path, monkeypat
         tables[name] = pd.DataFrame({"question_id": "q", "candidate_id": list("abc"), "label": labels, "score": [0.3, 0.2, 0.1]})
         (tmp_path / "runs" / name).mkdir(parents=True)
     monkeypatch.setattr(compare.rundir, "find", lambda name: tmp_path / "runs" / name)
+    monkeypatch.setattr(compare.rundir, "read_record", lambda run: {"name": run.name, "settings": {}})
     monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: tables[run.name])
     with pytest.raises(ValueError, match=r"different labels: candidate 'a' of question 'q' has 1 and 0 \(2 such\)"):
         compare.read(list(tables))

@@ -2,19 +2,18 @@
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from aslab import hours, plan, runs
 from aslab.commands import asutil
 from asutil.io import disk
 
-ROOT = Path(__file__).parents[2]
+from ..experiments.made_up import copied_project
+
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 GRANITE = "ibm-granite/granite-embedding-30m-english"
 PAIRS = runs.settings("finetune", {"budget": "small", "dataset": "wikiqa"})
@@ -127,17 +126,14 @@ def test_committed_runs_tell_the_hours_of_a_budget(capsys):
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
 def test_a_dry_run_prints_them(tmp_path):
-    for name in ("notebooks", "experiments"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".*"))
-    (tmp_path / "book").mkdir()
-    path = tmp_path / "experiments" / "sentence_objectives.yml"
-    data = yaml.safe_load(path.read_text("utf-8"))
-    small = data["budgets"]["small"] | {"rows": ["roberta_base"], "seeds": [0], "datasets": ["wikiqa"]}
-    data["budgets"] = {
-        "laptop": data["budgets"]["laptop"],
-        "small": {key: small[key] for key in small if key not in ("more_seeds", "more_datasets", "pretrain_each", "also_rank")},
-    }
-    path.write_text(yaml.safe_dump(data))
+    def change(slug, data):
+        if slug == "sentence_objectives":
+            left_out = ("more_seeds", "more_datasets", "pretrain_each", "also_rank")
+            small = data["budgets"]["small"] | {"rows": ["roberta_base"], "seeds": [0], "datasets": ["wikiqa"]}
+            small = {key: value for key, value in small.items() if key not in left_out}
+            data["budgets"] = {"laptop": data["budgets"]["laptop"], "small": small}
+
+    copied_project(tmp_path, change)
     (tmp_path / "runs" / f"finetune-wikiqa-{0:012x}").mkdir(parents=True)
     about = {"notebook": "finetune", "budget": "small", "seed": 1, "settings": PAIRS | {"seed": 1}, "seconds": 7_200.0}
     disk.write_json(tmp_path / "runs" / f"finetune-wikiqa-{0:012x}" / "record.json", about | {"hardware": {"cpu_cores": 2}})

@@ -16,13 +16,9 @@ from asutil.data import answers
 from asutil.io import disk
 
 from ..book.tables import results_table
+from ..experiments.made_up import stub
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
-
-
-def stub(notebook, given):
-    """A folder named by everything that is given, as a real run's is."""
-    return Path("runs") / f"{notebook}-{abs(hash(json.dumps(given, sort_keys=True))):x}"
 
 
 # ------------------------------------------------------------------ the files

@@ -2,14 +2,19 @@
 
 import hashlib
 import json
+import shutil
+import sys
 from functools import partial
 from pathlib import Path
 
 import pandas as pd
+import yaml
 
 from aslab import plan as plans
 from aslab import publish, records, runs
 from asutil.io import disk
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def stub(notebook, given, folder=Path("runs")):
@@ -27,6 +32,33 @@ def settings_of(job):
 def as_record(job):
     """What `plan.at_paper_settings` reads of a run's record."""
     return {"notebook": job.notebook, "name": str(job.folder), "seed": job.seed, "settings": settings_of(job)}
+
+
+def chain_of(job, known):
+    """The records of the runs that led to a job, and its own; `known`: folder -> job."""
+    return [*(record for need in job.needs for record in chain_of(known[need], known)), as_record(job)]
+
+
+def chain(paper, row, dataset, seed=0):
+    """The records of the runs behind a row's figures at budget paper; of a search, of its first try."""
+    known = {job.folder: job for job in plan(paper, "paper", [row], [seed]) if job.notebook != "task_difficulty"}
+    return chain_of(next(job for job in known.values() if (job.row, job.dataset) == (row, dataset)), known)
+
+
+def copied_project(folder, change, papermill=None):
+    """Notebooks and experiments of a project, its papers' files as `change(slug, data)` leaves them; `papermill`: source of a stand-in."""
+    for name in ("notebooks", "experiments"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns(".*"))
+    (folder / "book").mkdir()
+    for path in (folder / "experiments").glob("*.yml"):
+        data = yaml.safe_load(path.read_text("utf-8"))
+        change(path.stem, data)
+        path.write_text(yaml.safe_dump(data))
+    if papermill:
+        (folder / "bin").mkdir()
+        (folder / "bin" / "papermill").write_text(papermill.format(python=sys.executable))
+        (folder / "bin" / "papermill").chmod(0o755)
+    return folder
 
 
 def finish(job, **more):

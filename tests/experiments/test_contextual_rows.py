@@ -14,17 +14,11 @@ TABLE_3 = {  # batch size, peak learning rate, warm-up steps, epochs
 }
 
 
-def chain(row, dataset, seed=0):
-    """The records of a row's runs at budget paper."""
-    made = [job for job in made_up.plan(PAPER, "paper", [row], [seed]) if job.notebook == "pretrain" or job.dataset == dataset]
-    return [made_up.as_record(job) for job in made]
-
-
 @pytest.mark.parametrize("row", DATA["budgets"]["paper"]["rows"])
 def test_every_row_has_the_printed_settings_of_its_data_sets(row):
     backbone, other = ("electra", "roberta") if row.startswith("electra") else ("roberta", "electra")
     for dataset, printed in TABLE_3[backbone].items():
-        *before, last = chain(row, dataset)
+        *before, last = made_up.chain(PAPER, row, dataset)
         settings = last["settings"]
         assert tuple(settings[name] for name in ("batch_size", "peak_lr", "warmup_steps", "epochs")) == printed
         assert (settings["max_tokens"], settings["weight_decay"], settings["patience"]) == (256, 0.0, 5)

@@ -34,18 +34,7 @@ OTHER_PEAKS = [name for name in RUNNABLE if name.endswith(("1e_5", "5e_6"))]  # 
 TOP_5 = [name for name in RUNNABLE if name.endswith("_top_5")]
 
 
-plan, found = partial(made_up.plan, PAPER), partial(made_up.found, PAPER)
-
-
-def chain(row, dataset, seed=0):
-    """The records of a row's runs at budget paper: what each needs before it."""
-    known = {job.folder: job for job in plan("paper", [row], [seed])}
-
-    def back(job):
-        return [*(one for need in job.needs for one in back(known[need])), job]
-
-    last = next(job for job in known.values() if (job.row, job.dataset) == (row, dataset))
-    return [made_up.as_record(job) for job in back(last)]
+plan, found, chain = (partial(of_a_paper, PAPER) for of_a_paper in (made_up.plan, made_up.found, made_up.chain))
 
 
 # ------------------------------------------------------------------ what the paper prints

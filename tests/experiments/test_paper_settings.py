@@ -5,28 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from aslab import papers, plan, rules, runs
+from aslab import papers, plan, rules
+
+from .made_up import chain
 
 PAGE = (Path(__file__).resolve().parents[2] / "book" / "deviations.md").read_text("utf-8")
-
-
-def chain(paper: str, row: str, dataset: str) -> list[dict]:
-    """The records of the runs behind a row's figures at budget paper; of a search, of its first try."""
-    known = {job.folder: job for job in plan.jobs(paper, "paper", [row]) if job.notebook != "task_difficulty"}
-    last = next(job for job in known.values() if (job.row, job.dataset) == (row, dataset))
-
-    def until(job):
-        return [*(one for need in job.needs for one in until(known[need])), job]
-
-    return [
-        {
-            "notebook": job.notebook,
-            "name": f"runs/{job.folder.name}",
-            "seed": job.seed,
-            "settings": runs.settings(job.notebook, job.parameters),
-        }
-        for job in until(last)
-    ]
 
 
 SO, CA, AB, JI, EC = papers.papers()

@@ -9,6 +9,8 @@ import pytest
 
 from aslab import papers, plan, runs
 
+from . import made_up
+
 GRID = [0.2, 0.4, 0.6, 0.8, 1.0]
 PAIRS = {"hard_negatives": 2, "negatives": 4, "weight_decay": 0.01, "batch_size": 4096, "warmup_steps": 10_000, "mlm_weight": 1.0}
 PRINTED = [  # paper, notebook, the runs by their settings (and backbone), the printed values; all that fit a run hold
@@ -86,15 +88,9 @@ def test_every_run_at_budget_paper_has_what_its_paper_prints():
 def test_every_chain_at_budget_paper_counts_as_the_papers_own(paper):
     """All runs of budget paper are compared with printed figures, but another USE and the rows with other peaks, which have none."""
     data, own = papers.read(paper), set()
-    jobs = {job.folder: job for job in plan.jobs(paper, "paper") if job.notebook != "task_difficulty"}
-
-    def chain(job):
-        before = [record for need in job.needs for record in chain(jobs[need])]
-        shown = {"notebook": job.notebook, "name": f"runs/{job.folder.name}", "seed": job.seed}
-        return [*before, shown | {"settings": runs.settings(job.notebook, job.parameters)}]
-
+    jobs = {job.folder: job for job in made_up.plan(paper, "paper") if job.notebook != "task_difficulty"}
     last = {(job.row, job.dataset): job for job in jobs.values() if job.dataset not in ("pretraining", plan.TRANSFER)}
     for (row, dataset), job in last.items():
-        if not plan.at_paper_settings(data, row, "fever_dev" if dataset == "fever" else dataset, chain(job)):
+        if not plan.at_paper_settings(data, row, "fever_dev" if dataset == "fever" else dataset, made_up.chain_of(job, jobs)):
             own.add(row)
     assert own == {"asbert": {"use"}, "joint_inference": set(OTHERS)}.get(paper, set())  # D-150, D-19

@@ -18,6 +18,8 @@ from aslab import hours as preview
 from aslab import plan as plans
 from aslab.analysis import costs
 
+from .made_up import copied_project
+
 ROOT = Path(__file__).resolve().parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
 needs_snakemake = pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
@@ -46,24 +48,16 @@ if broken:
 def project(tmp_path, monkeypatch):
     """One paper at budget laptop, with two rows that pre-train and fine-tune, and papermill's stand-in."""
     monkeypatch.setenv("ASUTIL_PROJECT", str(tmp_path))
-    for name in ("notebooks", "experiments"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".*"))
-    (tmp_path / "book").mkdir()
-    for path in (tmp_path / "experiments").glob("*.yml"):
-        data = yaml.safe_load(path.read_text("utf-8"))
-        data["budgets"] = {
-            name: budget for name, budget in data["budgets"].items() if (path.stem, name) == ("sentence_objectives", "laptop")
-        }
+
+    def change(slug, data):
+        data["budgets"] = {name: of for name, of in data["budgets"].items() if (slug, name) == ("sentence_objectives", "laptop")}
         if data["budgets"]:
             data["budgets"]["laptop"] |= {"rows": ["roberta_ssp", "roberta_psd"], "seeds": [0], "more_seeds": {}}
             data["demo"] = {"budget": "laptop", "rows": ["roberta_psd"], "seeds": [0]}
-        path.write_text(yaml.safe_dump(data))
+
+    copied_project(tmp_path, change, PAPERMILL)
     plan = {" ".join(shlex.split(job.command)[1:]): job.folder.name for job in plans.jobs("sentence_objectives", "laptop")}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    (tmp_path / "bin").mkdir()
-    stand_in = tmp_path / "bin" / "papermill"
-    stand_in.write_text(PAPERMILL.format(python=sys.executable))
-    stand_in.chmod(0o755)
     return tmp_path
 
 
@@ -186,17 +180,8 @@ def test_a_profile_goes_on_and_repeats_nothing_blindly(name):
 
 
 def held(tmp_path, count, seconds="0", **environment):
-    command = [
-        sys.executable,
-        "-m",
-        "asutil",
-        "gpus",
-        str(count),
-        "WORD=said",
-        "sh",
-        "-c",
-        f'echo "$CUDA_VISIBLE_DEVICES $WORD"; exec sleep {seconds}',
-    ]
+    said = f'echo "$CUDA_VISIBLE_DEVICES $WORD"; exec sleep {seconds}'
+    command = [sys.executable, "-m", "asutil", "gpus", str(count), "WORD=said", "sh", "-c", said]
     known = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     return subprocess.Popen(command, env=known | {"TMPDIR": str(tmp_path), **environment}, stdout=subprocess.PIPE, text=True)
 
@@ -245,10 +230,8 @@ def test_seeds_after_a_search_are_expected_too():
 
 def test_an_older_notebook_says_nothing_of_this_call(tmp_path):
     assert gpus.last_error(tmp_path).startswith("none in a notebook")
-    outputs = [
-        {"output_type": "error", "ename": "KeyError", "evalue": "'a'"},
-        {"output_type": "error", "ename": "OSError", "evalue": "full\n disk"},
-    ]
+    errors = {"KeyError": "'a'", "OSError": "full\n disk"}
+    outputs = [{"output_type": "error", "ename": name, "evalue": value} for name, value in errors.items()]
     (tmp_path / "notebook.ipynb").write_text(json.dumps({"cells": [{"outputs": outputs}, {"source": ""}]}))
     assert gpus.last_error(tmp_path) == "OSError: full disk"
     assert gpus.last_error(tmp_path, since=time.time() + 60).startswith("none in a notebook")

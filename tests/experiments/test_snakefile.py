@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +13,11 @@ import yaml
 from aslab import own, plan, runs
 from aslab import papers as rows
 
+from .made_up import copied_project
+
 ROOT = Path(__file__).parents[2]
 SNAKEMAKE = Path(sys.executable).with_name("snakemake")
+needs_snakemake = pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
 
 
 def dry_run(target, *file, config=()):
@@ -25,7 +27,7 @@ def dry_run(target, *file, config=()):
     return result.returncode, result.stdout + result.stderr
 
 
-@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+@needs_snakemake
 @pytest.mark.parametrize(
     ("target", "chosen"),
     [
@@ -46,14 +48,13 @@ def test_targets_run_the_planned_jobs_in_order(target, chosen):
         assert all(f"runs/{need.name}/record.json" in text for need in job.needs)
 
 
+@needs_snakemake
 def test_an_unknown_target_is_refused():
-    if not SNAKEMAKE.exists():
-        pytest.skip("snakemake is not installed (extra: matrix)")
     code, text = dry_run("sentence_objective_laptop")
     assert code != 0 and "sentence_objective_laptop" in text
 
 
-@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+@needs_snakemake
 def test_one_record_is_made_by_its_job_with_what_it_needs():
     """As on a cluster, whose jobs know no target."""
     job = next(job for job in plan.jobs("sentence_objectives", "paper") if job.needs and not job.search)
@@ -63,7 +64,7 @@ def test_one_record_is_made_by_its_job_with_what_it_needs():
     assert set(outputs) == {job.folder.name, *(need.name for need in job.needs)}
 
 
-@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+@needs_snakemake
 def test_own_documents_are_a_target_of_the_same_file(tmp_path):
     corpus = tmp_path / "texts.jsonl"
     paragraph = "The paragraph {} is long enough to stay in the corpus. It has a second sentence, {} words long."
@@ -105,22 +106,16 @@ disk.write_json(folder / "record.json", {{**runs.hashes(folder), "seed": given["
 '''
 
 
-@pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")
+@needs_snakemake
 def test_the_seeds_follow_a_search_with_its_best_settings(tmp_path):
-    for name in ("notebooks", "experiments"):
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns(".*"))
-    (tmp_path / "book").mkdir()
-    path = tmp_path / "experiments" / "sentence_objectives.yml"
-    data = yaml.safe_load(path.read_text("utf-8"))
-    laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
-    data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop}
-    data["demo"] = {"budget": "laptop", "rows": ["roberta_base"], "seeds": [0]}
-    path.write_text(yaml.safe_dump(data))
-    (tmp_path / "bin").mkdir()
-    stand_in = tmp_path / "bin" / "papermill"
-    stand_in.write_text(PAPERMILL.format(python=sys.executable))
-    stand_in.chmod(0o755)
-    environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{stand_in.parent}:{os.environ['PATH']}"}
+    def change(slug, data):
+        if slug == "sentence_objectives":
+            laptop = {"rows": ["roberta_base"], "seeds": [0, 1], "more_seeds": {}, "search": {"epochs": [2, 3, 1], "datasets": ["pydocs"]}}
+            data["budgets"] = {"laptop": data["budgets"]["laptop"] | laptop}
+            data["demo"] = {"budget": "laptop", "rows": ["roberta_base"], "seeds": [0]}
+
+    copied_project(tmp_path, change, PAPERMILL)
+    environment = {**os.environ, "ASUTIL_PROJECT": str(tmp_path), "PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"}
     command = [str(SNAKEMAKE), "-s", str(tmp_path / "experiments" / "Snakefile"), "-c1", "sentence_objectives_laptop"]
     result = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert result.returncode == 0, result.stderr
