@@ -50,9 +50,6 @@ class Executed:
         return [("".join(one["data"][SVG]), one["metadata"][SVG]["alt"]) for one in shown]
 
 
-# ------------------------------------------------------------------ cleaning
-
-
 def without_paths(notebook: dict) -> dict:
     """A notebook without names of this machine's folders and without papermill's notes."""
     text = json.dumps(notebook)
@@ -92,9 +89,6 @@ def cleaned(notebook: dict) -> dict:
 def seal(notebook: dict) -> str:
     """The hash of a notebook's cells: a changed digit changes it."""
     return disk.sealed({"cells": notebook["cells"]})[disk.SEAL]
-
-
-# ------------------------------------------------------------------ writing and reading
 
 
 def publish(name: str, results: str | Path = "results", runs_dir: str | Path = "runs") -> Path:

@@ -232,18 +232,7 @@ def settings(notebook: str, given: dict) -> dict:
 
 def effective(notebook: str, given: dict) -> dict:
     """`settings` of parameters that were checked before."""
-    return _effective(_version(notebook), given)
-
-
-def changed(notebook: str, given: dict) -> set[str]:
-    """The given parameters, checked before, whose values are not what they would be if they were not given."""
     version = _version(notebook)
-    values = _effective(version, given)
-    default = lambda name: _effective(version, {other: given[other] for other in given if other != name})[name]
-    return {name for name in given if values[name] != default(name)}
-
-
-def _effective(version: tuple[Path, int], given: dict) -> dict:
     values = {name: parameter.default for name, parameter in _parameters_of(*version).items()}
     values |= {name: value for name, value in given.items() if value is not None}
     unset = {name for name, value in values.items() if value is None}
@@ -251,3 +240,10 @@ def _effective(version: tuple[Path, int], given: dict) -> dict:
         if all(values[name] in fits for name, fits in entry.when.items()):
             values |= {name: value for name, value in entry.set.items() if name in unset}
     return values
+
+
+def changed(notebook: str, given: dict) -> set[str]:
+    """The given parameters, checked before, whose values are not what they would be if they were not given."""
+    values = effective(notebook, given)
+    default = lambda name: effective(notebook, {other: given[other] for other in given if other != name})[name]
+    return {name for name in given if values[name] != default(name)}

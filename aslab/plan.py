@@ -3,7 +3,7 @@
 import itertools
 import json
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -95,28 +95,22 @@ def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder
         >>> plan[0].command
         'papermill notebooks/pretrain.ipynb -p budget small -p objective psd -p model ... -p corpus ... -p seed 0'
     """
-    return _unique(_every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more))
+    return jobs_and_searches(paper, budget, folder, more, folder_for, rows, seeds)[0]
 
 
-def _unique(every: Iterable[Job]) -> list[Job]:
-    unique = {}
-    for job in every:
+def jobs_and_searches(
+    paper: str, budget: str, folder=None, more=None, folder_for=None, rows=None, seeds=None
+) -> tuple[list[Job], dict[str, list[Job]]]:
+    """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
+    unique, tries = {}, {}
+    for job in _every(paper, budget, rows, seeds, folder_for or _planned_folder, folder, more):
+        if job.search:
+            tries.setdefault(job.search, []).append(job)
         known = unique.get(job.folder)
         # A try, or the start of another row, may be a row's own run as well.
         if known is None or known.search or (known.dataset == TRANSFER and job.dataset != TRANSFER):
             unique[job.folder] = job
-    return list(unique.values())
-
-
-def jobs_and_searches(
-    paper: str, budget: str, folder=None, more=None, folder_for=None
-) -> tuple[list[Job], dict[str, list[Job]]]:
-    """The `jobs` of a budget, and its tries by the name of their search, `<paper>-<budget>-<row>-<data set>`."""
-    every, tries = list(_every(paper, budget, None, None, folder_for or _planned_folder, folder, more)), {}
-    for job in every:
-        if job.search:
-            tries.setdefault(job.search, []).append(job)
-    return _unique(every), tries
+    return list(unique.values()), tries
 
 
 def after(tries: list[Job]) -> list[Job]:

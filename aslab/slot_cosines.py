@@ -33,9 +33,6 @@ COLLAPSED = (
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------------ of a model and a batch
-
-
 @torch.no_grad()
 def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
     """Cosines between the embeddings E_i and E_j of two candidates of one input, after the embedding layer (0) and after each layer.
@@ -92,9 +89,6 @@ def figures(model: pair.PairEncoder, table: pd.DataFrame | None) -> dict:
     return {"slot_cosines": cosines | {"pooling": model.shape["pooling"]}}
 
 
-# ------------------------------------------------------------------ of any model
-
-
 def joint_model(name: str, init: float | None = None, tokenizer=None):
     """A finished joint run as it is, or any backbone with fresh slot types: a hub id, a folder, a run, or RANDOM.
 
@@ -132,9 +126,6 @@ def of(
     joined = inputs.join(members, max_tokens)
     (batch,) = batches.micro_batches(joined, inputs.labels_of(members), inputs.template.pad, EXAMPLES * max_tokens)
     return model, slot_cosines(model, batch)
-
-
-# ------------------------------------------------------------------ of several models, as a record
 
 
 def record(names: list[str], inits: list[float], random: bool, dataset: str) -> dict:

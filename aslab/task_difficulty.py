@@ -81,10 +81,9 @@ def measured(
         form = {"text_column": s.text_column, "paragraph_separator": s.paragraph_separator, "exclude_titles": titles}
         form |= {"splitter": s.splitter, **{name: getattr(s, name) for name in LIMITS}}
         index = corpus_index.prepare(source, model.tokenizer, shared, workers=workers, progress=True, **form)
-        options = {"hard_negatives": s.hard_negatives, "negatives": s.negatives, "max_tokens": longest or s.max_tokens}
+        names = ["hard_negatives", "negatives", "lengths", *["positives", "max_sentences"] * (objective == "mspp")]
+        options = {name: getattr(s, name) for name in names} | {"max_tokens": longest or s.max_tokens}
         options["same_paragraph_before"] = s.same_paragraph_before and objective in ("ssp", "all")
-        options["lengths"] = s.lengths
-        options |= {"positives": s.positives, "max_sentences": s.max_sentences} if objective == "mspp" else {}
         sampler = samplers.Sampler(index, objective, seed, split="validation", **options)
         examples = min(size, len(sampler))
         figures = validation.validate(model, sampler, examples, micro_tokens, seed)

@@ -179,13 +179,6 @@ def _by_comparison(every: list[Judged]) -> dict:
 
 
 @pytest.mark.parametrize(
-    ("metrics", "primary"), [(["p@1", "map"], "map"), (["map", "mrr"], "map"), ("p@1", "p@1"), (["answer_f1"], "answer_f1")]
-)
-def test_map_decides_where_a_claim_has_it(metrics, primary):
-    assert papers.primary_metrics({"claims": [{"id": "one", "metric": metrics}]}) == {"one": primary}
-
-
-@pytest.mark.parametrize(
     ("paper", "claim", "budget"),
     [
         ("sentence_objectives", "ssp_wikiqa", "small"),

@@ -75,6 +75,8 @@ def test_an_old_name_of_a_module_is_the_command(module, monkeypatch, capsys):
         (["compair"], r"asutil: No such command 'compair'"),
         (["index"], r"asutil index: Missing command\."),
         (["compare", "a", "b", "--metric", "ndcg"], r"asutil compare: Invalid value for '--metric': 'ndcg' is not one of"),
+        (["hours", "joint_inferense", "small"], "asutil hours: .*did you mean 'joint_inference'"),
+        (["publish", "asbret"], "asutil publish: .*did you mean 'asbert'"),
         (["trec"], r"asutil trec: Missing argument 'RUN'"),
         (["slots", "a", "--init", "0.02,wide"], r"asutil slots: Invalid value for '--init': .*'wide'"),
         (["mine", "wikiqa", "none.txt", "--model", "bm25", "--to", "."], r"asutil mine: \. exists: expected a new folder"),

@@ -119,9 +119,6 @@ def test_committed_runs_tell_the_hours_of_a_budget(capsys):
         each.append(hours.of_run(job.notebook, settings, hours._backbone(settings.get("model"), by_name), known, 2).hours)
     told = re.fullmatch(r"in all +(\d+) +([\d,]+\.\d)(?: and (\d+) not known)?", last)
     assert told.groups("0") == (str(len(jobs)), f"{sum(filter(None, each)):,.1f}", str(each.count(None))) and sum(filter(None, each)) > 1
-    with pytest.raises(SystemExit, match="2"):
-        asutil.main(["hours", "joint_inferense", "small"])
-    assert "did you mean 'joint_inference'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(not SNAKEMAKE.exists(), reason="snakemake is not installed (extra: matrix)")

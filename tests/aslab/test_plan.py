@@ -1,198 +1,21 @@
 """The YAML of the papers, strictly read, and the plan of runs that follows from it."""
 
 import json
-import re
 import shlex
-from datetime import date
 from pathlib import Path
 
 import pandas as pd
 import pytest
-import yaml
 
 from aslab import papers, records, rundir, runs
 from aslab import plan as plans
-from asutil.data import answers
 from asutil.io import disk
 
 from ..book.tables import results_table
 from ..experiments.made_up import stub
+from .test_papers import write
 
 FOLDER = Path(__file__).resolve().parents[2] / "experiments"
-
-
-# ------------------------------------------------------------------ the files
-
-
-@pytest.mark.parametrize("paper", papers.papers())
-def test_every_paper_reads(paper):
-    data = papers.read(paper, FOLDER)
-    assert data["slug"] == paper
-    assert data["title"]
-    assert data["authors"]
-    shown = {(row, dataset) for table in data["tables"].values() for row in table["rows"] for dataset in table["datasets"]}
-    for name, row in data["rows"].items():
-        for dataset in row["published"]:
-            assert (name, dataset) in shown, f"{name} on {dataset} is in no table"
-
-
-def published(paper, row, dataset, metric):
-    return papers.read(paper, FOLDER)["rows"][row]["published"][dataset][metric]
-
-
-def test_some_printed_cells():
-    """Typed from the papers' pages, not from the file that the rows were made of."""
-    assert published("sentence_objectives", "roberta_base", "wikiqa", "p@1") == [78.3, 2.8]
-    assert published("sentence_objectives", "electra_all", "trecqa", "mrr") == [95.5, 1.0]
-    assert published("sentence_objectives", "roberta_mlm_only_psd_data", "wqa", "p@1") == {"relative": -1.3}
-    assert published("sentence_objectives", "albert_sop", "pretraining", "f1") == 94.7
-    assert published("contextual_as2", "roberta_dpc", "wikiqa", "p@1") == [85.2, 0.4]
-    assert published("asbert", "triplet_bert", "wikiqa", "map") == 0.795
-    assert published("joint_inference", "joint_mspp_ie_k_ft_ie_1", "fever_dev", "label_accuracy") == [81.21, 0.24]
-    assert published("joint_inference", "joint_mspp_ae_k_top_5", "asnq", "p@1") == [64.3, 1.1]
-    assert published("evidence_contrast", "led_base", "qasper", "answer_f1") is None
-
-
-def test_all_rows_of_the_first_paper():
-    data = papers.read("sentence_objectives", FOLDER)
-    assert {name: len(table["rows"]) for name, table in data["tables"].items()} == {
-        "table_1": 12,
-        "table_2": 7,
-        "table_3": 8,
-        "more_questions": 9,
-        "order": 10,
-        "table_5": 7,
-        "controls": 6,
-        "released": 8,
-        "fewer_labels": 13,
-    }
-    assert all(row.get("stages") for row in data["rows"].values())
-    assert set(data["budgets"]) == set(rundir.BUDGETS)
-    printed = {name for table in ("table_1", "table_2", "table_3", "table_5") for name in data["tables"][table]["rows"]}
-    for budget in ("laptop", "gpu", "paper"):
-        assert printed <= set(data["budgets"][budget]["rows"])
-    for name in data["tables"]["released"]["rows"]:
-        origin = data["rows"][name.removeprefix("released_")]["published"]
-        assert all(cells == origin[dataset] for dataset, cells in data["rows"][name]["published"].items())
-
-
-def write(folder, change=lambda data: None, text=None):
-    data = {
-        "slug": "asbert",
-        "title": "T",
-        "authors": ["A"],
-        "unit": "percent",
-        "budgets": {"laptop": {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": ["one"]}},
-        "rows": {
-            "one": {"name": "One", "stages": [{"notebook": "finetune"}], "published": {"wikiqa": {"map": [50.0, 1.0]}}},
-            "two": {"name": "Two", "published": {"wikiqa": {"map": 40.0}}},
-        },
-        "tables": {"t": {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one", "two"]}},
-        "claims": [
-            {"id": "c", "where": "w", "claim": "x", "row_a": "one", "row_b": "two", "dataset": "wikiqa", "metric": "map", "sign": "+"}
-        ],
-    }
-    change(data)
-    (folder / "asbert.yml").write_text(text or yaml.safe_dump(data))
-
-
-def edit(*path, value=None):
-    """Set (or, with value=None, delete) what `path` names."""
-
-    def change(data):
-        *above, last = path
-        for key in above:
-            data = data[key]
-        data[last] = value
-
-    return change
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (edit("sedings", value=1), "the file: unknown key 'sedings'"),
-        (edit("rows", "one", "publishd", value={}), r"row one: unknown key 'publishd'; did you mean 'published'\?"),
-        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "steps": 3}]), "a stage of row one: unknown key 'steps'"),
-        (
-            edit("rows", "one", "stages", value=[{"notebook": "finetune", "epochs": {"smal": 1}}]),
-            "a stage of row one: unknown budget 'smal'",
-        ),
-        (edit("rows", "one", "stages", value=[{"notebook": "finetune", "budgets": ["smal"]}]), "a stage of row one: unknown budget 'smal'"),
-        (edit("rows", "one", "stages", value=["finetune"]), "a stage of row one: a mapping with a notebook is expected, got 'finetune'"),
-        (edit("rows", "one", "backbone", value="bert"), "budget laptop: backbones: unknown value 'bert'"),
-        (edit("rows", "one", "baseline", value="tow"), "row one: baseline: unknown value 'tow'; did you mean 'two'"),
-        (edit("budgets", "laptop", "search", value={"epochs": [1], "datasets": ["asnq"]}), "budget laptop: search: unknown value 'asnq'"),
-        (
-            edit("rows", "one", "stages", value=[{"notebook": "finetun"}]),
-            "a stage of row one: unknown value 'finetun'; did you mean 'finetune'",
-        ),
-        (edit("rows", "one", "published", value={"wikqa": {"map": 1}}), "row one: unknown value 'wikqa'; did you mean 'wikiqa'"),
-        (edit("rows", "one", "published", value={"wikiqa": {"mapp": 1}}), "row one, wikiqa: unknown value 'mapp'"),
-        (edit("rows", "one", "published", value={"wikiqa": {"map": [1, 2, 3]}}), r"row one, wikiqa, map: expected \[mean, std\]"),
-        (edit("rows", "one", "published", value={"wikiqa": {"map": "50.0"}}), "row one, wikiqa, map: expected .* got '50.0'"),
-        (edit("rows", "one", "published", value={"wikiqa": {"map": {"relative": "x"}}}), "row one, wikiqa, map: expected"),
-        (edit("rows", value=["one"]), "rows: a mapping is expected"),
-        (edit("tables", "t", "rows", value=["one", "tow"]), "t: unknown value 'tow'; did you mean 'two'"),
-        (edit("budgets", "laptop", "rows", value=["two"]), "budget laptop: rows with stages: unknown value 'two'"),
-        (edit("budgets", "labtop", value={}), "budgets: unknown value 'labtop'; did you mean 'laptop'"),
-        (edit("budgets", "laptop", value={"backbones": {}}), "budget laptop lacks datasets, seeds, rows"),
-        (edit("claims", 0, "sign", value="up"), "claim c: unknown value 'up'"),
-        *[
-            (
-                edit("claims", 0, "stated", value=day),
-                f"claim c: stated: expected a day in quotes, as '2026-11-27', got {re.escape(repr(day))}",
-            )
-            for day in ("27 November", date(2026, 11, 27), 2026)
-        ],
-        (
-            edit("budgets", "laptop", "pretrain_each", value=["wikqa"]),
-            "budget laptop: pretrain_each: unknown data set of the budget 'wikqa'",
-        ),
-        (edit("budgets", "laptop", "also_rank", value={"wikqa": []}), "budget laptop: also_rank: unknown data set of the budget 'wikqa'"),
-        (
-            edit("budgets", "laptop", "also_rank", value={"own": ["selqa"]}),
-            "budget laptop: also_rank of own: unknown data set that a table has",
-        ),
-        (edit("claims", 0, "row_b", value="tow"), "claim c: unknown value 'tow'"),
-        (edit("claims", 0, "metric", value="accuracy"), "claim c: unknown value 'accuracy'"),
-        (edit("headline", value=["c", "d"]), "headline: unknown claim 'd'"),
-        (edit("private", value=["wqa"]), "private: unknown value 'wqa'"),
-        (edit("settings", value=[{"notebook": "pretrain", "is": {}}]), "a rule of settings lacks are"),
-        (edit("settings", value=[{"notebook": "embed", "are": {"epoch": 3}}]), "a rule of settings: unknown parameter 'epoch'"),
-        (
-            edit("settings", value=[{"notebook": "embed", "when": {"row": ["thre"]}, "are": {"epochs": "any"}}]),
-            "a rule of settings: when: unknown row 'thre'",
-        ),
-        (edit("slug", value="other"), "slug: unknown value 'other'"),
-        (edit("unit", value="points"), "unit: unknown value 'points'"),
-    ],
-)
-def test_what_is_refused(tmp_path, change, said):
-    write(tmp_path, change)
-    with pytest.raises(ValueError, match="asbert.yml: " + said):
-        papers.read("asbert", tmp_path)
-
-
-def test_broken_files(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"asbert.yml is not in .*papers: sentence_objectives"):
-        papers.read("asbert", tmp_path)
-    write(tmp_path, text="slug: [")
-    with pytest.raises(ValueError, match=r"(?s)asbert.yml: .*line 1"):
-        papers.read("asbert", tmp_path)
-    write(tmp_path, text="slug: asbert\nrows: {one: {name: a}, one: {name: b}}\n")
-    with pytest.raises(ValueError, match=r"asbert.yml: key 'one' appears twice"):
-        papers.read("asbert", tmp_path)
-    write(tmp_path, text="just words")
-    with pytest.raises(ValueError, match=r"asbert.yml: the file: a mapping is expected, got 'just words'"):
-        papers.read("asbert", tmp_path)
-
-
-def test_a_changed_file_is_read_again(tmp_path):
-    write(tmp_path)
-    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 40
-    write(tmp_path, edit("rows", "two", "published", value={"wikiqa": {"map": 41.5}}))
-    assert papers.read("asbert", tmp_path)["rows"]["two"]["published"]["wikiqa"]["map"] == 41.5
 
 
 # ------------------------------------------------------------------ the plan
@@ -355,11 +178,8 @@ def test_a_control_differs_from_its_row_in_the_labels_alone(paper, row, control)
 
 
 def searching(folder):
-    write(folder, edit("budgets", "laptop", "search", value={"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}))
-    path = folder / "asbert.yml"
-    data = yaml.safe_load(path.read_text())
-    data["budgets"]["laptop"]["seeds"] = [0, 1, 2]
-    path.write_text(yaml.safe_dump(data))
+    searched = {"epochs": [1, 2], "peak_lr": [1e-5, 2e-5], "datasets": ["own"]}
+    write(folder, {"budgets.laptop.search": searched, "budgets.laptop.seeds": [0, 1, 2]})
 
 
 def test_a_search_comes_first_and_its_best_on_dev_is_what_the_seeds_get(tmp_path):
@@ -716,66 +536,6 @@ def test_a_control_of_the_head_differs_in_nothing_else(paper, row, control):
         for one, other in zip(same, ours[1:], strict=True):
             settings = [runs.settings("finetune", job.parameters) for job in (one, other)]
             assert settings[1] == settings[0] | {"keep_head": False} and settings[0]["keep_head"]
-
-
-def test_a_data_set_that_no_row_of_a_table_prints_is_refused(tmp_path):
-    data = yaml.safe_load((FOLDER / "asbert.yml").read_text("utf-8"))
-    data["tables"]["table_3"]["datasets"].append("wikiqa_dev")
-    for row in data["tables"]["table_3"]["rows"]:
-        data["rows"][row]["published"].pop("wikiqa_dev", None)
-    (tmp_path / "asbert.yml").write_text(yaml.safe_dump(data), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"table_3: data sets that a row of the table has under .published.: unknown value 'wikiqa_dev'"):
-        papers.read("asbert", tmp_path)
-
-
-@pytest.mark.parametrize("paper", papers.papers())
-def test_every_table_of_a_paper_is_on_its_page_or_part_of_one_that_is(paper):
-    page = (FOLDER.parent / "book" / "papers" / paper / "results.md").read_text("utf-8")
-    shown = set(re.findall(rf"{{as2-show}} results {paper} (\w+)", page))
-    tables = papers.read(paper, FOLDER)["tables"]
-    assert shown <= set(tables)
-    for name in set(tables) - shown:
-        parts = ("rows", "datasets", "metrics")
-        assert any(all(set(tables[name][part]) <= set(tables[other][part]) for part in parts) for other in shown), name
-
-
-@pytest.mark.mirror
-@pytest.mark.parametrize(
-    ("paper", "dataset", "words"),
-    [
-        ("sentence_objectives", "wikiqa", "antibodies"),  # table 6
-        ("sentence_objectives", "trecqa", "wiggles"),
-        ("joint_inference", "wikiqa", "erb"),  # table 4
-        ("joint_inference", "trecqa", "khmer rouge"),
-        ("asbert", "wikiqa", ""),
-    ],
-)
-def test_the_questions_that_a_paper_prints_are_test_questions(mirror, paper, dataset, words):
-    asked = papers.read(paper, FOLDER)["questions"][dataset]
-    texts = {question.id: question.text.lower() for question in answers.load_answers(dataset)["test"]}
-    assert asked and all(words in texts[name] for name in asked)
-
-
-def test_each_objective_and_configuration_has_its_claims_with_the_printed_sign():
-    """The gains on ASNQ and NewsAS2 (table 1 of both papers), and the four rows of FEVER on dev and test (table 3)."""
-    compared = {
-        (claim["row_a"], claim["row_b"], claim["dataset"]): claim for paper in papers.papers() for claim in papers.read(paper)["claims"]
-    }
-    wanted = [(f"{m}_{o}", f"{m}_base", "asnq") for m in ("roberta", "electra") for o in ("ssp", "sp", "psd", "all")]
-    wanted += [(f"{m}_{o}", f"{m}_base_context", "asnq") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]
-    wanted += [(f"{m}_{o}", f"{m}_base_context", "newsas2") for m in ("roberta", "electra") for o in ("sdc", "dpc", "dslc", "all")]
-    mspp = [f"joint_mspp_{pre}_ft_{head}" for pre in ("ie_k", "ae_k") for head in ("ie_1", "ae_1")]
-    wanted += [(row, "joint_roberta_base_ie_1", f"fever_{split}") for row in mspp for split in ("dev", "test")]
-    rows = {name: row for paper in ("sentence_objectives", "joint_inference") for name, row in papers.read(paper)["rows"].items()}
-    mean = lambda cell: cell[0] if isinstance(cell, list) else cell
-    for a, b, dataset in wanted:
-        claim = compared[a, b, dataset]
-        assert claim["sign"] == ("-" if claim["id"] == "dpc_newsas2" else "+")
-        for metric in claim["metric"] if b in ("roberta_base", "electra_base") else []:
-            assert rows[a]["published"][dataset][metric][0] > rows[b]["published"][dataset][metric][0]
-        if dataset.startswith("fever"):
-            ours, theirs = (mean(rows[name]["published"][dataset]["label_accuracy"]) for name in (a, b))
-            assert ours > theirs
 
 
 def test_at_budget_small_nq_sentences_is_ranked_in_place_of_asnq():

@@ -1,7 +1,5 @@
 import hashlib
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pandas as pd
@@ -175,10 +173,3 @@ def test_a_record_of_other_settings_or_data_is_replaced(project, change, kept):
     publish.publish("sentence_objectives")
     assert (disk.read_json(path)["metrics"]["test"]["map"] == 0.5) is kept
     assert bool(list(project.glob("results/repeats/*/*/wikiqa-*"))) is kept
-
-
-def test_command_line():
-    help_text = subprocess.run([sys.executable, "-m", "asutil", "publish", "--help"], capture_output=True, text=True, check=True).stdout
-    assert "finished runs" in help_text
-    wrong = subprocess.run([sys.executable, "-m", "asutil", "publish", "asbret"], capture_output=True, text=True)
-    assert wrong.returncode == 2 and "did you mean 'asbert'?" in wrong.stderr

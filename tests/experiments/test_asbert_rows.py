@@ -7,7 +7,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from pages import differences, examples, miniature
 from scipy import stats
 
@@ -21,7 +20,7 @@ from asutil.data.data_sets import ANSWERS
 from ..book.tables import results_table
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
-from .made_up import settings_of, stub
+from .made_up import settings_of
 
 PAPER = "asbert"
 DATA = papers.read(PAPER)
@@ -216,50 +215,6 @@ def test_the_hours_of_the_small_budget_are_those_of_its_settings():
     assert round(total / 1e6, 1) == 19.9 and round(total / 1300 / 3600, 1) == 4.3
     for budget in ("small", "gpu"):
         assert not {"fasttext", "infersent", "siamese_xlnet", "triplet_xlnet"} & {job.row for job in plan(budget)}
-
-
-# ------------------------------------------------------------------ what is refused
-
-
-EMBED = {"notebook": "embed"}
-
-
-def write(folder, **changes):
-    row = {"name": "One", "stages": [EMBED], "published": {"wikiqa": {"map": 0.5}}} | changes.pop("row", {})
-    budget = {"backbones": {"roberta": "tiny"}, "datasets": ["own"], "seeds": [0, 1], "rows": ["one"]} | changes.pop("budget", {})
-    table = {"where": "w", "caption": "c", "datasets": ["wikiqa"], "metrics": ["map"], "rows": ["one"]}
-    data = {"slug": PAPER, "title": "T", "authors": ["A"], "unit": "fraction", "budgets": {"small": budget}, "tables": {"t": table}}
-    (folder / f"{PAPER}.yml").write_text(yaml.safe_dump(data | {"rows": {"one": row}} | changes))
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
-        ({"row": {"stages": [{"notebook": "pretrain"}, EMBED]}}, "row one: embed is a row's only stage; got pretrain, embed"),
-        ({"row": {"stages": [EMBED, {"notebook": "finetune"}]}}, "row one: embed is a row's only stage; got embed, finetune"),
-        ({"row": {"stages": [EMBED | {"k": 5}]}}, "a stage of row one: unknown key 'k'"),
-        ({"row": {"stages": [{"notebook": "pretrain"}]}}, "budget small: row one reads a corpus, but the budget has none"),
-        ({"row": {"backbone": "glove"}}, "budget small: backbones: unknown value 'glove'"),
-        ({"row": {"doubtful": ""}}, "row one: doubtful says in words why its printed figures are; got ''"),
-        ({"row": {"doubtful": True}}, "row one: doubtful says in words why its printed figures are; got True"),
-        ({"counts": {"wikqa": {"train": [1, 2]}}}, "counts: unknown value 'wikqa'; did you mean 'wikiqa'"),
-        ({"counts": {"wikiqa": {"trian": [1, 2]}}}, "counts, wikiqa: unknown value 'trian'; did you mean 'train'"),
-        ({"questions": {"wikiqua": ["Q1"]}}, "questions: unknown value 'wikiqua'; did you mean 'wikiqa'"),
-        ({"counts": {"wikiqa": {"train": [1]}}}, r"counts, wikiqa, train: expected \[questions, candidates\], got \[1\]"),
-        ({"counts": {"wikiqa": {"train": [1, 2.5]}}}, "counts, wikiqa, train: expected"),
-    ],
-)
-def test_what_is_refused(tmp_path, changes, said):
-    write(tmp_path, **changes)
-    with pytest.raises(ValueError, match=f"{PAPER}.yml: {said}"):
-        papers.read(PAPER, tmp_path)
-
-
-def test_what_is_taken(tmp_path):
-    write(tmp_path, row={"doubtful": "a copy"}, counts={"wikiqa": {"train": [1, 2]}})
-    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0, 1]
-    write(tmp_path, row={"stages": [EMBED | {"architecture": "untrained"}]})
-    assert [job.seed for job in plans.jobs(PAPER, "small", folder_for=stub, folder=tmp_path)] == [0]
 
 
 # ------------------------------------------------------------------ records of made-up runs

@@ -6,7 +6,6 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-import yaml
 from pages import differences, miniature
 
 from aslab import papers, rundir
@@ -18,7 +17,6 @@ from asutil.io import disk
 from ..book.tables import results_table
 from ..made_up import by_hand, cells, in_a_cell
 from . import made_up
-from .made_up import stub
 
 PAPER = "joint_inference"
 DATA = papers.read(PAPER)
@@ -194,47 +192,6 @@ def test_claims_run_on_the_budgets_claims_alone():
         assert {job.row for job in asked} == set(VERIFYING)
         assert {(job.dataset, job.parameters["dataset"]) for job in asked} == {(name, name)}
         assert name not in {job.parameters.get("dataset") for job in jobs if job not in asked}
-
-
-# ------------------------------------------------------------------ what is refused
-
-
-RERANK = {"notebook": "rerank", "first": "pair"}
-
-
-def write(folder, last, **budget):
-    stages = {"pair": [{"notebook": "finetune"}], "again": last}
-    rows = {name: {"name": name, "stages": made, "published": {}} for name, made in stages.items()}
-    small = {"backbones": {"roberta": "tiny"}, "corpus": "c", "datasets": ["own"], "seeds": [0], "rows": list(rows), **budget}
-    data = {"slug": "asbert", "title": "T", "authors": ["A"], "unit": "percent", "budgets": {"small": small}, "rows": rows, "tables": {}}
-    (folder / "asbert.yml").write_text(yaml.safe_dump(data))
-
-
-@pytest.mark.parametrize(
-    ("last", "said"),
-    [
-        ([RERANK], "row again: rerank is the last stage, after finetune, and has first: <row>; got rerank"),
-        ([{"notebook": "finetune"}, RERANK, {"notebook": "finetune"}], "row again: rerank is the last stage"),
-        ([{"notebook": "pretrain"}, RERANK], "row again: rerank is the last stage, after finetune"),
-        ([{"notebook": "finetune"}, {"notebook": "rerank"}], "row again: rerank is the last stage, after finetune, and has first"),
-        ([{"notebook": "finetune"}, RERANK | {"first": "pairr"}], r"row again: first: unknown row .* 'pairr'; did you mean 'pair'\?"),
-        ([{"notebook": "finetune"}, RERANK | {"first": "again"}], "row again: first: unknown row that ends with finetune 'again'"),
-        ([{"notebook": "finetune", "first": "pair"}], "a stage of row again: unknown key 'first'"),
-        ([{"notebook": "verify_claims"}], r"budget small: row again verifies claims, but the budget has no claims"),
-    ],
-)
-def test_what_is_refused(tmp_path, last, said):
-    write(tmp_path, last)
-    with pytest.raises(ValueError, match=f"asbert.yml: {said}"):
-        papers.read("asbert", tmp_path)
-
-
-def test_what_is_taken(tmp_path):
-    write(tmp_path, [{"notebook": "finetune", "architecture": "joint"}, RERANK])
-    jobs = plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)
-    assert [job.notebook for job in jobs] == ["finetune", "finetune", "rerank"]
-    write(tmp_path, [{"notebook": "verify_claims"}], claims=["mine"])
-    assert [job.dataset for job in plans.jobs("asbert", "small", folder_for=stub, folder=tmp_path)] == ["own", "mine"]
 
 
 # ------------------------------------------------------------------ records of made-up runs
