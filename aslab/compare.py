@@ -41,8 +41,7 @@ def read(
 
     Where one of them is a TREC file, all are measured against the qrels by trec_eval, which breaks ties by id. Without files a wrong
     candidate goes before a right one at the same score.
-    Raises: ValueError for a name that is neither a finished run nor a file, for files without qrels, for two runs of one name, and
-        for runs that were measured on different labels.
+    Raises: ValueError for a name that is no run and no file, files without qrels, two runs of one name, and runs on different labels.
     """
     scores, values, records = {}, {}, []
     for name in names:

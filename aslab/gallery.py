@@ -1,8 +1,7 @@
 """Writes `results/notebooks/`: executed notebooks of finished runs, with numbers and plots and without text of a data set.
 
-`asutil gallery NAME ...` cleans the notebook of each named run into `results/notebooks/<name>.ipynb`. The
-record of the run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows
-text of a data set: its output is left out.
+The record of such a run is one of `results/<paper>/`, so the book can show both together. A cell with the tag `text` shows text of a
+data set: its output is left out.
 """
 
 import copy

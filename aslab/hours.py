@@ -39,9 +39,6 @@ class Estimate(NamedTuple):
     source: str
 
 
-# ------------------------------------------------------------------ an estimate
-
-
 def finished(slugs, runs_dir: str = "runs") -> list[Run]:
     """The committed runs of some papers, and all runs that this machine finished; those on GPUs are left out."""
     known = []
@@ -138,9 +135,6 @@ def examples_of(notebook: str, settings: dict) -> tuple[int, int]:
     return candidates, READ_TOGETHER.get(architecture, 1)
 
 
-# ------------------------------------------------------------------ tables
-
-
 def expected(jobs, cores: int | None = None, known: list[Run] | None = None) -> str:
     """A text table of the expected hours on this machine's cores, by paper, budget and notebook.
 
@@ -189,8 +183,8 @@ def _table(head: str, columns: tuple[str, ...], rows: list[tuple[str, ...]]) -> 
 
 def _backbone(model: str | None, planned: dict) -> str | None:
     """The backbone that a planned chain begins with."""
-    while model and Path(model).name in planned:
-        model = runs.settings(planned[Path(model).name].notebook, planned[Path(model).name].parameters).get("model")
+    while model and (job := planned.get(Path(model).name)):
+        model = runs.settings(job.notebook, job.parameters).get("model")
     return chains.started_from(model) if model else None
 
 

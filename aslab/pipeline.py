@@ -199,18 +199,9 @@ def build(
 ):
     """Build the index of a source with datatrove, or go on with a build that was stopped: finished shards are kept.
 
-    Args:
-        tokenizer: a hub id, a folder or a run.
-        tasks: how many shards; fewer where there are fewer documents.
-        executor: `local`, or `slurm`, which submits two jobs and returns: the tasks, and what writes corpus.json
-            after them.
-        workers: tasks at a time; None: 2, on Slurm all.
-        partition, time: of Slurm.
-        dry_run: print the plan, or the scripts for sbatch, and start nothing.
-        options: splitter, min_sentence_chars, min_paragraph_chars, min_document_chars, and limit, which reads only the
-            first documents.
-    Returns: the opened Corpus; None of a dry run and of Slurm. Raises: ImportError without datatrove; ValueError;
-        OSError.
+    Args: as the options of the command; `options` are splitter, min_sentence_chars, min_paragraph_chars, min_document_chars and limit.
+    Returns: the opened Corpus; None of a dry run, and of Slurm, which gets two jobs: the tasks, and what writes corpus.json after them.
+    Raises: ImportError without datatrove; ValueError; OSError.
     """
     if PipelineStep is object:
         raise ImportError("building through datatrove needs it: pip install 'asutil[cluster]'")

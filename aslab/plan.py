@@ -77,10 +77,9 @@ def stage_parameters(
 def jobs(paper: str, budget: str, rows=None, seeds=None, folder_for=None, folder=None, more=None) -> list[Job]:
     """The notebook runs that make a paper's rows at one budget, each once, after the runs that it needs.
 
-    The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made
-    once, with seed 0, or on data sets under `pretrain_each` with every seed, too. An untrained encoder is run once, with
-    the budget's first seed. Where the budget searches settings, the tries come first. The seeds follow when all tries
-    have a record, with the settings that are best on dev.
+    The last run of a row is made with every seed, and so is the one before a re-ranking. Earlier runs are made once, with seed 0, or
+    on data sets under `pretrain_each` with every seed, too. An untrained encoder is run once, with the budget's first seed. Where the
+    budget searches settings, the tries come first; the seeds follow when all have a record, with the settings that are best on dev.
 
     Args:
         rows, seeds: some of the budget's; all by default.

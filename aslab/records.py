@@ -40,12 +40,10 @@ def records(
     A local run belongs to a row when its effective settings are those that the row gives to its notebook at some
     budget; at budget `paper` also where the paper's rules allow them, if no run has the row's own.
 
-    Returns: one row a record: row, dataset (`pretraining` for a pre-training run), budget, seed, source ("committed"
-        | "this machine"), name, folder (None for a committed one), record (the dict), earlier (records of the runs
-        that its model came from, and for re-ranking those of the row that ranked first). A run has several rows where
-        splits of its data set are columns of the paper's tables (FEVER, and the dev questions of ASBERT): one for
-        each split with labels. A committed record has one more for each data set that its model also ranked, as
-        `selqa_from_nq_sentences`.
+    Returns: one row a record with `COLUMNS`: dataset is `pretraining` for a pre-training, folder None for a committed record,
+        earlier the records of the runs that its model came from, and for re-ranking those of the row that ranked first.
+        A run has a row for each split with labels that is a column of the paper's tables (FEVER, dev questions of ASBERT),
+        a committed record one more for each data set that its model also ranked, as `selqa_from_nq_sentences`.
     Raises: ValueError naming the file of a result that is damaged or in the wrong place.
     """
     made = committed(paper, results, folder).itertuples(index=False, name=None)

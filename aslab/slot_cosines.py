@@ -39,8 +39,7 @@ def slot_cosines(model: joint.JointEncoder, batch: dict) -> pd.DataFrame:
 
     Args:
         batch: a padded micro-batch of joint inputs; its first EXAMPLES are read, without dropout.
-    Returns: a row a layer; for each pooling the mean and the minimum over all pairs of candidates: columns first, first_least, mean,
-        mean_least.
+    Returns: a row a layer; for each pooling (first, mean) the mean and the least (`_least`) over all pairs of candidates.
     """
     if "attention_mask" not in batch:
         raise ValueError("a padded micro-batch is expected, got a packed one: give the batches layout='ordered'")

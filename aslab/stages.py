@@ -9,22 +9,22 @@ from asutil.tasks import reranking
 
 from . import rundir
 
+SAME = ("dataset", "protocol", "question_limit")  # settings that decide which questions a run ranks
+
 
 def records(first_run: str | Path, joint_run: str | Path, budget: str) -> tuple[dict, dict]:
     """The records of both stages, which must have ranked the same questions, the second one with a joint model.
 
-    Args:
-        budget: the lower one of the two runs' budgets.
-    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, or another
-        budget.
+    Raises: ValueError for a run that is not finished, another architecture, data set, protocol or limit, and for a budget that
+        is not the lower one of the two runs'.
     """
     first, joint = rundir.read_record(first_run), rundir.read_record(joint_run)
     if (architecture := joint["settings"].get("architecture")) != "joint":
         raise ValueError(f"joint_run: a run with architecture joint expected, {joint['name']} has {architecture}")
     identities = []
     for record in (first, joint):  # what decides which questions a run ranks, and what they say
-        own, fingerprint = record["settings"], record["inputs"].get("dataset")
-        decided = {"dataset": own.get("dataset"), "protocol": own.get("protocol"), "question_limit": _test_limit(own)}
+        settings, fingerprint = record["settings"], record["inputs"].get("dataset")
+        decided = {name: settings.get(name) for name in SAME} | {"question_limit": _test_limit(settings)}
         identities.append(decided | {"fingerprint": fingerprint})
     for name, value in identities[0].items():
         if value != identities[1][name]:
@@ -58,9 +58,7 @@ def first_scores(first_run: str | Path, joint_run: str | Path) -> pd.DataFrame:
 def load_questions(record: dict, scores: pd.DataFrame, dataset: str | None = None) -> answers.Split:
     """The test questions that a run has ranked, with their text.
 
-    Args:
-        record: of the run. scores: its table.
-        dataset: where the questions are, for a user's own file or folder; None: what the record names.
+    Args: dataset: where the questions are, for a user's own file or folder; None: what the record names.
     Raises: ValueError where the run was made from other data.
     """
     settings, dataset = record["settings"], same_data(record, dataset)

@@ -62,13 +62,9 @@ def measured(
     """Every model on its objective, on held-out documents, read and sampled like the run's own.
 
     Args:
-        pairs: (model, objective), from `tasks`.
-        settings: (model, objective, source) -> what the model was pre-trained with.
-        source: of the documents.
-        shared: folder of the indexes, one for each tokenizer and form of sentences; the index of a run on the same
-            documents is reused.
-        size: examples, or as many as the documents give.
-        longest: tokens of an example; None: as in the model's training.
+        pairs: (model, objective), from `tasks`. settings: (model, objective, source) -> what the model was pre-trained with.
+        shared: folder of the indexes, one a tokenizer and form of sentences; that of a run on the same documents is reused.
+        size: examples, or as many as the documents give. longest: tokens of an example; None: as in the model's training.
     Returns: "name of the model, objective" -> what `training.validate` and `own_tasks.shared_words` give, and the number of
         examples.
     Deviation: D-105.

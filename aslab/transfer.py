@@ -67,10 +67,9 @@ def file_of(name: str, split: str) -> str:
 def ranked(run: runs.Run, loaded: dict[str, dict[str, Split]], score: Callable) -> dict[str, dict]:
     """Rank the other data sets and keep their scores in the run's folder.
 
-    Args:
-        score: (questions, folder of finished windows) -> scores; a stopped run continues after these.
-    Returns: what the record gets: under `transfer`, name -> fingerprint of the data, metrics of its splits, and
-        baselines on test, which need no training. Empty where there are no others.
+    Args: score: (questions, folder of finished windows) -> scores; a stopped run continues after these.
+    Returns: what the record gets under `transfer`: name -> fingerprint of the data, metrics of its splits, and baselines on test,
+        which need no training. Empty where there are no others.
     """
     others = {}
     windows = run.folder / "scoring_others"

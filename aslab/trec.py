@@ -10,9 +10,7 @@ from . import commands, rundir
 def export(run: str | Path, out: str | Path) -> tuple[Path, Path]:
     """Write a run's scores of the test questions to `run.txt` and `qrels.txt` in a folder.
 
-    Args:
-        run: name or folder of a finished run that has scores; its name, without white space, is the tag.
-    Returns: the two paths.
+    The run's name, without white space, is the tag.
     Raises: ValueError for a run that is not finished or has no scores, and what `write_trec` raises.
     """
     folder, record = rundir.finished(run)

@@ -15,8 +15,8 @@ def verdict(
     published,
     ours: list[float],
     questions: int | None = None,
-    at_paper_settings: bool = False,
-    private: bool = False,
+    at_paper_settings=False,
+    private=False,
     seeds: int = SEEDS,
 ) -> str:
     """How one of our figures compares with the printed one, in words.
@@ -25,8 +25,7 @@ def verdict(
     matches: |ours - published| <= t and as many seeds as needed; close: <= 2 t
 
     Args:
-        published: (mean, std) or a mean, in points (0 to 100); None where no number is printed.
-        ours: one value a seed, 0 to 1.
+        published: (mean, std) or a mean, in points (0 to 100); None where no number is printed. ours: one value a seed, 0 to 1.
         questions: of the test set; None where the metric is not a mean over questions.
         at_paper_settings: whether the runs' effective parameters and data are the paper's; if not, nothing is compared.
         private: whether the paper's data set was never published.

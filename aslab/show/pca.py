@@ -45,13 +45,10 @@ def coordinates(
     Paper: evidence_contrast, appendix A and figure 2; asbert has no such figure.
     Shapes: before, after (N, H)
     Args:
-        after: None for an encoder that was not trained.
-        roles: what each text is: question, positive or negative. questions: the number of the question that it
-            belongs to.
-        kinds: the type of that question, one a text; a plot gives each type a colour.
-    Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained
-        (share of the variance of each component) and distance (mean Euclidean distance of a question to its positives
-        and to its negatives, in all H dimensions).
+        after: None for an encoder that was not trained. roles: what each text is: question, positive or negative.
+        questions: the number of the question that it belongs to. kinds: its type; a plot gives each type a colour.
+    Returns: roles, questions, kinds where they are given, and of each panel ("before", "after") x, y, explained (share of
+        the variance) and distance (mean Euclidean distance of a question to its positives and negatives, in all H dimensions).
     Raises: ValueError for vectors, roles and numbers that do not belong together, or a value that is not finite.
 
     Example:
