@@ -9,6 +9,7 @@ import yaml
 from scipy import stats
 
 from aslab import records as measured
+from aslab import runs
 from asutil.io import disk
 from asutil.metrics.significance import Comparison
 
@@ -42,6 +43,15 @@ def record(row, dataset, budget, seed, mean, settings=None, **more):
         "per_question": each,
         **more,
     }
+
+
+def finished(folder, record, **tables):
+    """The folder of a finished run: tables by the name of their file, and the record with their hashes."""
+    folder.mkdir(parents=True)
+    for name, table in tables.items():
+        table.to_parquet(folder / f"{name}.parquet")
+    disk.write_json(folder / "record.json", {"name": folder.name, **record, **runs.hashes(folder)})
+    return folder
 
 
 def commit(folder, *records):

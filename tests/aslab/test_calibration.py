@@ -6,28 +6,23 @@ import pytest
 from pages import believed
 from scipy import special
 
-from aslab import calibration, rundir, runs
+from aslab import calibration, rundir
 from asutil.io import disk
 from asutil.metrics import calibration as figures
 
-from ..made_up import cells
+from ..made_up import cells, finished
 
 
 def run(folder, seed, notebook="finetune", scale=1.0):
     """A finished run whose logits are `scale` times too large."""
-    path = folder / f"{notebook}-made-{seed:012d}"
-    path.mkdir()
-    rng = np.random.default_rng(seed)
-    for name in ("scores_dev.parquet", "scores.parquet"):
+    rng, tables = np.random.default_rng(seed), {}
+    for name in ("scores_dev", "scores"):
         logits = rng.normal(-1, 2, 600)
         labels = (rng.random(600) < special.expit(logits)).astype(np.int8)
         table = {"question_id": np.repeat([f"q{n}" for n in range(60)], 10), "label": labels, "score": (scale * logits).astype(np.float32)}
-        pd.DataFrame(table).to_parquet(path / name)
+        tables[name] = pd.DataFrame(table)
     settings = {"dataset": "wikiqa", "protocol": "clean", "model": "a/model", "architecture": "pair", "head": None}
-    disk.write_json(
-        path / "record.json", {"notebook": notebook, "name": path.name, "seed": seed, "settings": settings, **runs.hashes(path)}
-    )
-    return path
+    return finished(folder / f"{notebook}-made-{seed:012d}", {"notebook": notebook, "seed": seed, "settings": settings}, **tables)
 
 
 def test_too_large_logits_are_mended_and_the_table_has_the_mean_over_seeds(tmp_path, monkeypatch):

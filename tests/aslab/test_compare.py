@@ -11,8 +11,9 @@ from scipy import stats
 
 from aslab import compare
 from aslab.commands import asutil
-from asutil.io import disk, hub
 from asutil.metrics import significance, trec
+
+from ..made_up import finished
 
 MEASURES = {"p_at_1": "P_1", "average_precision": "map", "reciprocal_rank": "recip_rank"}
 
@@ -195,34 +196,24 @@ def test_refusals_say_what_is_expected(files, monkeypatch, capsys, words, said):
 def test_finished_runs_with_the_settings_that_differ(tmp_path, monkeypatch, capsys):
     names = []
     for seed in (0, 1):
-        folder = tmp_path / f"finetune-mine-seed{seed}-{seed:012x}"
-        folder.mkdir()
         draw = np.random.default_rng(seed)
         table = {"question_id": np.repeat([f"q{n}" for n in range(30)], 4), "candidate_id": [f"c{n}" for n in range(120)]}
         scores = pd.DataFrame(table).assign(label=np.tile([1, 0, 0, 0], 30).astype(np.int8), score=draw.random(120).astype(np.float32))
-        scores.to_parquet(folder / "scores.parquet")
         settings = {"dataset": "mine", "seed": seed, "peak_lr": 0.1 * (seed + 1)}
-        disk.write_json(folder / "record.json", {"notebook": "finetune", "name": folder.name, "settings": settings})
-        names.append(str(folder))
-    monkeypatch.setattr(compare.rundir, "read_table", lambda run, name, numbers: pd.read_parquet(run / name))
-    monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
+        folder = tmp_path / f"finetune-mine-seed{seed}-{seed:012x}"
+        names.append(str(finished(folder, {"notebook": "finetune", "settings": settings}, scores=scores)))
     shown = called(capsys, *names)
     assert "peak_lr" in shown and "seed " in shown and "dataset" not in shown and "over 30 questions" in shown
 
 
 def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_path, monkeypatch, capsys):
     """The files differ in one candidate, so that the wrong one would show."""
-    names, right = [], {"scores.parquet": [0, 1], "scores_mine.parquet": [1, 0]}
+    names, right = [], {"scores": [0, 1], "scores_mine": [1, 0]}
+    table = lambda scores: pd.DataFrame({"question_id": "q", "candidate_id": ["c", "d"], "label": [1, 0], "score": scores})
     for name, dataset, others in (("finetune-a-000000000000", "mine", {}), ("finetune-b-000000000000", "other", {"mine": {}})):
-        folder = tmp_path / name
-        folder.mkdir()
-        for file, scores in right.items():
-            table = pd.DataFrame({"question_id": "q", "candidate_id": ["c", "d"], "label": [1, 0], "score": scores})
-            table.to_parquet(folder / file)
-        made = {"notebook": "finetune", "name": name, "settings": {"dataset": dataset}, "transfer": others}
-        disk.write_json(folder / "record.json", made | {"tables_sha256": disk.hashes(folder)})
-        names.append(str(folder))
-    monkeypatch.setattr(compare.rundir, "read_record", lambda run: disk.read_json(run / "record.json"))
+        made = {"notebook": "finetune", "settings": {"dataset": dataset}, "transfer": others}
+        tables = {file: table(scores) for file, scores in right.items()}
+        names.append(str(finished(tmp_path / name, made, **tables)))
     values = compare.read(names, dataset="mine")
     assert [table.average_precision["q"] for table in values.values()] == [0.5, 1.0]
     assert "over 1 questions" in called(capsys, *names, "--dataset", "mine")
@@ -232,11 +223,9 @@ def test_a_data_set_is_compared_that_one_run_learnt_and_another_also_ranked(tmp_
 
 
 def test_a_run_of_rank_is_not_compared_on_a_data_set_that_it_did_not_rank(tmp_path):
-    record = {"notebook": "rank", "name": "rank-a-000000000000", "settings": {"dataset": "mine"}}
-    (tmp_path / record["name"]).mkdir()
-    disk.write_json(tmp_path / record["name"] / "record.json", record)
+    run = finished(tmp_path / "rank-a-000000000000", {"notebook": "rank", "settings": {"dataset": "mine"}})
     with pytest.raises(ValueError, match="--dataset selqa: rank-a-000000000000 ranked mine"):
-        compare.read([str(tmp_path / record["name"])], dataset="selqa")
+        compare.read([str(run)], dataset="selqa")
 
 
 def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsys):
@@ -244,14 +233,11 @@ def test_runs_of_rank_have_a_column_for_each_ranker(tmp_path, monkeypatch, capsy
     values = {"bm25": [1.0, 0.5, 0.25], "own:model": [1.0, 1.0, 0.5]}
     folders = [tmp_path / f"rank-wikiqa-laptop-bm25-and-one-more-{n:012d}" for n in range(3)]
     for number, folder in enumerate(folders):
-        folder.mkdir()
         rows = [(ranker, f"q{n}", value, value, value) for ranker, own in values.items() for n, value in enumerate(own)]
         columns = ["ranker", "question_id", *compare.METRICS.values()]
-        pd.DataFrame(rows, columns=columns).to_parquet(folder / "per_question.parquet")
-        record = {"notebook": "rank", "name": folder.name, "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
-        record |= {"inputs": {"dataset": "other" if number == 2 else "same"}}
-        record |= {"tables_sha256": {"per_question.parquet": hub.sha256(folder / "per_question.parquet")}}
-        disk.write_json(folder / "record.json", record)
+        record = {"notebook": "rank", "settings": {"dataset": "wikiqa", "models": "bm25,own:model"}}
+        record["inputs"] = {"dataset": "other" if number == 2 else "same"}
+        finished(folder, record, per_question=pd.DataFrame(rows, columns=columns))
     shown = called(capsys, folders[0])
     assert "58.3 [" in shown and "83.3 [" in shown and f"A = {folders[0].name}" in shown
     assert "A:bm25" in shown and "A:own:model" in shown and max(map(len, shown.splitlines())) < 120

@@ -3,9 +3,7 @@
 import pytest
 from papermill.exceptions import PapermillException
 
-from aslab import runs
-from asutil.io import disk
-
+from ..made_up import finished
 from .test_launch import invoke
 
 GOOD = "question\tanswer\tlabel\n" + "".join(f"q{n // 2}\ta{n}\t{n % 2}\n" for n in range(80))
@@ -47,9 +45,8 @@ def test_a_right_table_starts_its_run_and_its_warnings_are_the_notebooks(tmp_pat
 def test_questions_that_the_runs_did_not_rank_are_not_reranked(tmp_path):
     for name, architecture in (("finetune-a-0123456789ab", "pair"), ("finetune-b-0123456789ac", "joint")):
         settings = {"architecture": architecture, "dataset": "own:t.tsv", "protocol": "clean", "question_limit": None}
-        record = {"notebook": "finetune", "name": name, "budget": "laptop", "settings": settings, "inputs": {"dataset": "another"}}
-        (tmp_path / name).mkdir()
-        disk.write_json(tmp_path / name / "record.json", record | runs.hashes(tmp_path / name))
+        record = {"notebook": "finetune", "budget": "laptop", "settings": settings, "inputs": {"dataset": "another"}}
+        finished(tmp_path / name, record)
     (tmp_path / "t.tsv").write_text(GOOD)
     stages = ["-p", "first_run", tmp_path / "finetune-a-0123456789ab", "-p", "joint_run", tmp_path / "finetune-b-0123456789ac"]
     refused = invoke("rerank", *stages, "-p", "dataset", tmp_path / "t.tsv", "-p", "runs_dir", tmp_path, "--engine", "none")

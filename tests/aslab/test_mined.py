@@ -5,24 +5,21 @@ import pandas as pd
 import pytest
 from pages import mined as page
 
-from aslab import mined, rundir, runs
+from aslab import mined, rundir
 from asutil.io import disk
 from asutil.metrics import significance
 
-from ..made_up import cells
+from ..made_up import cells, finished
 
 
 def run(folder, number, first, dataset="own", ids="abcd"):
     """A finished run in which the right one of two candidates is first for as many questions as `first` says."""
-    path = folder / f"finetune-made-{number:012d}"
-    path.mkdir(parents=True)
     scores = np.ravel([[1.0, 0.0] if n < first else [0.0, 1.0] for n in range(len(ids))]).astype(np.float32)
-    pd.DataFrame({"question_id": np.repeat(list(ids), 2), "label": [1, 0] * len(ids), "score": scores}).to_parquet(path / "scores.parquet")
+    table = pd.DataFrame({"question_id": np.repeat(list(ids), 2), "label": [1, 0] * len(ids), "score": scores})
     about = {"dataset": "pydocs", "model": "a/model", "question_limit": None}
-    record = {"notebook": "finetune", "name": path.name, "seed": number, "settings": about, "inputs": {"dataset": dataset}}
+    record = {"notebook": "finetune", "seed": number, "settings": about, "inputs": {"dataset": dataset}}
     record |= {"metrics": {"test": {"map": (first + len(ids)) / 2 / len(ids)}}, "figures": {"examples": 8}}
-    disk.write_json(path / "record.json", record | runs.hashes(path))
-    return str(path)
+    return str(finished(folder / f"finetune-made-{number:012d}", record, scores=table))
 
 
 def made(folder, name, fingerprint):

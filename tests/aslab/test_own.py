@@ -16,6 +16,8 @@ from asutil import corpus
 from asutil.io import disk
 from asutil.sampling import Sampler
 
+from .. import made_up
+
 HEAD = "question\tanswer\tlabel\n"
 PARAGRAPH = "The lighthouse on the northern rock was rebuilt after the great storm. Its lamp burns oil from the harbour."
 
@@ -175,34 +177,23 @@ def test_the_preview_refuses_what_pre_training_refuses(tmp_path, tokenizer, conf
 
 
 def pretraining(folder, **validation):
-    run = folder / "pretrain-sp-texts-0123456789ab"
-    run.mkdir()
-    disk.write_json(run / "record.json", {"notebook": "pretrain", "name": run.name, "metrics": {"validation": validation}})
-    return str(run)
+    return str(made_up.finished(folder / "pretrain-sp-texts-0123456789ab", {"notebook": "pretrain", "metrics": {"validation": validation}}))
 
 
 def finished(folder, seed, dev, ranks, model="pydocs_roberta"):
     """A run of finetune whose one right candidate of five has these ranks on test."""
-    run = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
-    run.mkdir()
     rows = [
         (question, f"{question}{n if n != rank else 'right'}", int(n == rank), -float(n))
         for question, rank in ranks.items()
         for n in range(1, 6)
     ]
     table = pd.DataFrame(rows, columns=["question_id", "candidate_id", "label", "score"]).astype({"label": np.int8, "score": np.float32})
-    table.to_parquet(run / "scores.parquet")
-    table[table.question_id != "c"].to_parquet(run / "scores_dev.parquet")
     test = sum(1 / rank for rank in ranks.values()) / len(ranks)
-    record = {
-        "notebook": "finetune",
-        "name": run.name,
-        "seed": seed,
-        "settings": {"model": model},
-        "baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}},
-    }
-    record |= {"metrics": {"dev": {"map": dev}, "test": {"map": test}}, "weights_sha256": {"w": f"{dev}"}, "tables_sha256": {}}
-    disk.write_json(run / "record.json", record | {"tables_sha256": runs.hashes(run)["tables_sha256"]})
+    record = {"notebook": "finetune", "seed": seed, "settings": {"model": model}, "metrics": {"dev": {"map": dev}, "test": {"map": test}}}
+    record |= {"baselines": {"bm25": {"p@1": 0.5, "map": 0.625, "mrr": 0.7}}}
+    folder = folder / f"finetune-mine-{len(list(folder.iterdir())):012x}"
+    run = made_up.finished(folder, record, scores=table, scores_dev=table[table.question_id != "c"])
+    disk.write_json(run / "record.json", disk.read_json(run / "record.json") | {"weights_sha256": {"w": f"{dev}"}})
     return str(run)
 
 

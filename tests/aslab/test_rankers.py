@@ -6,7 +6,8 @@ import pandas as pd
 import pytest
 
 from aslab import parameters, rankers, records, runs
-from asutil.io import disk
+
+from .. import made_up
 
 
 def test_every_budget_has_a_run_for_each_data_set_and_no_other_has_any(tmp_path):
@@ -38,12 +39,9 @@ def test_only_listed_models_are_described():
 
 def finished(folder, created, settings, right):
     """A finished run of `rank` on two questions."""
-    path = folder / f"rank-wikiqa-{created:012d}"
-    path.mkdir(parents=True)
     rows = {"ranker": ["bm25"] * 2, "question_id": ["q1", "q2"]} | {column: [1.0, right] for column in records.PER_QUESTION.values()}
-    pd.DataFrame(rows).to_parquet(path / "per_question.parquet")
-    record = {"notebook": "rank", "name": path.name, "created": str(created), "settings": settings, "metrics": {}}
-    disk.write_json(path / "record.json", record)
+    record = {"notebook": "rank", "created": str(created), "settings": settings, "metrics": {}}
+    made_up.finished(folder / f"rank-wikiqa-{created:012d}", record, per_question=pd.DataFrame(rows))
 
 
 def test_two_rankers_of_one_name_are_refused(tmp_path, monkeypatch):

@@ -7,11 +7,13 @@ import sys
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import yaml
 
 from aslab import plan as plans
 from aslab import publish, records, runs
+from asutil import metrics
 from asutil.io import disk
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -67,6 +69,23 @@ def finish(job, **more):
     record = as_record(job) | {"name": job.folder.name, "budget": job.budget, "inputs": {}}
     record["settings"] = runs.shown(record["settings"])
     disk.write_json(job.folder / "record.json", record | more | runs.hashes(job.folder))
+
+
+def two_candidates(right, prefix="q"):
+    """Scores of questions with two candidates each; the right one is first where `right` is true."""
+    ids = [f"{prefix}{i}" for i in range(len(right))]
+    scores = pd.DataFrame({"question_id": np.repeat(ids, 2), "candidate_id": [f"{q}-{n}" for q in ids for n in range(2)]})
+    scores["label"] = np.array([1, 0] * len(right), np.int8)
+    scores["score"] = np.stack([right, ~right], 1).ravel().astype(np.float32)
+    return scores
+
+
+def write_scores(folder, scores, suffix=""):
+    """The tables of a run that ranked, and its metrics."""
+    ranking = metrics.of(scores)
+    scores.to_parquet(folder / f"scores{suffix}.parquet")
+    ranking.per_question.to_parquet(folder / f"per_question{suffix}.parquet")
+    return ranking.record()
 
 
 def found(paper, folder):

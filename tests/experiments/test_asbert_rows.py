@@ -227,11 +227,7 @@ SIDES = {"dev": 0.2, "test": 0.0}  # how much higher P@1 is
 def ranked(level, seed, side):
     """Scores of questions with two candidates each, about `level` of them with the right one first."""
     right = np.random.default_rng([seed, len(side)]).permutation(QUESTIONS) < round((level + SIDES[side]) * QUESTIONS)
-    ids = [f"{side}{i}" for i in range(QUESTIONS)]
-    scores = pd.DataFrame({"question_id": np.repeat(ids, 2), "candidate_id": [f"{q}-{n}" for q in ids for n in range(2)]})
-    scores["label"] = np.array([1, 0] * QUESTIONS, np.int8)
-    scores["score"] = np.stack([right, ~right], 1).ravel().astype(np.float32)
-    return scores
+    return made_up.two_candidates(right, side)
 
 
 def made(tmp_path, budget, reached, seeds=None):
@@ -240,14 +236,9 @@ def made(tmp_path, budget, reached, seeds=None):
     for row, level in reached.items():
         for job in plan(budget, [row], seeds, tmp_path / "runs"):
             job.folder.mkdir(parents=True)
-            measured = {}
-            for side, suffix in (("dev", "_dev"), ("test", "")):
-                scores = ranked(level, job.seed, side)
-                scores.to_parquet(job.folder / f"scores{suffix}.parquet")
-                measured[side] = metrics.of(scores)
-                measured[side].per_question.to_parquet(job.folder / f"per_question{suffix}.parquet")
-            figures = {"metrics": {side: one.record() for side, one in measured.items()}}
-            made_up.finish(job, pca=vectors, baselines={"bm25": {"map": 0.123, "mrr": 0.1}}, **figures)
+            sides = {"dev": "_dev", "test": ""}
+            measured = {side: made_up.write_scores(job.folder, ranked(level, job.seed, side), sides[side]) for side in sides}
+            made_up.finish(job, pca=vectors, baselines={"bm25": {"map": 0.123, "mrr": 0.1}}, metrics=measured)
 
 
 def map_of(level, seeds, side):

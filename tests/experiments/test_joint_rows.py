@@ -215,15 +215,7 @@ def verified(folder, accuracy, seed):
 def ranked(folder, p, seed):
     """Questions of two candidates each, p of them with the right one first."""
     right = np.random.default_rng(seed).permutation(QUESTIONS) < round(p * QUESTIONS)
-    ids = [f"q{i}" for i in range(QUESTIONS)]
-    scores = pd.DataFrame({"question_id": np.repeat(ids, 2), "candidate_id": [f"{q}-{n}" for q in ids for n in "ab"]})
-    scores["label"] = [1, 0] * QUESTIONS
-    scores["score"] = np.stack([right, ~right], 1).ravel().astype(np.float32)
-    scores.to_parquet(folder / "scores.parquet")
-    figures = pd.DataFrame({"question_id": ids, "p_at_1": right.astype(float)})
-    figures["average_precision"] = figures["reciprocal_rank"] = np.where(right, 1, 0.5)
-    figures.to_parquet(folder / "per_question.parquet")
-    return {"p@1": float(right.mean()), "map": float(figures.average_precision.mean()), "mrr": 0.9, "questions": QUESTIONS}
+    return made_up.write_scores(folder, made_up.two_candidates(right))
 
 
 def made(tmp_path, budget, reached, seeds):
