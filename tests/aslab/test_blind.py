@@ -50,21 +50,12 @@ def test_the_record_of_a_run_has_its_own_figures_and_those_without_its_questions
 
     class Knowing:
         def score(self, questions):
-            rows = [
-                (q.id, c.label, float(c.label if q.text == f"what {q.id[1:]}" else n))
-                for q in questions
-                for n, c in enumerate(q.candidates)
-            ]
+            each = [(q, n, c) for q in questions for n, c in enumerate(q.candidates)]
+            rows = [(q.id, c.label, float(c.label if q.text == f"what {q.id[1:]}" else n)) for q, n, c in each]
             return pd.DataFrame(rows, columns=["question_id", "label", "score"])
 
-    settings = {
-        "dataset": "mine",
-        "protocol": "clean",
-        "model": "tiny",
-        "architecture": "pair",
-        "question_limit": 20,
-        "train_questions": "all",
-    }
+    settings = {"dataset": "mine", "protocol": "clean", "model": "tiny", "architecture": "pair"}
+    settings |= {"question_limit": 20, "train_questions": "all"}
     run = {"notebook": "finetune", "name": "finetune-mine", "seed": 3, "settings": settings, "weights_sha256": {"model": "0"}}
     run["inputs"] = {"dataset": "of today"}
     monkeypatch.setattr(blind.answers, "fingerprint_of_answers", lambda dataset: "of today")

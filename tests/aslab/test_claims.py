@@ -168,14 +168,9 @@ def test_the_order_of_claims_rows_and_records_changes_nothing(committed, paper):
 
 def _by_comparison(every: list[Judged]) -> dict:
     """On pydocs claims on several data sets are one, with the id of the first."""
-    return {
-        (one.family, one.outcome.claim["row_a"], one.outcome.claim["row_b"], one.outcome.claim["dataset"], one.outcome.claim["metric"]): (
-            one.word,
-            one.outcome.reason,
-            one.adjusted and pytest.approx(one.adjusted),
-        )
-        for one in every
-    }
+    compared = lambda claim: tuple(claim[name] for name in ("row_a", "row_b", "dataset", "metric"))
+    verdict_on = lambda one: (one.word, one.outcome.reason, one.adjusted and pytest.approx(one.adjusted))
+    return {(one.family, *compared(one.outcome.claim)): verdict_on(one) for one in every}
 
 
 @pytest.mark.parametrize(

@@ -117,12 +117,7 @@ def test_every_paper_has_an_executed_notebook(executed):
 def test_a_committed_notebook_is_of_a_committed_record(one):
     about, record = one.content["metadata"][gallery.OURS], one.line.record
     assert about["hash"] == record["hash"] == one.path.stem[-12:] and about["name"] == record["name"]
-    assert (about["row"], about["dataset"], about["budget"], about["seed"]) == (
-        one.line.row,
-        one.line.dataset,
-        one.line.budget,
-        one.line.seed,
-    )
+    assert all(about[name] == getattr(one.line, name) for name in ("row", "dataset", "budget", "seed"))
 
 
 def test_the_metrics_that_a_committed_notebook_shows_are_those_of_its_record(one):

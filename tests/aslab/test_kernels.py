@@ -1,7 +1,6 @@
 """Which kernel papermill's command line takes for a notebook of the project."""
 
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -32,7 +31,7 @@ def test_a_kernel_is_reached_by_files_where_their_path_is_short_enough(project, 
     path.write_text(path.read_text().replace("import sys,", asked))
     with tempfile.TemporaryDirectory(prefix=longer, dir="/tmp") as folder:
         monkeypatch.setenv("TMPDIR", folder)
-        done = papermill(project, path, stdin=subprocess.DEVNULL)
+        done = papermill(project, path)
         assert done.returncode == 0 and f'"transport": "{transport}"' in done.stdout, done.stderr
         assert not list(Path(folder).glob("kernel-*"))
 
@@ -49,15 +48,15 @@ def test_the_kernel_is_this_pythons_whatever_the_notebook_names(project, monkeyp
     install(project, monkeypatch, "python3")
     path = project / "notebooks" / "demo.ipynb"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"metadata": {"kernelspec": spec} if spec else {}}))
-    done = papermill(project, path, "-p", "seed", 7, stdin=subprocess.DEVNULL)
+    done = papermill(project, path, "-p", "seed", 7)
     assert done.returncode == 0, done.stderr
     assert f"{sys.executable} None\n" in done.stdout and len(list(project.glob("runs/demo-*/record.json"))) == 1
 
 
 def test_a_kernel_that_was_asked_for_is_taken_or_refused(project, monkeypatch):
     install(project, monkeypatch, "mine", argv=[sys.executable, "-m", "ipykernel_launcher", "-f", "{connection_file}"], env={"MINE": "x"})
-    wrong = papermill(project, "notebooks/demo.ipynb", "-k", "pyton3", stdin=subprocess.DEVNULL)
+    wrong = papermill(project, "notebooks/demo.ipynb", "-k", "pyton3")
     assert wrong.returncode == 2 and "-k pyton3: no kernel has this name; did you mean 'python3'? There are: mine, " in wrong.stderr
     assert not run_folders(project)
-    right = papermill(project, "notebooks/demo.ipynb", "-k", "mine", stdin=subprocess.DEVNULL)
+    right = papermill(project, "notebooks/demo.ipynb", "-k", "mine")
     assert right.returncode == 0 and f"{sys.executable} x\n" in right.stdout, right.stderr

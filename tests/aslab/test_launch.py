@@ -62,10 +62,11 @@ def project(tmp_path_factory):
     return root
 
 
-def papermill(project, *arguments, cwd=None, **options):
+def papermill(project, *arguments, cwd=None):
     environment = {**os.environ, "ASUTIL_PROJECT": str(project)}
     command = [sys.executable, "-m", "papermill", *map(str, arguments)]
-    return subprocess.run(command, cwd=cwd or project, env=environment, text=True, capture_output=True, timeout=120, **options)
+    pipes = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    return subprocess.run(command, cwd=cwd or project, env=environment, timeout=120, **pipes)
 
 
 def invoke(notebook, *arguments):
@@ -77,7 +78,7 @@ def invoke(notebook, *arguments):
 
 @pytest.fixture(scope="module")
 def first_run(project):
-    return papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, stdin=subprocess.DEVNULL)
+    return papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3)
 
 
 def run_folders(project):
@@ -107,14 +108,14 @@ def test_the_figures_of_rankers_are_announced_by_ranker_and_split():
 
 def test_a_folder_that_cannot_be_written_is_named(project, tmp_path):
     (tmp_path / "a_file").touch()
-    wrong = papermill(project, "notebooks/demo.ipynb", "-p", "runs_dir", tmp_path / "a_file", stdin=subprocess.DEVNULL)
+    wrong = papermill(project, "notebooks/demo.ipynb", "-p", "runs_dir", tmp_path / "a_file")
     assert wrong.returncode == 2 and re.search(r"runs_dir: \S*a_file/demo-\S+ cannot be written: Not a directory", wrong.stderr)
 
 
 def test_finished_run_is_announced_and_not_run_again(project, first_run):
     (record,) = (project / "runs").glob("*/record.json")
     before = record.stat().st_mtime_ns
-    again = papermill(project, project / "notebooks" / "demo.ipynb", "-y", "{steps: 3}", cwd=project.parent, stdin=subprocess.DEVNULL)
+    again = papermill(project, project / "notebooks" / "demo.ipynb", "-y", "{steps: 3}", cwd=project.parent)
     assert again.returncode == 0, again.stderr
     assert "Already finished" in again.stdout
     assert record.parent.name in again.stdout
@@ -124,7 +125,7 @@ def test_finished_run_is_announced_and_not_run_again(project, first_run):
 
 
 def test_a_default_given_explicitly_is_the_same_run(project, first_run):
-    again = papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, "-p", "objective", "psd", stdin=subprocess.DEVNULL)
+    again = papermill(project, "notebooks/demo.ipynb", "-p", "steps", 3, "-p", "objective", "psd")
     assert "Already finished" in again.stdout, again.stderr
 
 
@@ -223,14 +224,12 @@ def test_an_interrupted_run_says_how_it_goes_on(project, tmp_path):
 
 def test_parameter_file_is_checked_and_the_explicit_output_kept(project, tmp_path):
     (tmp_path / "values.yml").write_text("stepz: 4\n")
-    wrong = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "-f", tmp_path / "values.yml", stdin=subprocess.DEVNULL)
+    wrong = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "-f", tmp_path / "values.yml")
     assert wrong.returncode == 2
     assert "Traceback" not in wrong.stderr
     assert "did you mean 'steps'?" in wrong.stderr
     (tmp_path / "values.yml").write_text("steps: 4\n")
-    right = papermill(
-        project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "--prepare-only", "-f", tmp_path / "values.yml", stdin=subprocess.DEVNULL
-    )
+    right = papermill(project, "notebooks/demo.ipynb", tmp_path / "mine.ipynb", "--prepare-only", "-f", tmp_path / "values.yml")
     assert right.returncode == 0, right.stderr
     assert "steps = 4" in (tmp_path / "mine.ipynb").read_text()
 
@@ -297,7 +296,7 @@ def test_terminal_inside_notebooks_and_a_failing_cell(project):
 
 def test_other_notebooks_keep_papermills_behaviour(project, tmp_path):
     write_notebook(tmp_path / "notebooks" / "demo.ipynb")
-    piped = papermill(project, tmp_path / "notebooks" / "demo.ipynb", "--prepare-only", "-p", "anything", "1", stdin=subprocess.DEVNULL)
+    piped = papermill(project, tmp_path / "notebooks" / "demo.ipynb", "--prepare-only", "-p", "anything", "1")
     assert piped.returncode == 0, piped.stderr
     assert json.loads(piped.stdout)["nbformat"] == 4  # papermill writes the notebook itself to a pipe
     assert not (tmp_path / "runs").exists()

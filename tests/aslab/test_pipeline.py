@@ -306,12 +306,8 @@ def test_killed_and_started_again_it_redoes_unfinished_shards_only(saved, tmp_pa
 
 def test_a_dry_run_says_who_does_what_and_writes_nothing(texts, saved, tmp_path, capsys):
     assert pipeline.build(texts, saved, tmp_path / "index", dry_run=True, tasks=4) is None
-    assert capsys.readouterr().out.splitlines() == [
-        "task 0: files 0 to 1",
-        "task 1: files 2 to 3",
-        "task 2: files 4 to 5",
-        "task 3: files 6 to 8",
-    ]
+    shares = ["0 to 1", "2 to 3", "4 to 5", "6 to 8"]
+    assert capsys.readouterr().out.splitlines() == [f"task {number}: files {share}" for number, share in enumerate(shares)]
     pipeline.build(texts / "0.jsonl", saved, tmp_path / "index", dry_run=True, tasks=9)
     assert capsys.readouterr().out.splitlines()[-1] == "task 5: documents 5 to 5"
     assert not list(tmp_path.iterdir())
@@ -354,9 +350,8 @@ def test_slurm_is_given_what_the_dry_run_shows_and_its_tasks_build_the_same(text
         monkeypatch.setenv("SLURM_ARRAY_TASK_ID", str(rank))
         dill.loads((folder / "executor.pik").read_bytes()).run()
     signal.signal(signal.SIGUSR1, handler)
-    assert {path: kept for path, kept in contents(out).items() if path.name != "plan.json"} == {
-        path: kept for path, kept in contents(parted.folder).items() if path.name != "plan.json"
-    }
+    built, expected = ({path: kept for path, kept in contents(of).items() if path.name != "plan.json"} for of in (out, parted.folder))
+    assert built == expected
     (out / "corpus.json").unlink()
     pipeline.build(texts, saved, out, **options)
     assert scripts()[4:6:2] == [index] and len(scripts()) == 8  # the shards are gone: all tasks run again

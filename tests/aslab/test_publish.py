@@ -27,14 +27,11 @@ def finish(job, value, day="01"):
     """A finished run of a job, with a ranking of three questions whose scores a hand can check."""
     who = runs.identity(job.notebook, job.parameters, must_exist=False)
     (job.folder / "model").mkdir(parents=True, exist_ok=True)
-    record = {"notebook": job.notebook, "name": job.folder.name, "hash": who["hash"], "budget": job.budget, "seed": job.seed}
-    record |= {
-        "figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {},
-        "settings": who["settings"],
-        "inputs": who["inputs"],
-        "created": f"2026-01-{day}T00:00:00+00:00",
-        "metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}},
-    }
+    record = {name: who[name] for name in ("hash", "settings", "inputs")}
+    record |= {"notebook": job.notebook, "name": job.folder.name, "budget": job.budget, "seed": job.seed}
+    record |= {"figures": {"slot_cosines": SLOTS, "tokens": 7} if job.notebook == "pretrain" else {}}
+    record |= {"metrics": {"test": {"p@1": value, "map": value, "mrr": value, "questions": 3}}}
+    record["created"] = f"2026-01-{day}T00:00:00+00:00"
     scores = [3, 2, 1] * 3 if job.row == "roberta_psd" else [1, 2, 3] * 3  # the baseline turns every order around
     table = pd.DataFrame(
         {

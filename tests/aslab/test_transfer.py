@@ -83,17 +83,8 @@ def test_another_data_set_without_an_order_has_no_context(tables, tmp_path, cont
     (tmp_path / "own.tsv").write_text(
         "".join(f"{line}\tT\n" for line in TABLE.format("own").splitlines()).replace("label\tT", "label\tdocument_title")
     )
-    words = [
-        "-p",
-        "dataset",
-        tmp_path / "own.tsv",
-        "-p",
-        "also_rank",
-        tables["second"],
-        "-p",
-        "architecture",
-        "context" if context else "pair",
-    ]
+    given = {"dataset": tmp_path / "own.tsv", "also_rank": tables["second"], "architecture": "context" if context else "pair"}
+    words = [word for name, value in given.items() for word in ("-p", name, value)]
     started = invoke("finetune", *words, "-p", "runs_dir", tmp_path / "runs", "--engine", "none")
     if context:
         assert started.exit_code == 2 and "also_rank: " in started.output and "document_title" in started.output

@@ -67,11 +67,8 @@ def test_rows_with_the_same_figures_are_marked_and_no_others():
 def test_printed_counts_differ_from_ours_where_the_data_card_says_why():
     """A quotation mark read as a quote costs rows of WikiQA; one candidate of TREC-QA's test side is not counted."""
     ours = {dataset: ANSWERS[dataset].counts["asbert"] for dataset in DATA["counts"]}
-    less = {
-        (dataset, side): tuple(np.subtract(ours[dataset][side], printed))
-        for dataset, sides in DATA["counts"].items()
-        for side, printed in sides.items()
-    }
+    every = [(dataset, side, printed) for dataset, sides in DATA["counts"].items() for side, printed in sides.items()]
+    less = {(dataset, side): tuple(np.subtract(ours[dataset][side], printed)) for dataset, side, printed in every}
     assert less.pop(("wikiqa", "train")) == (1, 6) and less.pop(("wikiqa", "test")) == (2, 33) and less.pop(("trecqa", "test")) == (0, 1)
     assert set(less.values()) == {(0, 0)} and len(less) == 3
 
@@ -92,6 +89,7 @@ def test_every_row_has_the_printed_settings(row, dataset):
     (record,) = chain(row, dataset)
     settings = record["settings"]
     assert (settings["max_tokens"], settings["protocol"], settings["question_limit"]) == (128, "asbert", None)
+    at = lambda column, **changed: plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | changed}])
     changes = [{"protocol": "clean"}, {"max_tokens": 256}, {"model": "tiny"}, {"rank_by": "dot"}, {"architecture": "other"}]
     if row in TRAINED:
         names = ("batch_size", "peak_lr", "warmup_share", "patience", "weight_decay", "pooling", "encoder")
@@ -99,17 +97,16 @@ def test_every_row_has_the_printed_settings(row, dataset):
         changes += [{"batch_size": 16}, {"peak_lr": 3e-5}, {"warmup_share": 0.2}, {"patience": 5}, {"pooling": "cls"}, {"triplet_limit": 9}]
     if row.startswith("triplet"):
         assert (settings["margin"], settings["distance"], settings["selection"]) == (5.0, "squared", "all")
-        assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"distance": "plain"}}])
+        assert at(dataset, distance="plain")
         changes += [{"margin": 1.0}, {"selection": "hard"}, {"triplets_per_question": 100}]
     if row.startswith("siamese"):
         changes += [{"rank_by": "probability"}]
-        for readout in ("distance", "cosine"):
-            assert plans.at_paper_settings(DATA, row, dataset, [{**record, "settings": settings | {"rank_by": readout}}])
+        assert at(dataset, rank_by="distance") and at(dataset, rank_by="cosine")
     for column in (dataset, f"{dataset}_dev"):
         # the paper's USE is another model than the one that runs
-        assert plans.at_paper_settings(DATA, row, column, [record]) == (row != "use")
+        assert at(column) == (row != "use")
         for change in changes:
-            assert not plans.at_paper_settings(DATA, row, column, [{**record, "settings": settings | change}]), change
+            assert not at(column, **change), change
     assert not plans.at_paper_settings(DATA, row, dataset, [])
 
 
@@ -125,9 +122,8 @@ def test_rows_of_our_own_select_triplets_and_print_nothing():
 @pytest.mark.parametrize("row", ["siamese_bert", "triplet_bert"])
 @pytest.mark.parametrize("budget", ["gpu", "paper"])
 def test_rows_that_warm_up_over_a_tenth_of_one_pass_differ_in_that_alone(budget, row):
-    usual, other = (
-        settings_of(next(job for job in plan(budget, [name], [0]) if job.dataset == "wikiqa")) for name in (row, f"{row}_one_pass")
-    )
+    on_wikiqa = lambda name: next(job for job in plan(budget, [name], [0]) if job.dataset == "wikiqa")
+    usual, other = (settings_of(on_wikiqa(name)) for name in (row, f"{row}_one_pass"))
     assert {name for name in usual if usual[name] != other[name]} == {"warmup_share"}
     assert other["warmup_share"] * other["epochs"] == pytest.approx(0.1) == usual["warmup_share"]
 
@@ -178,10 +174,8 @@ def test_the_budgets_below_the_papers():
         assert settings["protocol"] == ("clean" if own else "asbert") and settings["dataset"] == job.dataset
         assert not own or job.row in ("mean_bert", "siamese_bert", "triplet_bert")
         capped = job.dataset != "wikiqa" and job.row.startswith("triplet")
-        assert (settings["triplet_limit"], settings["triplets_per_question"]) == (
-            9000 if own and capped else None,
-            100 if capped else None,
-        )
+        limits = (9000 if own and capped else None, 100 if capped else None)
+        assert (settings["triplet_limit"], settings["triplets_per_question"]) == limits
         assert settings["rank_by"] == ("distance" if job.row in TRAINED else "cosine")
         assert settings["epochs"] in ((1, 2, 3) if job.row in TRAINED else (None,))
 
@@ -297,11 +291,9 @@ def test_an_untrained_encoder_matches_with_one_run(tmp_path):
     data = json.loads(json.dumps(DATA))
     for row, level in (("mean_bert", 0.5), ("siamese_bert", 0.4), ("use", 0.4)):
         data["rows"][row]["published"]["wikiqa"] = {"map": map_of(level, [0], "test")[0]}
-    said = {
-        row: [word for word, _ in verdicts.of_cells(data, row, "wikiqa", ["map"], lines[(lines.row == row) & (lines.dataset == "wikiqa")])]
-        for row in ("mean_bert", "siamese_bert", "use")
-    }
-    assert said == {"mean_bert": ["matches"], "siamese_bert": ["close"], "use": ["reduced budget"]}
+    lines = lines[lines.dataset == "wikiqa"]
+    said = {row: verdicts.of_cells(data, row, "wikiqa", ["map"], own) for row, own in lines.groupby("row")}
+    assert said == {"mean_bert": [("matches", "")], "siamese_bert": [("close", "")], "use": [("reduced budget", "")]}
 
 
 def test_an_untrained_encoder_is_compared_with_every_seed(tmp_path):
