@@ -102,13 +102,13 @@ def _version(notebook: str) -> tuple[Path, int]:
 
 
 @cache
-def _code(path: Path, changed: int) -> tuple[str, list[ast.Module]]:
-    """The source of the cell tagged `parameters`, "" without one, and the other code cells as trees."""
+def _code(path: Path, changed: int) -> tuple[str, list[str]]:
+    """The source of the cell tagged `parameters`, "" without one, and those of the other code cells."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     tagged = lambda cell: "parameters" in cell["metadata"].get("tags", [])
     own = next(("".join(cell["source"]) for cell in cells if tagged(cell)), "")
     others = [cell for cell in cells if cell["cell_type"] == "code" and not tagged(cell)]
-    return own, [ast.parse("".join(cell["source"])) for cell in others]
+    return own, ["".join(cell["source"]) for cell in others]
 
 
 @cache
@@ -174,9 +174,9 @@ def require_no_other(notebook: str, variables: dict, again: bool) -> None:
     Args:
         again: the kernel has run the notebook's later cells, whose variables it keeps.
     """
-    _, trees = _code(*_version(notebook))
-    nodes = [node for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Name)] if again else []
-    allowed = {*parameters(notebook), *(node.id for node in nodes if isinstance(node.ctx, ast.Store))}
+    sources = _code(*_version(notebook))[1] if again else ()
+    names = (node for text in sources for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name))
+    allowed = {*parameters(notebook), *(name.id for name in names if isinstance(name.ctx, ast.Store))}
     for name, value in variables.items():
         if isinstance(value, PLAIN) and name not in allowed and not OF_THE_KERNEL.fullmatch(name):
             try:
