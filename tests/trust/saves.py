@@ -196,16 +196,21 @@ def scoring(ours, questions: Path, folder: Path) -> Save:
 # ------------------------------------------------------------------ what is handed on
 
 
+def finished(folder: Path, model, scores: pd.DataFrame) -> Path:
+    """A finished run of finetune, whose record says little."""
+    model.save(folder / "model")
+    scores.to_parquet(folder / "scores.parquet", index=False)
+    settings = {"dataset": "mine", "model": "tiny", "max_tokens": 48, "protocol": "clean"}
+    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings, "metrics": {}}
+    disk.write_json(folder / "record.json", record | runs.hashes(folder))
+    return folder
+
+
 def exported(ours: dict, folder: Path) -> Save:
     """The ranker of a run for other libraries, over that of another run."""
     made = {}
     for seed, encoder in ours.items():
-        made[seed] = folder / f"finetune-own-{seed:012d}"
-        encoder.save(made[seed] / "model")
-        SCORES[seed].to_parquet(made[seed] / "scores.parquet", index=False)
-        settings = {"dataset": "mine", "model": "tiny", "max_tokens": 48, "protocol": "clean"}
-        about = {"notebook": "finetune", "name": made[seed].name, "budget": "laptop", "seed": seed, "settings": settings, "metrics": {}}
-        disk.write_json(made[seed] / "record.json", about | runs.hashes(made[seed]))
+        made[seed] = finished(folder / f"finetune-own-{seed:012d}", encoder, SCORES[seed])
         own.export(str(made[seed]), folder / f"exported {seed}")
     expected = {seed: ranking(folder / f"exported {seed}") for seed in made}
     save = lambda seed: lambda folder: own.export(str(made[seed]), folder / "ranker")

@@ -1,41 +1,32 @@
 """Nothing unchecked is used: edits that stay valid JSON and single bits, by the calls that users make, in what was written here."""
 
-import json
-import os
 import random
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import asutil
-from aslab import commands, export, own, runs
+from aslab import commands, export, own
 from asutil import corpus, plugins
 from asutil.corpus import arrays, index
 from asutil.data import load_answers
 from asutil.io import checkpoints, disk
 from asutil.models import elsewhere, embedder, loading, word_vectors
-from asutil.tasks import mine, rankers, vectors
-from tests.trust import saves
+from asutil.tasks import rankers
+from tests.trust import damaged, saves
 
-EDITS, BITS = 40, 100
-QUESTION, CANDIDATES = "where is the river", ["the river is here", "a mountain", "the winter garden"]
+BITS = 100
 
 
 @pytest.fixture
 def finetuned(tokenizer, tmp_path):
     """A finished run of finetune, whose scores say little."""
-    folder = tmp_path / "runs" / "finetune-mine-0123456789ab"
-    loading.tiny(tokenizer, mlm=False).save(folder / "model")
     rows = {"question_id": np.repeat(["a", "b"], 2), "candidate_id": list("1234"), "label": [1, 0, 0, 1], "score": [1.0, 0, 1, 0]}
-    pd.DataFrame(rows).to_parquet(folder / "scores.parquet")
-    settings = {"dataset": "mine", "model": "tiny", "max_tokens": 48, "protocol": "clean"}
-    record = {"notebook": "finetune", "name": folder.name, "budget": "laptop", "seed": 3, "settings": settings}
-    disk.write_json(folder / "record.json", record | runs.hashes(folder))
-    return folder
+    folder = tmp_path / "runs" / "finetune-mine-0123456789ab"
+    return saves.finished(folder, loading.tiny(tokenizer, mlm=False), pd.DataFrame(rows))
 
 
 def test_without_the_entry_point_of_runs_no_model_is_read(finetuned, monkeypatch):
@@ -53,66 +44,6 @@ def test_without_the_entry_point_of_runs_no_model_is_read(finetuned, monkeypatch
 @pytest.fixture
 def exported(finetuned, tmp_path):
     return export.export(finetuned, tmp_path / "ranker")
-
-
-def leaves(value, place=()):
-    """The places of all texts, numbers and other values in a JSON value."""
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else None
-    if entries is None:
-        yield place
-        return
-    for key, inner in entries:
-        yield from leaves(inner, (*place, key))
-
-
-def edited(text: str, draw: random.Random) -> str:
-    """The JSON with one other value of the same kind, written as transformers writes it."""
-    content = json.loads(text)
-    *above, last = draw.choice(list(leaves(content)))
-    holder = content
-    for key in above:
-        holder = holder[key]
-    value = holder[last]
-    if isinstance(value, bool) or value is None:
-        holder[last] = not value
-    else:
-        holder[last] = value + "s" if isinstance(value, str) else value + 1
-    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-
-
-def written(path: Path, content: bytes) -> None:
-    """Write and let the file have a time of its own: two writes can be so near that the clock of the disk is the same."""
-    before = path.stat().st_mtime_ns
-    path.write_bytes(content)
-    os.utime(path, ns=(before + 1000, before + 1000))
-
-
-def flipped(whole: bytes, draw: random.Random) -> bytes:
-    place = draw.randrange(len(whole))
-    return whole[:place] + bytes([whole[place] ^ 1 << draw.randrange(8)]) + whole[place + 1 :]
-
-
-def json_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*.json") if path.name != disk.LIST)
-
-
-@pytest.mark.parametrize("kind", ["run", "model", "export"])
-def test_an_edit_that_stays_valid_json_is_noticed(finetuned, exported, kind):
-    folder = {"run": finetuned, "model": finetuned / "model", "export": exported}[kind]
-    before = asutil.load_ranker(folder, "cpu").rank(QUESTION, CANDIDATES)
-    draw = random.Random(1)
-    files = json_files(folder / "model" if kind == "run" else folder)
-    assert {"config.json", "tokenizer.json", "tokenizer_config.json"} <= {path.name for path in files}
-    for n in range(EDITS):
-        path = files[n % len(files)]
-        whole = path.read_bytes()
-        change = edited(whole.decode(), draw)
-        assert json.loads(change) != json.loads(whole)
-        written(path, change.encode())
-        with pytest.raises(ValueError, match=rf"{path.name} is damaged or was changed: sha256 [0-9a-f]{{16}} expected, got [0-9a-f]{{16}}"):
-            asutil.load_ranker(folder, "cpu")
-        written(path, whole)
-    assert asutil.load_ranker(folder, "cpu").rank(QUESTION, CANDIDATES) == before
 
 
 READERS = {
@@ -134,7 +65,7 @@ def test_all_that_read_a_model_check_all_of_it(finetuned, reader):
     model = finetuned / "model"
     config = (model / "config.json").read_bytes()
     changes = {
-        "config.json is damaged": lambda: written(model / "config.json", config.replace(b"1e-12", b"0.5")),
+        "config.json is damaged": lambda: damaged.written(model / "config.json", config.replace(b"1e-12", b"0.5")),
         "config.json is damaged or was changed: sha256 [0-9a-f]* expected, got no such file": (model / "config.json").unlink,
         r"added_tokens.json is not in the list of .*record.json": (model / "added_tokens.json").touch,
     }
@@ -157,7 +88,7 @@ def test_a_record_of_an_earlier_version_lists_weights_alone(finetuned):
     (finetuned / "model" / "notes.txt").touch()
     assert checkpoints.source(finetuned) == str(finetuned / "model")
     weights = finetuned / "model" / "model.safetensors"
-    written(weights, flipped(weights.read_bytes(), random.Random(1)))
+    damaged.written(weights, damaged.flipped(weights.read_bytes(), random.Random(1)))
     for path in (finetuned, finetuned / "model"):
         with pytest.raises(ValueError, match="model.safetensors is damaged"):
             checkpoints.source(path)
@@ -168,7 +99,7 @@ def test_who_changes_an_export_on_purpose_deletes_its_list(exported):
     (exported / ".gitattributes").touch()
     asutil.load_ranker(exported, "cpu")
     config = exported / "config.json"
-    written(config, config.read_bytes().replace(b"1e-12", b"1e-06"))
+    damaged.written(config, config.read_bytes().replace(b"1e-12", b"1e-06"))
     with pytest.raises(ValueError, match=f"if you changed this folder on purpose, delete its {disk.LIST}"):
         asutil.load_ranker(exported, "cpu")
     (exported / disk.LIST).unlink()
@@ -201,42 +132,21 @@ def test_the_earlier_ranker_stays_until_the_new_one_is_whole(finetuned, exported
 # ------------------------------------------------------------------ data, vectors, indexes
 
 
-def test_single_bits_of_mined_data_are_noticed(tmp_path):
-    rows = [(f"where is the river {n}", f"{word} {n}", int(word == "here")) for n in range(40) for word in ("here", "garden", "winter")]
-    table = "\n".join("\t".join(map(str, row)) for row in [("question", "answer", "label"), *rows])
-    (tmp_path / "mine.tsv").write_text(table + "\n")
-    (tmp_path / "sentences.txt").write_text("\n".join(f"the mountain {n} is here" for n in range(30)) + "\n")
-    folder = tmp_path / "mined"
-    mine.mine(tmp_path / "mine.tsv", tmp_path / "sentences.txt", "bm25", folder, mine.Rule(margin=None))
-    before = {split: len(questions) for split, questions in load_answers(folder).items()}
-    draw = random.Random(2)
-    files = sorted(folder.iterdir())
-    for n in range(BITS):
-        path = files[n % len(files)]
-        whole = path.read_bytes()
-        written(path, flipped(whole.rstrip(), draw) if path.suffix == ".json" else flipped(whole, draw))
-        with pytest.raises(ValueError, match=path.name):
-            load_answers(folder)
-        if path.name == "train.parquet":
-            with pytest.raises(ValueError, match=r"train\.parquet is damaged or was changed"):
-                load_answers(path)
-        written(path, whole)
-    assert {split: len(questions) for split, questions in load_answers(folder).items()} == before
+def test_every_damage_is_noticed(tmp_path):
+    """In each file of all that was written here, more often than the part `storage` damages it at its quick size."""
+    draw = random.Random(1)
+    for kind in damaged.kinds(tmp_path / "damaged"):
+        rounds = -(-BITS // len(kind.files))
+        tried, _ = damaged.refused(kind, rounds, draw)
+        assert tried >= 2 * BITS, kind.name
 
 
-def test_single_bits_of_vectors_are_noticed(tmp_path):
-    folder = tmp_path / "vectors"
-    vectors.embed(saves.Lengths(), saves.TEXTS, folder, progress=False)
-    draw = random.Random(3)
-    files = sorted(folder.iterdir())
-    for n in range(BITS):
-        path = files[n % len(files)]
-        whole = path.read_bytes()
-        written(path, flipped(whole.rstrip(), draw) if path.suffix == ".json" else flipped(whole, draw))
-        with pytest.raises(ValueError, match=rf"{path.name} is damaged"):
-            vectors.Vectors.open(folder)
-        written(path, whole)
-    assert vectors.Vectors.open(folder).texts(range(len(saves.TEXTS))) == saves.TEXTS
+def test_one_file_of_mined_data_is_checked_alone(tmp_path):
+    saves.mined(saves.asked(tmp_path / "asked")).save(tmp_path)
+    path = tmp_path / "mined" / "train.parquet"
+    damaged.written(path, damaged.flipped(path.read_bytes(), random.Random(2)))
+    with pytest.raises(ValueError, match=r"train\.parquet is damaged or was changed"):
+        load_answers(path)
 
 
 def test_single_bits_of_a_large_index_are_noticed(documents, tokenizer, tmp_path, monkeypatch, caplog):
@@ -252,7 +162,7 @@ def test_single_bits_of_a_large_index_are_noticed(documents, tokenizer, tmp_path
     for n in range(BITS):
         path = files[n % len(files)]
         whole = path.read_bytes()
-        written(path, flipped(whole, draw))
+        damaged.written(path, damaged.flipped(whole, draw))
         with pytest.raises(ValueError, match=rf"{path.name} is damaged|corpus\.json is damaged"):
             index.verify(folder)
         try:
@@ -261,7 +171,7 @@ def test_single_bits_of_a_large_index_are_noticed(documents, tokenizer, tmp_path
             pass
         else:
             opened += 1
-        written(path, whole)
+        damaged.written(path, whole)
     assert opened > BITS / 2, "an index that is large opens: only verify reads all of it"
     commands.asutil.main(["index", "verify", str(folder)])
 
