@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from asutil import losses
 from asutil.heads import POOLED, QuestionTypeProjection, Siamese
-from tests.trust import slow
+from tests.trust import gradients, slow
 
 
 def made_up(seed, types=3, count=6, size=4, evidence=2):
@@ -16,6 +16,11 @@ def made_up(seed, types=3, count=6, size=4, evidence=2):
     mask = torch.zeros(count, dtype=torch.bool)
     mask[torch.randperm(count, generator=generator)[:evidence]] = True
     return *vectors, mask, torch.rand(types, generator=generator, dtype=torch.float64) + 0.2
+
+
+@pytest.mark.parametrize("name", gradients.HEADS)
+def test_value_and_gradient_are_those_of_a_slow_loop_and_of_finite_differences(name):
+    assert gradients.check_one(name)
 
 
 @pytest.mark.parametrize("similarity", ["cosine", "dot"])
@@ -43,15 +48,6 @@ def test_the_order_of_sentences_and_of_other_types_does_not_matter(seed):
     order, types = torch.randperm(6, generator=torch.Generator().manual_seed(seed)), torch.tensor([0, 2, 1])
     again = losses.question_evidence(questions[types], sentences[types][:, order], evidence[order], 0, temperatures[types])
     torch.testing.assert_close(again, whole)
-
-
-@pytest.mark.parametrize("similarity", ["cosine", "dot"])
-@pytest.mark.parametrize(("other", "reduction"), [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")])
-def test_gradient_by_finite_differences(similarity, other, reduction):
-    questions, sentences, evidence, temperatures = made_up(1, count=4)
-    vectors = [given.requires_grad_() for given in (questions, sentences, temperatures)]
-    loss = lambda q, s, t: losses.question_evidence(q, s, evidence, 1, t, similarity, True, other, reduction)
-    assert torch.autograd.gradcheck(loss, vectors)
 
 
 def test_one_evidence_sentence_alone_costs_nothing():
@@ -89,21 +85,6 @@ def test_what_does_not_fit_is_refused(change, message):
 # ------------------------------------------------------------------ projections
 
 
-@pytest.mark.parametrize("form", ["projected", "bilinear"])
-def test_a_projection_is_a_matrix_a_type(form):
-    projection = QuestionTypeProjection(5, classes=3, size=2 if form == "projected" else None, form=form).double().eval()
-    question, sentences = torch.randn(5, dtype=torch.float64), torch.randn(4, 5, dtype=torch.float64)
-    questions, seen = projection(question, sentences)
-    for k in range(3):
-        torch.testing.assert_close(questions[k], projection.of_questions[k] @ question)
-        for j in range(4):
-            expected = projection.of_sentences[k] @ sentences[j] if form == "projected" else sentences[j]
-            torch.testing.assert_close(seen[k, j], expected)
-    if form == "bilinear":  # equation 2: s' W_k q
-        logit = (seen[1, 2] * questions[1]).sum()
-        torch.testing.assert_close(logit, sentences[2] @ projection.of_questions[1] @ question)
-
-
 @torch.no_grad()
 def test_heads_on_vectors_are_float32_under_autocast():
     projection, siamese = QuestionTypeProjection(5).eval(), Siamese(5)
@@ -138,26 +119,6 @@ def test_forms_that_do_not_go_together_are_refused():
         QuestionTypeProjection(8, size=4, form="bilinear")
     with pytest.raises(ValueError, match='"projected" or "bilinear" expected'):
         QuestionTypeProjection(8, form="linear")
-
-
-@pytest.mark.parametrize("form", ["linear", "released"])
-@pytest.mark.parametrize("name", POOLED)
-def test_a_head_on_pooled_pairs_equals_a_loop(name, form):
-    torch.manual_seed(0)
-    head = POOLED[name](hidden_size=4, classes=3, form=form).eval()
-    pairs = torch.randn(2, 5, 4)
-    present = torch.tensor([[True, False, True, True, False], [True, False, False, False, False]])
-    pooled = []
-    for vectors in (pairs[row][present[row]] for row in range(2)):
-        if name == "pair_max":
-            pooled.append([max(column) for column in vectors.T.tolist()])
-        else:
-            powers = [torch.exp(head.weigh.weight[0] @ vector).item() for vector in vectors]
-            pooled.append([sum(p * v[i].item() for p, v in zip(powers, vectors)) / sum(powers) for i in range(4)])
-    with torch.no_grad():
-        logits, expected = head(pairs, present), head.scored(torch.tensor(pooled))
-    assert logits.shape == (2, 3)
-    torch.testing.assert_close(logits, expected)
 
 
 def test_the_weights_of_a_weighted_sum_begin_near_zero():

@@ -97,6 +97,7 @@ def test_ids_keep_their_quotation_marks(tmp_path):
     table = pd.DataFrame({"question_id": ids, "candidate_id": ids[::-1], "label": 1, "score": np.float32(0.5)})
     run, qrels = trec.write_trec(table, tmp_path / "run.txt", tmp_path / "qrels.txt")
     assert [line.split(" ")[::2][:2] for line in run.read_text().splitlines()] == [list(pair) for pair in zip(ids, ids[::-1])]
+    assert {line.split(" ")[5] for line in run.read_text().splitlines()} == {"asutil"}
     assert [line.split(" ")[::2] for line in qrels.read_text().splitlines()] == [list(pair) for pair in zip(ids, ids[::-1])]
 
 

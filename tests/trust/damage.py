@@ -1,6 +1,6 @@
 """How inputs are spoilt: in their bytes, in the values of their rows, in the footer of a parquet file, and in what stands at their path.
 
-A mutator of bytes is (bytes, draw) -> bytes, one of values (content, draw) -> content, one of a place (path, draw) -> None.
+A mutator of bytes is (bytes, draw) -> bytes, one of values (content, draw) -> content, one of a place (path) -> None.
 """
 
 import copy
@@ -8,6 +8,7 @@ import json
 import random
 import re
 import struct
+from functools import partial
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,29 +37,17 @@ def repeated(data: bytes, draw: random.Random) -> bytes:
     return data[:stop] + data[start:]
 
 
-def truncated(data: bytes, draw: random.Random) -> bytes:
-    return data[: draw.randint(0, len(data))]
-
-
-def random_bytes(data: bytes, draw: random.Random) -> bytes:
-    return _inserted(data, draw, draw.randbytes(draw.choice((1, 4, 64))))
-
-
 def _inserted(data: bytes, draw: random.Random, piece: bytes) -> bytes:
     at = draw.randint(0, len(data))
     return data[:at] + piece + data[at:]
-
-
-def _inserting(piece: bytes):
-    return lambda data, draw: _inserted(data, draw, piece)
 
 
 BYTES = {
     "bits flipped": flipped,
     "bytes deleted": deleted,
     "bytes repeated": repeated,
-    "cut short": truncated,
-    "random bytes": random_bytes,
+    "cut short": lambda data, draw: data[: draw.randint(0, len(data))],
+    "random bytes": lambda data, draw: _inserted(data, draw, draw.randbytes(draw.choice((1, 4, 64)))),
     "empty": lambda data, draw: b"",
     "blank": lambda data, draw: draw.choice((b"\n", b" ", b"\r\n\r\n", b"\xef\xbb\xbf")),
     "a mark in front": lambda data, draw: b"\xef\xbb\xbf" + data,
@@ -82,7 +71,7 @@ PIECES = {
     "tab": b"\t",
     "bracket": b"{",
 }
-BYTES |= {name: _inserting(piece) for name, piece in PIECES.items()}
+BYTES |= {name: partial(_inserted, piece=piece) for name, piece in PIECES.items()}
 
 
 # ------------------------------------------------------------------ a parquet file's own words
@@ -186,13 +175,10 @@ def places(content) -> list[tuple]:
     return [place for key, value in inside for place in [(content, key), *places(value)]]
 
 
-def _putting(values: list):
-    def put(content, draw):
-        container, key = draw.choice(places(content))
-        container[key] = draw.choice(values)
-        return content
-
-    return put
+def put(content, draw, values: list):
+    container, key = draw.choice(places(content))
+    container[key] = draw.choice(values)
+    return content
 
 
 def dropped(content, draw):
@@ -241,10 +227,6 @@ def column_changed(content, draw):
     return content
 
 
-def few_rows(content, draw):
-    return content[: draw.randint(0, 2)] if isinstance(content, list) else {}
-
-
 def text_spoilt(content, draw):
     """Something put into a text, which then still holds the rest."""
     texts = [(container, key) for container, key in places(content) if isinstance(container[key], str)]
@@ -256,9 +238,13 @@ def text_spoilt(content, draw):
     return content
 
 
-ROWS = {f"value: {name}": _putting(values) for name, values in VALUES.items()}
+ROWS = {f"value: {name}": partial(put, values=values) for name, values in VALUES.items()}
 ROWS |= {"dropped": dropped, "renamed": renamed, "wrapped": wrapped, "row doubled": doubled, "shuffled": shuffled}
-ROWS |= {"column changed": column_changed, "few rows": few_rows, "text spoilt": text_spoilt}
+ROWS |= {
+    "column changed": column_changed,
+    "few rows": lambda content, draw: content[: draw.randint(0, 2)] if isinstance(content, list) else {},
+    "text spoilt": text_spoilt,
+}
 
 
 # ------------------------------------------------------------------ places
@@ -268,30 +254,13 @@ def _put_aside(path: Path) -> Path:
     return path.rename(path.with_name(f"{path.name}.aside"))
 
 
-def as_link(path: Path, draw: random.Random) -> None:
-    path.symlink_to(_put_aside(path))
-
-
-def as_loop(path: Path, draw: random.Random) -> None:
-    _put_aside(path)
-    path.symlink_to(path.name)
-
-
-def as_dangling(path: Path, draw: random.Random) -> None:
-    _put_aside(path)
-    path.symlink_to("gone")
-
-
-def as_folder(path: Path, draw: random.Random) -> None:
-    _put_aside(path)
-    path.mkdir()
-
-
-def removed(path: Path, draw: random.Random) -> None:
-    _put_aside(path)
-
-
-PLACES = {"link": as_link, "link to itself": as_loop, "dangling link": as_dangling, "folder in its place": as_folder, "gone": removed}
+PLACES = {
+    "link": lambda path: path.symlink_to(_put_aside(path)),
+    "link to itself": lambda path: _put_aside(path) and path.symlink_to(path.name),
+    "dangling link": lambda path: _put_aside(path) and path.symlink_to("gone"),
+    "folder in its place": lambda path: _put_aside(path) and path.mkdir(),
+    "gone": _put_aside,
+}
 
 
 def lengthened(content):
@@ -332,7 +301,7 @@ def spoil(path: Path, content, kind: str, name: str, draw: random.Random) -> int
     also = kind == "rows" and draw.random() < 0.1
     path.write_bytes(draw.choice([*BYTES.values()])(data, draw) if also else data)
     if kind == "places":
-        PLACES[name](path, draw)
+        PLACES[name](path)
     if path.suffix == ".parquet":
         types = [pq.read_schema(pa.BufferReader(one)) for one in (whole, data)] if kind == "rows" else [0, 1]
         return None if also or types[0] != types[1] else _only_change(content, spoilt)  # another type is no matter of one row
@@ -353,16 +322,13 @@ def encoded(content, suffix: str, ascii: bool = True) -> bytes:
     if suffix == ".tsv":
         rows = [row if isinstance(row, dict) else {"": row} for row in content]
         names = [*dict.fromkeys(name for row in rows for name in row)]
-        text = "".join("\t".join(map(_cell, line)) + "\n" for line in [names, *([row.get(name) for name in names] for row in rows)])
+        cells = [names, *([row.get(name) for name in names] for row in rows)]
+        text = "".join("\t".join("" if value is None else str(value) for value in line) + "\n" for line in cells)
     elif suffix in (".jsonl", ".jsonlines"):
         text = "".join(_spelt(row, ascii) + "\n" for row in content)
     else:
         text = _spelt(content, ascii)
     return text.encode("utf-8", "surrogatepass")
-
-
-def _cell(value) -> str:
-    return "" if value is None else str(value)
 
 
 def _parquet(rows: list) -> bytes:

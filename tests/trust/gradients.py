@@ -7,6 +7,8 @@ import importlib
 import inspect
 import itertools
 import pkgutil
+from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import nn
@@ -31,34 +33,45 @@ def check(number: int) -> dict[str, int]:
     """All losses and heads. Returns: how many of each, and in how many variants."""
     for what, cases, found in (("losses", LOSSES, known_losses()), ("heads", HEADS, known_heads())):
         must(set(cases) == found, f"{what} without a check, or checks of none: {', '.join(sorted(set(cases) ^ found))}")
-    variants = 0
+    names = tqdm([*LOSSES, *HEADS], "losses and heads", unit="", dynamic_ncols=True)
+    return {"losses": len(LOSSES), "heads": len(HEADS), "variants": sum(check_one(name, number) for name in names)}
+
+
+def check_one(name: str, number: int = 0) -> int:
+    """A loss or head; how many variants it has."""
     with checkpoints.seeded(number):
-        for name, cases in tqdm({**LOSSES, **HEADS}.items(), "losses and heads", unit="", dynamic_ncols=True):
-            for variant, fast, expected, tensors in cases():
-                compare(f"{name} {variant}".strip(), fast, expected, tensors)
-                variants += 1
-    return {"losses": len(LOSSES), "heads": len(HEADS), "variants": variants}
+        return sum(compare(f"{name} {variant}".strip(), *case) for variant, *case in {**LOSSES, **HEADS}[name]())
 
 
-def compare(name: str, fast, expected, tensors: list) -> None:
-    """Value and gradient of one case.
+def compare(name: str, fast: Callable, expected: Callable, given: tuple, *modules: nn.Module) -> bool:
+    """Value and gradient of one case. Raises: Broken where either is wrong.
 
     Args:
-        fast: () -> tensor, or tensors, of the leaves in `tensors` and of what has no gradient.
-        expected: () -> the same in Python's numbers.
+        fast: (*given) -> tensor, or tensors.
+        expected: (*given) -> the same in Python's numbers.
+        modules: whose parameters a gradient is asked of, too.
     """
-    value, wanted = fast(), expected()
+    value, wanted = fast(*given), expected(*given)
     values, wants = (value, wanted) if isinstance(value, tuple) else ([value], [wanted])
     for one, want in zip(values, wants, strict=True):
         want = torch.tensor(want, dtype=torch.float64)
         must(one.shape == want.shape, f"{name}: shape {tuple(want.shape)} expected, got {tuple(one.shape)}")
         apart = float((one.detach().double() - want).abs().max())
         must(apart < 1e-9, f"{name}: {apart:.2g} away from a slow loop")
+    tensors = [*leaves(given), *itertools.chain(*(module.parameters() for module in modules))]
     try:
-        right = not tensors or torch.autograd.gradcheck(lambda *_: fast(), tensors)
+        right = not tensors or torch.autograd.gradcheck(lambda *_: fast(*given), tensors)
     except (GradcheckError, RuntimeError) as error:
         right, name = False, f"{name}: {str(error).splitlines()[0]}"
     must(right, f"{name}: another gradient than finite differences")
+    return True
+
+
+def leaves(value) -> list[torch.Tensor]:
+    """What a gradient is asked of in arguments, also in dicts."""
+    if isinstance(value, dict | tuple):
+        return [leaf for part in (value.values() if isinstance(value, dict) else value) for leaf in leaves(part)]
+    return [value] if torch.is_tensor(value) and value.requires_grad else []
 
 
 # ------------------------------------------------------------------ what there is
@@ -104,29 +117,25 @@ def cases_of_cross_entropy(loss):
     for shape, total in itertools.product([(5, 4), (2, 3, 2)], (None, 9)):
         logits, labels = drawn(*shape), torch.randint(0, shape[-1], shape[:-1])
         labels.view(-1)[1] = slow.IGNORED
-        fast, expected = lambda z=logits, y=labels, n=total: loss(z, y, n), lambda z=logits, y=labels, n=total: slow.pair(z, y, n)
-        yield f"{shape} total {total}", fast, expected, [logits]
+        yield f"{shape} total {total}", loss, slow.pair, (logits, labels, total)
 
 
 def cases_of_replaced_token():
     logits, replaced, mask = drawn(3, 5), torch.randint(0, 2, (3, 5)), torch.arange(5) < torch.tensor([[5], [2], [4]])
+    expected = lambda logits, replaced, mask, total: slow.binary(logits[mask], replaced[mask], total)
     for total in (None, 17):
-        expected = lambda n=total: slow.binary(logits[mask].tolist(), replaced[mask].tolist(), n or 11)
-        yield f"total {total}", lambda n=total: losses.replaced_token(logits, replaced, mask, n), expected, [logits]
+        yield f"total {total}", losses.replaced_token, expected, (logits, replaced, mask, total)
 
 
 def cases_of_siamese():
-    logits, labels = drawn(7), torch.arange(7) % 2
     for total in (None, 12):
-        expected = lambda n=total: slow.binary(logits.tolist(), labels.tolist(), n or 7)
-        yield f"total {total}", lambda n=total: losses.siamese(logits, labels, n), expected, [logits]
+        yield f"total {total}", losses.siamese, slow.binary, (drawn(7), torch.arange(7) % 2, total)
 
 
 def cases_of_distance():
-    one, other = drawn(4, 3), drawn(4, 3)
+    expected = lambda one, other, squared: [slow.distance(*pair, squared) for pair in zip(one.tolist(), other.tolist())]
     for squared in (True, False):
-        expected = lambda s=squared: [slow.distance(*pair, s) for pair in zip(one.tolist(), other.tolist())]
-        yield f"squared {squared}", lambda s=squared: losses.distance(one, other, s), expected, [one, other]
+        yield f"squared {squared}", losses.distance, expected, (drawn(4, 3), drawn(4, 3), squared)
 
 
 def cases_of_triplet_kinds():
@@ -135,41 +144,41 @@ def cases_of_triplet_kinds():
     to = [losses.distance(three[0], other) for other in three[1:]]
     kinds = ("easy", "semi_hard", "hard")
     expected = lambda: tuple([float(kind == of) for _, of in slow.triplets(*three, 2.0, True)] for kind in kinds)
-    yield "", lambda: tuple(losses.triplet_kinds(*to, 2.0)[kind].double() for kind in kinds), expected, []
+    yield "", lambda: tuple(losses.triplet_kinds(*to, 2.0)[kind].double() for kind in kinds), expected, ()
 
 
 def cases_of_triplet():
     for squared, chosen in itertools.product((True, False), losses.SELECTIONS):
-        three, given = [drawn(9, 3) for _ in range(3)], {"squared": squared, "selection": chosen}
-        expected = lambda three=three, given=given: slow_triplet(three, **given)
-        yield str(given), lambda three=three, given=given: losses.triplet(*three, margin=2.0, **given), expected, three
+        given = {"margin": 2.0, "squared": squared, "selection": chosen}
+        three = (drawn(9, 3), drawn(9, 3), drawn(9, 3))
+        yield str(given), partial(losses.triplet, **given), partial(slow_triplet, **given), three
 
 
-def slow_triplet(three, squared, selection="all", margin=2.0):
+def slow_triplet(*three, squared, selection="all", margin=2.0):
     return sum(loss for loss, kind in slow.triplets(*three, margin, squared) if selection in ("all", kind))
 
 
 def cases_of_or_softmax():
     logits, right = drawn(4, 6), torch.rand(4, 6) < 0.4
     right[0], right[1, 2] = False, True
-    expected = lambda: [slow.or_softmax(*row) for row in zip(logits.tolist(), right.tolist())]
-    yield "", lambda: losses.or_softmax(logits, right), expected, [logits]
+    expected = lambda logits, right: [slow.or_softmax(*row) for row in zip(logits.tolist(), right.tolist())]
+    yield "", losses.or_softmax, expected, (logits, right)
 
 
 def cases_of_balanced():
     logits, right, real = drawn(4, 6), torch.rand(4, 6) < 0.4, torch.rand(4, 6) < 0.8
     right[0], real[1], right[2] = False, False, True
-    expected = lambda: [slow.balanced(logits[row, real[row]].tolist(), right[row, real[row]].tolist()) for row in range(4)]
-    yield "", lambda: losses.balanced(logits, right, real), expected, [logits]
+    expected = lambda logits, right, real: [slow.balanced(z[there], y[there]) for z, y, there in zip(logits, right, real)]
+    yield "", losses.balanced, expected, (logits, right, real)
 
 
 def cases_of_question_evidence():
     forms = [("exclude", "mean"), ("include", "mean"), ("exclude", "log_sum")]
+    evidence = torch.tensor([False, True, False, True, False])
     for similarity, wrong, form in itertools.product(("cosine", "dot"), (True, False), forms):
-        questions, sentences, temperatures = drawn(3, 4), drawn(3, 5, 4), (torch.rand(3).double() + 0.5).requires_grad_()
-        given = (questions, sentences, torch.tensor([False, True, False, True, False]), 1, temperatures, similarity, wrong, *form)
-        fast, expected = lambda g=given: losses.question_evidence(*g), lambda g=given: slow.question_evidence(*g)
-        yield f"{similarity} {wrong} {form}", fast, expected, [questions, sentences, temperatures]
+        temperatures = (torch.rand(3).double() + 0.5).requires_grad_()
+        given = (drawn(3, 4), drawn(3, 5, 4), evidence, 1, temperatures, similarity, wrong, *form)
+        yield f"{similarity} {wrong} {form}", losses.question_evidence, slow.question_evidence, given
 
 
 def cases_of_pair_encoder():
@@ -177,45 +186,49 @@ def cases_of_pair_encoder():
     pair, words, tokens = drawn(4, 2), drawn(3, 5), drawn(2, 4)
     micro = {"labels": torch.tensor([1, 0, 0, 1]), "masked_targets": torch.tensor([4, 0, 2])}
     batch, real, replaced = {"examples": 10, "masked": 7, "tokens": 20}, torch.tensor([[1, 1, 1, 0], [1, 1, 0, 0]]).bool(), tokens > 0.3
-    of_pair, of_words = lambda: slow.pair(pair, micro["labels"], 10), lambda: slow.pair(words, micro["masked_targets"], 7)
-    of_tokens = lambda: slow.binary(tokens[real].tolist(), replaced[real].tolist(), 20)
+    of_pair = lambda pair: slow.pair(pair, micro["labels"], 10)
+    of_words = lambda words: slow.pair(words, micro["masked_targets"], 7)
+    of_tokens = lambda tokens: slow.binary(tokens[real], replaced[real], 20)
 
-    usual = {"peak_lr": 1e-3, "warmup_steps": 0, "weight_decay": 0, "seed": 0, "save_every": 1, "log_every": 1}
-
-    def total(cls, weights, *outputs):
+    def total(cls, *outputs, **weights):
         model = cls.__new__(cls)
+        usual = {"peak_lr": 1e-3, "warmup_steps": 0, "weight_decay": 0, "seed": 0, "save_every": 1, "log_every": 1}
         return trainer.weighted(model.losses(outputs, micro, batch), Options(**usual, **weights).loss_weights(model))
 
-    fast = lambda: total(PairEncoder, {"mlm_weight": 0.5, "objective_weight": 3.0}, pair, words)
-    yield "pair and mlm", fast, lambda: 0.5 * of_words() + 3 * of_pair(), [pair, words]
-    yield "pair alone", lambda: total(PairEncoder, {}, pair, None), of_pair, [pair]
-    fast = lambda: total(ElectraEncoder, {"detection_weight": 50.0}, pair, words, (tokens, replaced, real))
-    yield "electra", fast, lambda: of_words() + of_pair() + 50 * of_tokens(), [pair, words, tokens]
+    fast = partial(total, PairEncoder, mlm_weight=0.5, objective_weight=3.0)
+    yield "pair and mlm", fast, lambda pair, words: 0.5 * of_words(words) + 3 * of_pair(pair), (pair, words)
+    yield "pair alone", lambda pair: total(PairEncoder, pair, None), of_pair, (pair,)
+    fast = lambda pair, words, tokens: total(ElectraEncoder, pair, words, (tokens, replaced, real), detection_weight=50.0)
+    expected = lambda pair, words, tokens: of_words(words) + of_pair(pair) + 50 * of_tokens(tokens)
+    yield "electra", fast, expected, (pair, words, tokens)
+
+
+def total_of(model, batch, *given):
+    """What a model's own losses of some outputs add to the loss of an optimiser batch."""
+    return trainer.weighted(model.losses(*given, batch), model.loss_weights())
 
 
 def cases_of_embedder_loss():
-    micro, batch, two = {"labels": torch.tensor([1, 0, 1])}, {"examples": 5}, [drawn(3, 4) for _ in range(2)]
-    model = embedder("siamese")
-    expected = lambda: slow.binary(slow.siamese(model.siamese, *two), [1, 0, 1], 5)
-    total = lambda model, vectors: trainer.weighted(model.losses(vectors, micro, batch), model.loss_weights())
-    yield "siamese", lambda: total(model, two), expected, [*two, *model.siamese.parameters()]
-    three = [drawn(3, 4) for _ in range(3)]
+    micro, batch, model = {"labels": torch.tensor([1, 0, 1])}, {"examples": 5}, embedder("siamese")
+    fast = lambda *vectors: total_of(model, batch, vectors, micro)
+    expected = lambda *two: slow.binary(slow.siamese(model.siamese, *two), [1, 0, 1], 5)
+    yield "siamese", fast, expected, (drawn(3, 4), drawn(3, 4)), model.siamese
     for form, chosen in itertools.product(embedding.DISTANCES, losses.SELECTIONS):
         model = embedder("triplet", margin=2.0, distance=form, selection=chosen)
-        expected = lambda form=form, chosen=chosen: slow_triplet(three, form == "squared", chosen)
-        yield f"{form} {chosen}", lambda model=model: total(model, three), expected, three
+        expected = partial(slow_triplet, squared=form == "squared", selection=chosen)
+        yield f"{form} {chosen}", fast, expected, (drawn(3, 4), drawn(3, 4), drawn(3, 4))
 
 
-def evidence_batch(generates: bool, size=4):
-    """What a finder says of two questions, and what is right; the second has three sentences and no answer."""
+def evidence_batch(*names: str, size=4):
+    """Some of what a finder says of two questions, and what is right; the second has three sentences and no answer."""
     found = {"questions": drawn(2, size), "sentences": drawn(2, 4, size), "evidence": drawn(2, 4), "kind": drawn(2, 3)}
-    found |= {"text": drawn(2, 3, 5)} if generates else {"span": drawn(2, 6, 2)}
+    found |= {"text": drawn(2, 3, 5), "span": drawn(2, 6, 2)}
     micro = {"sentences": torch.tensor([[1, 2, 3, 4], [1, 3, 5, -1]]), "evidence": torch.tensor([[1, 0, 1, 0], [0, 1, 0, 0]]).bool()}
     micro |= {"kinds": torch.tensor([2, 0]), "in_context": torch.arange(6)[None] > torch.tensor([[1], [2]])}
     micro |= {"starts": torch.zeros(2, 6).bool(), "ends": torch.zeros(2, 6).bool(), "contrasted": torch.tensor([True, False])}
     micro["starts"][0, [2, 4]] = micro["ends"][0, [3, 5]] = True
     micro["answers"] = torch.tensor([[4, 1, slow.IGNORED], [0, 2, 3]])
-    return found, micro
+    return {name: found[name] for name in names}, micro
 
 
 def slow_qa(found, micro, generates: bool) -> list[float]:
@@ -223,7 +236,7 @@ def slow_qa(found, micro, generates: bool) -> list[float]:
     rows = []
     for row in range(2):
         real = micro["sentences"][row] >= 0
-        loss = slow.balanced(found["evidence"][row, real].tolist(), micro["evidence"][row, real].tolist())
+        loss = slow.balanced(found["evidence"][row, real], micro["evidence"][row, real])
         loss += slow.pair(found["kind"][row], micro["kinds"][row])
         if generates:
             loss += slow.pair(found["text"][row], micro["answers"][row])
@@ -237,9 +250,8 @@ def slow_qa(found, micro, generates: bool) -> list[float]:
 
 def cases_of_qa():
     for generates in (False, True):
-        model, (found, micro) = finder(generates), evidence_batch(generates)
-        fast, expected = lambda m=model, f=found, b=micro: m.qa_losses(f, b), lambda f=found, b=micro, g=generates: slow_qa(f, b, g)
-        yield f"generates {generates}", fast, expected, [found["evidence"], found["kind"], found["text" if generates else "span"]]
+        given = evidence_batch("evidence", "kind", "text" if generates else "span")
+        yield f"generates {generates}", finder(generates).qa_losses, partial(slow_qa, generates=generates), given
 
 
 def slow_contrast(model, found, micro) -> list[float]:
@@ -259,30 +271,23 @@ def slow_contrast(model, found, micro) -> list[float]:
 def cases_of_contrast():
     for projection, similarities in evidence_models.SIMILARITIES.items():
         for similarity in similarities:
-            model, (found, micro) = finder(False, projection, similarity), evidence_batch(False)
-            learnt = [] if model.projection is None else list(model.projection.parameters())
-            fast, expected = (lambda m=model, f=found, b=micro, of=of: of(m, f, b) for of in (_contrast_losses, slow_contrast))
-            yield f"{projection} {similarity}", fast, expected, [found["questions"], found["sentences"], *learnt]
+            model = finder(False, projection, similarity)
+            learnt = [] if model.projection is None else [model.projection]
+            given = evidence_batch("questions", "sentences")
+            yield f"{projection} {similarity}", model.contrast_losses, partial(slow_contrast, model), given, *learnt
 
 
-def _contrast_losses(model, found, micro):
-    return model.contrast_losses(found, micro)
+def slow_total(model, weight, found, micro) -> float:
+    """Of a batch of five examples, three of which have a contrast."""
+    return (1 - weight) * sum(slow_qa(found, micro, False)) / 5 + weight * sum(slow_contrast(model, found, micro)) / 3
 
 
 def cases_of_finder_loss():
-    batch = {"examples": 5, "contrasted": 3}
     for weight in (0.0, 0.25):
-        model, (found, micro) = finder(False, loss_weight=weight), evidence_batch(False)
-        task = lambda f=found, b=micro: sum(slow_qa(f, b, False)) / 5
-        contrast = lambda m=model, f=found, b=micro: sum(slow_contrast(m, f, b)) / 3
-        expected = lambda w=weight, task=task, contrast=contrast: (1 - w) * task() + w * contrast()
-        read = [tensor for name, tensor in found.items() if weight or name in ("evidence", "kind", "span")]
-        yield (
-            f"weight {weight}",
-            lambda m=model, f=found, b=micro: trainer.weighted(m.losses(f, b, batch), m.loss_weights()),
-            expected,
-            read,
-        )
+        model = finder(False, loss_weight=weight)
+        fast = partial(total_of, model, {"examples": 5, "contrasted": 3})
+        given = evidence_batch("questions", "sentences", "evidence", "kind", "span")
+        yield f"weight {weight}", fast, partial(slow_total, model, weight), given
 
 
 LOSSES = {

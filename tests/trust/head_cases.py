@@ -1,6 +1,7 @@
-"""Every head in float64 beside its slow loop: (variant, fast, slow, what a gradient is asked of), in models that are small enough."""
+"""Every head in float64 beside its slow loop, in models that are small enough: (variant, fast, slow, the arguments of both, modules)."""
 
 import itertools
+from functools import partial
 
 import torch
 from torch import nn
@@ -74,93 +75,88 @@ def released(model_class):
 
 
 def cases_of_evidence(name):
-    for form, given in itertools.product(("linear", "released"), (PRESENT, None)):
-        head, slots = ready(heads.EVIDENCE[name](3, 2, form)), drawn(3, 4, 3)
-        there = torch.ones_like(PRESENT) if given is None else given
-        fast = lambda h=head, s=slots, p=given: h(s, p)
-        yield form, fast, lambda h=head, s=slots, p=there: slow.evidence(h, name, s, p), [slots, *head.parameters()]
+    for form, present in itertools.product(("linear", "released"), (PRESENT, None)):
+        head = ready(heads.EVIDENCE[name](3, 2, form))
+        yield form, head, partial(slow.evidence, head, name), (drawn(3, 4, 3), present), head
 
 
 def cases_of_pooled(name):
     for form in ("linear", "released"):
-        head, pairs = ready(heads.POOLED[name](3, 2, form)), drawn(3, 4, 3)
-        fast, expected = lambda h=head, p=pairs: h(p, PRESENT), lambda h=head, p=pairs: slow.pooled_pairs(h, p, PRESENT)
-        yield form, fast, expected, [pairs, *head.parameters()]
+        head = ready(heads.POOLED[name](3, 2, form))
+        yield form, head, partial(slow.pooled_pairs, head), (drawn(3, 4, 3), PRESENT), head
 
 
 def cases_of_siamese_head():
-    head, two = ready(heads.Siamese(3)), [drawn(4, 3) for _ in range(2)]
-    yield "", lambda: head(*two), lambda: slow.siamese(head, *two), [*two, *head.parameters()]
+    head = ready(heads.Siamese(3))
+    yield "", head, partial(slow.siamese, head), (drawn(4, 3), drawn(4, 3)), head
 
 
 def cases_of_projection():
     for form, size in (("projected", 2), ("bilinear", None)):
-        head, two = ready(heads.QuestionTypeProjection(3, 3, size, form)), [drawn(3), drawn(4, 3)]
-        yield form, lambda h=head, t=two: h(*t), lambda h=head, t=two: slow.projected(h, *t), [*two, *head.parameters()]
+        head = ready(heads.QuestionTypeProjection(3, 3, size, form))
+        yield form, head, partial(slow.projected, head), (drawn(3), drawn(4, 3)), head
 
 
 def cases_of_given():
-    outputs = drawn(2, 3)
-    yield "", lambda: pair_models.Given()(None, inputs_embeds=outputs), outputs.tolist, [outputs]
+    yield "", lambda outputs: pair_models.Given()(None, inputs_embeds=outputs), torch.Tensor.tolist, (drawn(2, 3),)
 
 
 def slow_classified(head, vectors, between=slow.tanh) -> list:
     """The sequence-classification head of RoBERTa or ELECTRA on first tokens: dense, tanh or gelu, linear."""
-    return [slow.linear(head.classifier.out_proj, between(slow.linear(head.classifier.dense, vector))) for vector in vectors]
+    return [slow.linear(head.classifier.out_proj, between(slow.linear(head.classifier.dense, vector))) for vector in vectors.tolist()]
 
 
 def cases_of_pair_encoder():
     model, hidden = ready(loading.from_config(RobertaConfig(**SIZE), None)), drawn(3, 5, 4)
-    outputs, first = BaseModelOutputWithPooling(hidden), lambda: hidden[:, 0].tolist()
-    learnt = [hidden, *model.pair.parameters()]
-    yield "pair", lambda: model.pair_of(outputs, {}), lambda: slow_classified(model.pair, first()), learnt
+    of_pair = lambda hidden, more: model.pair_of(BaseModelOutputWithPooling(hidden), more)
+    yield "pair", of_pair, lambda hidden, _: slow_classified(model.pair, hidden[:, 0]), (hidden, {}), model.pair
     packed = {"cu_seq_lens": None, "first": torch.tensor([1, 4])}
-    row, at = drawn(1, 7, 4), lambda: [row[0, place].tolist() for place in packed["first"]]
-    fast = lambda: model.pair_of(BaseModelOutputWithPooling(row), packed)
-    yield "pair, packed", fast, lambda: slow_classified(model.pair, at()), [row, *model.pair.parameters()]
-    places, head = torch.tensor([0, 3, 11]), model.mlm.lm_head
+    expected = lambda row, packed: slow_classified(model.pair, row[0, packed["first"]])
+    yield "pair, packed", of_pair, expected, (drawn(1, 7, 4), packed), model.pair
+    head = model.mlm.lm_head
+    fast = lambda hidden, places: pair_models.mlm_logits(model.mlm, BaseModelOutputWithPooling(hidden), places)
     unit = lambda vector: slow.normalised(head.layer_norm, slow.gelu(slow.linear(head.dense, vector)))
-    expected = lambda: [slow.linear(head.decoder, unit(vector)) for vector in hidden.flatten(0, 1)[places].tolist()]
-    yield "mlm", lambda: pair_models.mlm_logits(model.mlm, outputs, places), expected, [hidden, *head.parameters()]
+    expected = lambda hidden, places: [slow.linear(head.decoder, unit(vector)) for vector in hidden.flatten(0, 1)[places].tolist()]
+    yield "mlm", fast, expected, (hidden, torch.tensor([0, 3, 11])), head
     model.give_members(3)
     ready(model)
-    members, pairs = torch.tensor([2, 0, 1]), [parameter for pair in model.pairs for parameter in pair.parameters()]
-    expected = lambda: [slow_classified(model.pairs[n], [vector])[0] for n, vector in zip(members, first())]
-    yield "members", lambda: model.pair_of(outputs, {"members": members}), expected, [hidden, *pairs]
+    rows = lambda hidden, more: zip(more["members"], hidden[:, :1])
+    expected = lambda *given: [slow_classified(model.pairs[member], first)[0] for member, first in rows(*given)]
+    yield "members", of_pair, expected, (hidden, {"members": torch.tensor([2, 0, 1])}), *model.pairs
 
 
 def cases_of_electra():
     config = ElectraConfig(**SIZE, embedding_size=4)
     kinds = (AutoModelForSequenceClassification, AutoModelForPreTraining, AutoModelForMaskedLM)
     model, hidden = ready(electra.assembled(*(kind.from_config(config) for kind in kinds), None)), drawn(2, 3, 4)
-    outputs, head = BaseModelOutputWithPooling(hidden), model.detection.discriminator_predictions
-    expected = lambda: slow_classified(model.pair, hidden[:, 0].tolist(), slow.gelu)
-    yield "pair", lambda: model.pair_of(outputs, {}), expected, [hidden, *model.pair.parameters()]
+    fast = lambda hidden: model.pair_of(BaseModelOutputWithPooling(hidden), {})
+    yield "pair", fast, lambda hidden: slow_classified(model.pair, hidden[:, 0], slow.gelu), (hidden,), model.pair
+    head = model.detection.discriminator_predictions
     score = lambda vector: slow.linear(head.dense_prediction, slow.gelu(slow.linear(head.dense, vector)))[0]
-    expected = lambda: [[score(vector) for vector in row] for row in hidden.tolist()]
-    yield "detection", lambda: model.detection(inputs_embeds=outputs).logits, expected, [hidden, *head.parameters()]
+    expected = lambda hidden: [[score(vector) for vector in row] for row in hidden.tolist()]
+    fast = lambda hidden: model.detection(inputs_embeds=BaseModelOutputWithPooling(hidden)).logits
+    yield "detection", fast, expected, (hidden,), head
 
 
 def cases_of_joint():
     """The head on the first tokens of slots that are there, wherever they stand; of an empty one, on nothing that counts."""
-    firsts, hidden = torch.tensor([[0, 2, 3, 5], [6, 8, -1, -1]]), drawn(2, 6, 4)
-    for name, cases in [(name, slow.evidence) for name in heads.EVIDENCE] + [(name, slow.pooled_pairs) for name in heads.POOLED]:
+    firsts = torch.tensor([[0, 2, 3, 5], [6, 8, -1, -1]])
+    for name in (*heads.EVIDENCE, *heads.POOLED):
         slots = name in heads.EVIDENCE
         shape = joint.shape(True, name, 3, 16, "linear" if slots else None, "absolute" if slots else None)
         model = ready(joint.over(loading.from_config(RobertaConfig(**SIZE), None), shape))
-        head, read = getattr(model, name), lambda: hidden.flatten(0, 1)[firsts.clamp(min=0)]
-        fast = lambda m=model: m.pair_of(BaseModelOutputWithPooling(hidden), {"firsts": firsts})
-        more = (name,) if slots else ()
-        expected = lambda h=head, read=read, of=cases, more=more: of(h, *more, read(), firsts >= 0)
-        yield name, fast, expected, [hidden, *head.parameters()]
+        head = getattr(model, name)
+        loop = partial(slow.evidence, head, name) if slots else partial(slow.pooled_pairs, head)
+        fast = lambda hidden, model=model: model.pair_of(BaseModelOutputWithPooling(hidden), {"firsts": firsts})
+        expected = lambda hidden, loop=loop: loop(hidden.flatten(0, 1)[firsts.clamp(min=0)], firsts >= 0)
+        yield name, fast, expected, (drawn(2, 6, 4),), head
 
 
 def cases_of_embedder():
     """Pooling over the tokens that are real; the class token wherever it stands."""
     hidden, real, first = drawn(3, 4, 3), torch.tensor([[1, 1, 1, 1], [0, 1, 1, 0], [1, 1, 0, 0]]).bool(), torch.tensor([3, 2, 0])
     for how in embedding.POOLINGS:
-        expected = lambda how=how: slow.pooled(hidden, real, how, first.tolist())
-        yield how, lambda how=how: embedding.pooled(hidden, real, how, first), expected, [hidden]
+        yield how, embedding.pooled, slow.pooled, (hidden, real, how, first)
 
 
 def cases_of_finder():
@@ -178,7 +174,7 @@ def cases_of_finder():
         "span": lambda: [[slow.linear(model.span, vector) for vector in row] for row in hidden],
     }
     for name, wanted in expected.items():
-        yield name, lambda name=name: model(batch)[name], wanted, list(getattr(model, name).parameters())
+        yield name, lambda name=name: model(batch)[name], wanted, (), getattr(model, name)
 
 
 def cases_of_own_task():
@@ -187,7 +183,7 @@ def cases_of_own_task():
     head = model.model.cls.seq_relationship
     with torch.no_grad():
         pooled = model.model.bert(**batch).pooler_output.tolist()
-    yield "", lambda: model(batch)[0], lambda: [slow.linear(head, vector)[::-1] for vector in pooled], list(head.parameters())
+    yield "", lambda: model(batch)[0], lambda: [slow.linear(head, vector)[::-1] for vector in pooled], (), head
 
 
 HEADS = {

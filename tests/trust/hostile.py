@@ -151,8 +151,8 @@ def laid(loader: Loader, number: int, large: bool, draw: random.Random, folder: 
 
 def measured(loader: Loader, path: Path, about: dict, folder: Path) -> dict:
     """The verdict on one input, its seconds and the memory that it added; what is broken is kept."""
-    if not about["large"]:
-        _keep(path, folder / kept(about))  # before it is read: whatever ends this process leaves it there
+    if path.is_file() and not about["large"]:
+        shutil.copyfile(path, folder / kept(about))  # before it is read: whatever ends this process leaves it there
     Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew: writing the input had one of its own
     before, started = _memory("VmRSS"), time.process_time()
     signal.setitimer(signal.ITIMER_PROF, SECONDS[about["large"]])
@@ -178,11 +178,6 @@ def _memory(name: str) -> int:
 def kept(about: dict) -> str:
     """The name under which an input that broke something stays."""
     return re.sub(r"[^\w.]+", "-", f"{about['number']}-{about['loader']}")
-
-
-def _keep(path: Path, copy: Path) -> None:
-    if path.is_file():
-        shutil.copyfile(path, copy)
 
 
 def judged(loader: Loader, path: Path, row: int | None) -> str:

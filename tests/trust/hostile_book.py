@@ -10,8 +10,19 @@ from html import escape
 from itertools import cycle
 from pathlib import Path
 
+import nbformat
+import pandas as pd
+from docutils.core import publish_parts
+from IPython.core.formatters import DisplayFormatter
+from IPython.display import HTML
+from myst_parser.parsers.docutils_ import Parser
+from pages import examples
+
 from aslab import runs
+from aslab.show import lists
+from asutil.data.claims import Claim, Evidence
 from asutil.io import disk
+from asutil.metrics.verdicts import CLASSES
 from tests.trust import must
 from tests.trust.payloads import PAYLOADS
 
@@ -87,9 +98,6 @@ def control(path: Path) -> None:
 
 
 def _as_markdown(text: str) -> str:
-    from docutils.core import publish_parts
-    from myst_parser.parsers.docutils_ import Parser
-
     quiet = {"report_level": 5, "halt_level": 5, "_disable_config": True, "output_encoding": "unicode"}
     return publish_parts(text, parser=Parser(), writer_name="html5", settings_overrides=quiet)["body"]
 
@@ -99,8 +107,6 @@ def _as_markdown(text: str) -> str:
 
 def _mirrored(mirror: Path, asked: list, slots: Iterator[str]) -> None:
     """A data set of WikiQA's form and counts whose test side has these questions."""
-    import pandas as pd
-
     folder = mirror / "microsoft" / "wiki_qa"
     folder.mkdir(parents=True)
     for side, groups in SIDES.items():
@@ -135,9 +141,6 @@ def _committed(root: Path, dataset: str, row: str, asked: list, slots: Iterator[
 
 def _run(folder: Path) -> None:
     """A finished run whose cells have shown every payload, in the forms in which notebooks show texts."""
-    import nbformat
-    from IPython.core.formatters import DisplayFormatter
-
     folder.mkdir(parents=True)
     cells = [nbformat.v4.new_markdown_cell("# Fine-tuning")]
     for shown in _shown():
@@ -154,14 +157,6 @@ def _run(folder: Path) -> None:
 
 def _shown() -> Iterator:
     """What cells of the notebooks show of questions: lines, tables, and ranked lists."""
-    import pandas as pd
-    from IPython.display import HTML
-    from pages import examples
-
-    from aslab.show import lists
-    from asutil.data.claims import Claim, Evidence
-    from asutil.metrics.verdicts import CLASSES
-
     yield "".join(f"{number} {text}\n" for number, text in enumerate(PAYLOADS))
     yield pd.DataFrame([{"title": text, "evidence": text} for text in PAYLOADS])
     yield pd.Series({text: text for text in PAYLOADS}, name=PAYLOADS[0]).to_frame()

@@ -2,7 +2,6 @@
 
 import os
 import random
-import shutil
 import signal
 import threading
 import time
@@ -22,20 +21,25 @@ LONGEST = 120  # seconds until what was interrupted counts as hanging
 
 @dataclass
 class Killed:
-    """What came of it: kills, those of them inside a save, and the folders in which the work was brought to its end all the same."""
+    """What came of it: where nobody killed it, kills, those of them inside a save, and where it was brought to its end all the same."""
 
+    whole: Path
     kills: int = 0
     inside: int = 0
     finished: list[Path] = field(default_factory=list)
 
 
 def again_and_again(work: Callable[[Path], None], folder: Path, kills: int, draw: random.Random, saving: Callable | None = None) -> Killed:
-    """Let `work(folder)` be killed at `kills` random moments, in one folder after the other, and end in each.
+    """Leave `work(folder)` alone once; then let it be killed at `kills` random moments, in one folder after the other, and end in each.
 
     A kill is SIGKILL, SIGTERM or SIGINT to all processes of the work. With `saving`, folder -> whether something is half-written there,
     every other kill waits for such a moment and comes a random time after it began.
     """
-    seconds, found, inside = _whole(work, folder / "timed"), Killed(), []
+    found, inside = Killed(folder / "whole"), []
+    found.whole.mkdir(parents=True)
+    started = time.monotonic()
+    must(begun(work, found.whole, None, None, random.Random()), f"{folder.name}: the work was killed by somebody else")
+    seconds = time.monotonic() - started
     with tqdm(total=kills, desc=folder.name, unit=" kills", dynamic_ncols=True) as bar:
         while found.kills < kills:
             place = folder / f"{len(found.finished):03d}"
@@ -52,15 +56,6 @@ def again_and_again(work: Callable[[Path], None], folder: Path, kills: int, draw
                     bar.update()
             found.finished.append(place)
     return found
-
-
-def _whole(work, folder: Path) -> float:
-    """How long the work takes when nobody kills it."""
-    folder.mkdir()
-    started = time.monotonic()
-    must(begun(work, folder, None, None, random.Random()), f"{folder.name}: the work was killed by somebody else")
-    shutil.rmtree(folder)
-    return time.monotonic() - started
 
 
 def begun(work, folder: Path, moment: float | None, saving, draw: random.Random, looking=lambda folder: None) -> bool:

@@ -129,7 +129,12 @@ class Law:
         raise NotImplementedError
 
     def check_group(self, text: Text, group: list, hard_negatives=2, validation=False, before=False) -> tuple[int, int]:
-        """A whole group; the arguments are those of `check_group`."""
+        """One positive, then hard, then easy negatives, by the words of the paper.
+
+        Args:
+            before: whether B follows A, and the first hard negative may be a span before A.
+        Returns: hard negatives of the group, and how many there could be at most.
+        """
         positive, *negatives = group
         must(positive.label == 1 and positive.kind == "positive", f"the first of a group is positive: {positive}")
         must(all(n.label == 0 for n in negatives), f"all others are negative: {[n.label for n in negatives]}")
@@ -184,16 +189,6 @@ class Law:
         return {"lengths": draw(st.sampled_from([None, None, "even"]))}
 
 
-def check_group(text: Text, objective: str, group: list, hard_negatives=2, validation=False, before=False) -> tuple[int, int]:
-    """One positive, then hard, then easy negatives, by the papers' words.
-
-    Args:
-        before: whether B follows A, and the first hard negative may be a span before A.
-    Returns: hard negatives of the group, and how many there could be at most.
-    """
-    return LAWS[objective].check_group(text, group, hard_negatives, validation, before)
-
-
 def said(text: Text, example, part: int, at: list[int]) -> set[str]:
     return {text.paragraphs[example.paragraph[part]][i] for i in at}
 
@@ -207,7 +202,10 @@ def check_epoch(corpus, objective: str, seed=0, epoch=0, split="train", **option
     try:
         sampler = Sampler(corpus, objective, seed, epoch, split, **options)
     except ValueError as error:
-        must(f"no eligible anchor for {_asked(objective)}" in str(error), f"{objective} refused a corpus: {error}")
+        must(
+            f"no eligible anchor for {objective if len(_members(objective)) == 1 else ''}" in str(error),
+            f"{objective} refused a corpus: {error}",
+        )
         must(not all(sure_anchors(text, name, split, options) for name in _members(objective)), f"{objective} refused a corpus: {error}")
         return 0
     numbers = np.arange(len(sampler))
@@ -233,10 +231,6 @@ def check_epoch(corpus, objective: str, seed=0, epoch=0, split="train", **option
 
 def _members(objective) -> tuple[str, ...]:
     return OBJECTIVES[objective].members or (objective,)
-
-
-def _asked(objective) -> str:
-    return "" if OBJECTIVES[objective].members else objective
 
 
 def sure_anchors(text: Text, objective: str, split: str, options: dict) -> set[int]:
@@ -287,27 +281,23 @@ def check(count: int, number: int) -> dict[str, int]:
     found = {}
     with tqdm(total=count * len(sampling.OBJECTIVES), desc="corpora", unit="", dynamic_ncols=True) as bar:
         for place, objective in enumerate(sampling.OBJECTIVES):
-            found[objective] = _check_corpora(objective, count, number + place, bar)
+            found[objective] = check_corpora(objective, count, number + place, bar)
     return found
 
 
-def _check_corpora(objective, count, number, bar) -> int:
+def check_corpora(objective, count, number, bar=None) -> int:
+    """The laws of an objective on so many generated corpora. Returns: groups checked."""
     made = Counter()
-    usual = {
-        "deadline": None,
-        "database": None,
-        "print_blob": False,
-        "report_multiple_bugs": False,
-        "suppress_health_check": list(HealthCheck),
-    }
+    quiet = {"database": None, "print_blob": False, "report_multiple_bugs": False, "suppress_health_check": list(HealthCheck)}
 
     @seed(number)
-    @settings(max_examples=count, phases=(Phase.generate, Phase.shrink), **usual)
+    @settings(max_examples=count, phases=(Phase.generate, Phase.shrink), deadline=None, **quiet)
     @given(corpora(), drawn_options(objective), st.integers(0, 10**6), st.integers(0, 3), st.sampled_from(["train"] * 4 + ["validation"]))
     def laws(documents, options, seed, epoch, split):
         made["corpora"] += 1
         made["groups"] += check_epoch(Listed(documents), objective, seed, epoch, split, **options)
-        bar.update()
+        if bar:
+            bar.update()
 
     try:
         laws()

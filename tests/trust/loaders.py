@@ -11,6 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +53,9 @@ def written(path: Path) -> list[dict]:
         return table.to_pylist()
     lines = path.read_bytes().split(b"\n")
     lines = [line.decode("utf-8-sig").removesuffix("\r") for line in (lines if lines[-1] else lines[:-1])]
-    if path.suffix in (".jsonl", ".tsv"):
+    if path.suffix in (".jsonl", ".jsonlines", ".tsv"):
         lines = [line for line in lines if line.strip()]
-    if path.suffix == ".jsonl":
+    if path.suffix in (".jsonl", ".jsonlines"):
         return [json.loads(line) for line in lines]
     if path.suffix == ".tsv":
         return [dict(zip(lines[0].split("\t"), line.split("\t"))) for line in lines[1:]]
@@ -167,8 +168,8 @@ def without_positive(rows) -> Counter:
     return triples(row for row in rows if not row["answer"].strip() or row.get("question_id", row["question"]) not in right)
 
 
-def asked(path: Path, protocol="clean", context=False, name=None) -> None:
-    splits = answers.load_answers(name or path, protocol, context=context)
+def asked(path: Path, protocol="clean", context=False) -> None:
+    splits = answers.load_answers(path, protocol, context=context)
     rows = written(path)
     expected = triples(rows)
     came = Counter((q.text, c.text, c.label) for split in splits.values() for q in split for c in q.candidates)
@@ -182,14 +183,6 @@ def asked(path: Path, protocol="clean", context=False, name=None) -> None:
     must(came <= expected, f"rows that the file does not have: {[*(came - expected)][:2]}")
     lost = expected - came
     must(protocol != "clean" or lost <= without_positive(rows), f"rows that are lost: {[*(lost - without_positive(rows))][:2]}")
-
-
-def asked_in_context(path: Path) -> None:
-    asked(path, context=True)
-
-
-def asked_with_positives(path: Path) -> None:
-    asked(path, "asbert")
 
 
 def asked_in_a_folder(path: Path) -> None:
@@ -264,19 +257,16 @@ SELQA = [
 ]
 
 
-def built_of_qed(path: Path) -> None:
-    record = nq_sentences.build(path.parent, path.parent / "made")
-    rows = [line for line in path.read_bytes().split(b"\n") if line.strip()]
+def built_by(builder, rows: Callable[[Path], list], path: Path) -> None:
+    """Answer sentences made of a release whose train side is the file."""
+    record = builder.build(path.parent, path.parent / "made")
     kept = record["counts"]["train"][0] + record["counts"]["dev"][0]
-    same(kept + sum(record["left_out"][path.name].values()), len(rows), "questions kept and left out")
+    same(kept + sum(record["left_out"][path.name].values()), len(rows(path)), "questions kept and left out")
     answers.load_answers(path.parent / "made", context=True)
 
 
-def built_of_selqa(path: Path) -> None:
-    record = selqa.build(path.parent, path.parent / "made")
-    kept = record["counts"]["train"][0] + record["counts"]["dev"][0]
-    same(kept + sum(record["left_out"][path.name].values()), len(json.loads(path.read_bytes())), "questions kept and left out")
-    answers.load_answers(path.parent / "made", context=True)
+def parsed(path: Path):
+    return json.loads(path.read_bytes().decode("utf-8-sig"))
 
 
 # ------------------------------------------------------------------ claims and evidence
@@ -325,18 +315,20 @@ RELEASED = [
 HOTPOT = [{"id": f"h{n}", "question": "When?", "answer": "20", "supporting_facts": FACTS, "context": CONTEXT} for n in range(7)]
 
 
-def accounted(split) -> None:
+def accounted(split, asked: list[str], evidence: int | None = None) -> None:
+    """A split has the questions that were asked, and an account of all that was read."""
     read, kept, dropped = (split.report[name] for name in ("read", "kept", "dropped"))
     for what in read:
         same(kept[what] + sum(lost[what] for lost in dropped.values()), read[what], f"{what} kept and reported")
     same(kept["questions"], len(split), "questions kept")
+    same([one.text for one in split], list(map(qasper.plain, asked)), "questions")
+    must(evidence in (None, read["evidence"]), f"evidence read: {evidence} expected, got {read['evidence']}")
 
 
 def own_evidence(path: Path) -> None:
     split, rows = long_questions.load_evidence(path.parent)["train"], written(path)
-    accounted(split)
-    same([(one.id, one.text) for one in split], [(str(row["id"]), qasper.plain(row["question"])) for row in rows], "questions")
-    same(split.report["read"]["evidence"], sum(len(other["evidence"]) for row in rows for other in row.get("answers", [row])), "evidence")
+    accounted(split, [row["question"] for row in rows], sum(len(one["evidence"]) for row in rows for one in row.get("answers", [row])))
+    same([one.id for one in split], [str(row["id"]) for row in rows], "ids")
 
 
 def asked_of(form, rows) -> long_questions.LongQuestions:
@@ -344,29 +336,20 @@ def asked_of(form, rows) -> long_questions.LongQuestions:
 
 
 def release(path: Path) -> None:
-    split, held = asked_of(qasper, qasper.release(path)), json.loads(path.read_bytes().decode("utf-8-sig"))
-    accounted(split)
-    same([one.text for one in split], [qasper.plain(one["question"]) for paper in held.values() for one in paper["qas"]], "questions")
+    accounted(asked_of(qasper, qasper.release(path)), [one["question"] for paper in parsed(path).values() for one in paper["qas"]])
 
 
 def hotpot(path: Path) -> None:
-    found = [(path.name, files.table(path))]
-    split = asked_of(hotpotqa, long_questions.parquet_rows(found, hotpotqa.COLUMNS))
+    split = asked_of(hotpotqa, long_questions.parquet_rows([(path.name, files.table(path))], hotpotqa.COLUMNS))
     rows = written(path)
-    accounted(split)
-    same([one.text for one in split], [qasper.plain(row["question"]) for row in rows], "questions")
-    same(split.report["read"]["evidence"], sum(len(row["supporting_facts"]["title"]) for row in rows), "evidence")
+    accounted(split, [row["question"] for row in rows], sum(len(row["supporting_facts"]["title"]) for row in rows))
 
 
 def hotpot_release(path: Path) -> None:
-    split, rows = (
-        asked_of(hotpotqa, hotpotqa.release(path)),
-        json.loads(path.read_bytes()),
-    )
-    accounted(split)
-    same([one.text for one in split], [qasper.plain(row["question"]) for row in rows], "questions")
+    split, rows = asked_of(hotpotqa, hotpotqa.release(path)), parsed(path)
+    # one title may name two paragraphs
     named = [sum(title == fact for title, _ in row["context"]) for row in rows for fact, _ in row["supporting_facts"]]
-    same(split.report["read"]["evidence"], sum(max(1, paragraphs) for paragraphs in named), "evidence")  # one title may name two
+    accounted(split, [row["question"] for row in rows], sum(max(1, paragraphs) for paragraphs in named))
 
 
 # ------------------------------------------------------------------ texts and vectors
@@ -400,10 +383,6 @@ def word_vectors(path: Path) -> None:
     must(bool(np.isfinite(found.encode(["word1 word2"])).all()), "numbers that are not finite")
 
 
-def infersent(path: Path) -> None:
-    elsewhere._lstm(path, 4)
-
-
 TABLES = (".tsv", ".jsonl", ".parquet")
 LOADERS = [
     *(
@@ -426,8 +405,8 @@ LOADERS = [
         for name in ("plan.json", "shard-00000/corpus.json")
     ),
     *(Loader("answers.load_answers", f"asked{suffix}", ASKED, asked, "row {}") for suffix in TABLES),
-    *(Loader("answers.load_answers", f"plain{suffix}", PLAIN, asked_with_positives, "row {}") for suffix in TABLES),
-    Loader("answers.load_answers in context", "asked.tsv", ASKED, asked_in_context, "row {}"),
+    *(Loader("answers.load_answers", f"plain{suffix}", PLAIN, partial(asked, protocol="asbert"), "row {}") for suffix in TABLES),
+    Loader("answers.load_answers in context", "asked.tsv", ASKED, partial(asked, context=True), "row {}"),
     Loader(
         "answers.load_answers",
         "folder/dev.jsonl",
@@ -440,9 +419,14 @@ LOADERS = [
     Loader("hub.table", "mirror/owner/name/train.parquet", PLAIN, from_the_mirror, "row {}"),
     Loader("newsas2.build", "combined.json", {"data": NEWS}, constructed),
     Loader(
-        "nq_sentences.build", "qed-train.jsonlines", QED, built_of_qed, "line {}", {"qed-dev.jsonlines": [QED[0] | {"question_text": "x"}]}
+        "nq_sentences.build",
+        "qed-train.jsonlines",
+        QED,
+        partial(built_by, nq_sentences, written),
+        "line {}",
+        {"qed-dev.jsonlines": [QED[0] | {"question_text": "x"}]},
     ),
-    Loader("selqa.build", "selqa-ass-dev.json", SELQA, built_of_selqa, beside={"selqa-ass-test.json": SELQA}),
+    Loader("selqa.build", "selqa-ass-dev.json", SELQA, partial(built_by, selqa, parsed), beside={"selqa-ass-test.json": SELQA}),
     Loader("claims.load_claims", "claims/train.jsonl", CLAIMS, claimed, "line {}", {"claims/dev.jsonl": CLAIMS}),
     Loader("evidence.load_evidence", "own/train.jsonl", LONG, own_evidence, "line {}", {"own/dev.jsonl": LONG}),
     Loader("qasper.release", "qasper-train-v0.3.json", PAPERS, release),

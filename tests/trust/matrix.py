@@ -42,7 +42,8 @@ def check(full: bool, seed: int, folder: Path) -> dict:
     snakemake = Path(sys.executable).with_name("snakemake")
     must(snakemake.is_file(), "matrix: snakemake is not installed (pip install 'asutil[matrix]')")
     started = time.monotonic()
-    expected = _records(_left_alone(snakemake, project_in(folder / "whole")))
+    must(_called(snakemake, project_in(folder / "whole")), "the matrix was killed by somebody else")
+    expected = _records(folder / "whole")
     seconds = time.monotonic() - started
     with tqdm(total=wanted, desc="matrix", unit=" kills", dynamic_ncols=True) as bar:
         while killed < wanted:
@@ -100,11 +101,6 @@ def started(snakemake: Path, project: Path, target: str = "demo", settings=SMALL
 def _environment(project: Path) -> dict[str, str]:
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     return {**os.environ, "ASUTIL_PROJECT": str(project), "PYTHONPATH": str(rundir.root()), "OMP_NUM_THREADS": "1", "PATH": path}
-
-
-def _left_alone(snakemake: Path, project: Path) -> Path:
-    must(_called(snakemake, project), f"{project}: the matrix was killed by somebody else")
-    return project
 
 
 def _called(snakemake: Path, project: Path, moment: float | None = None, who: str = "", number=None) -> bool:

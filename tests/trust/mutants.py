@@ -16,7 +16,6 @@ import shutil
 import signal
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,7 +25,7 @@ from libcst.metadata import MetadataWrapper
 from mutmut.mutation.file_mutation import MutationVisitor
 from mutmut.mutation.mutators import mutation_operators
 from mutmut.mutation.pragma_handling import IgnoredCode
-from tqdm.auto import tqdm
+from tqdm.contrib.concurrent import thread_map
 
 from . import must
 
@@ -111,7 +110,7 @@ def tested(mutants: list[Mutant], folder: Path) -> list[Ran]:
         shutil.rmtree(tree)
         return ran
 
-    ran = side_by_side(with_mistake, mutants, "mutants")
+    ran = thread_map(with_mistake, mutants, range(len(mutants)), max_workers=AT_ONCE, desc="mutants", dynamic_ncols=True)
     passing(whole, sorted({one.failed for one in ran if one.failed}))
     return ran
 
@@ -172,12 +171,6 @@ def passing(tree: Path, tests: list[str]) -> None:
         ran = run(tree, given) if given else Ran(0, 0.0, "")
         without_example = ran.code == 5 and given[0] == "--collect-only"
         must(ran.code == 0 or without_example, f"tests pass without a mistake: {ran.failed or given} ended with {ran.code}")
-
-
-def side_by_side(work, items: list, what: str) -> list:
-    """`work(item, number)` of each item, some at once."""
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        return list(tqdm(pool.map(work, items, range(len(items))), what, total=len(items), dynamic_ncols=True))
 
 
 def run(tree: Path, given: list[str]) -> Ran:

@@ -8,7 +8,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
+from aslab import task_difficulty
+from asutil import corpus
+from asutil.corpus import arrays, sources, tokenizers
+from asutil.data import answers, claims, long_questions, tables
+from asutil.io import disk, hub
+from asutil.models import embedder, finder, loading
+from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder
+from asutil.models.word_vectors import WordVectors
+from asutil.tasks import rankers
+from asutil.training import checkpoints as saved
 from tests.trust import Broken, must
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -88,9 +100,6 @@ def refused(folder: Path) -> int:
 
 def _made(trap: Trap):
     """A tokenizer, the folder of a small model, and the documents behind them."""
-    from asutil.corpus import tokenizers
-    from asutil.models import loading
-
     texts = [f"The {word} of a {other} stands by the river number {n}." for n, word in enumerate("bcdfgh") for other in "klmnpq"]
     tokenizer = tokenizers.train_tokenizer(texts, vocab_size=300)
     loading.tiny(tokenizer).save(trap.folder / "model")
@@ -98,10 +107,6 @@ def _made(trap: Trap):
 
 
 def _weights(trap: Trap, model: Path, tokenizer) -> None:
-    from aslab import task_difficulty
-    from asutil.models import embedder, finder, loading
-    from asutil.tasks import rankers
-
     triplet = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
     finding = {"kinds": ["span"], "form": "plain", "max_tokens": 64, "contrast": {}}
     for name in ("pytorch_model.bin", "model.pt", "weights.ckpt", "model.pkl"):
@@ -129,9 +134,6 @@ def _weights(trap: Trap, model: Path, tokenizer) -> None:
 
 
 def _checkpoints(trap: Trap) -> None:
-    from asutil.io import disk
-    from asutil.training import checkpoints as saved
-
     for name in ("rng_state.pth", "optimizer.pt", "scheduler.pt", "training_args.bin", "pytorch_model.bin"):
         folder = trap.folder / f"checkpoints_{name}"
         whole = folder / "checkpoint-2"
@@ -146,9 +148,6 @@ def _checkpoints(trap: Trap) -> None:
 
 
 def _encoders(trap: Trap, model: Path, tokenizer) -> None:
-    from asutil.models.elsewhere import InferSent, SentenceTransformerEncoder
-    from asutil.models.word_vectors import WordVectors
-
     cache = trap.folder / "cache"
     infersent = trap.folder / "infersent"
     infersent.mkdir()
@@ -175,8 +174,6 @@ def _encoders(trap: Trap, model: Path, tokenizer) -> None:
 
 def _sentence_transformer(trap: Trap, model: Path, tokenizer) -> Path:
     """The folder of an embedder, which sentence-transformers reads."""
-    from asutil.models import embedder
-
     folder = trap.folder / "sentence_transformer"
     if not folder.exists():
         settings = embedder.settings_of("triplet", "mean", 64, margin=1.0, distance="plain", selection="all")
@@ -186,16 +183,11 @@ def _sentence_transformer(trap: Trap, model: Path, tokenizer) -> Path:
 
 def _expected(index: Path) -> None:
     """Let corpus.json say that the arrays are what was written: its hashes are not what refuses them."""
-    from asutil.io import disk, hub
-
     info = disk.read_json(index / "corpus.json")
     disk.write_json(index / "corpus.json", info | {"sha256": {name: hub.sha256(index / f"{name}.npy") for name in info["sha256"]}})
 
 
 def _indexes(trap: Trap, tokenizer, documents: list) -> None:
-    from asutil import corpus
-    from asutil.corpus import arrays
-
     for name in arrays.ARRAYS:
         place = trap.folder / f"index_{name}"
         corpus.build(documents, tokenizer, place, source="made up")
@@ -208,10 +200,6 @@ def _indexes(trap: Trap, tokenizer, documents: list) -> None:
 
 
 def _data(trap: Trap) -> None:
-    from asutil.corpus import sources
-    from asutil.data import answers, claims, long_questions
-    from asutil.io import hub
-
     for suffix in hub.PICKLES:
         path = trap.folder / f"data{suffix}"
         path.write_bytes(trap.bytes)
@@ -241,12 +229,6 @@ def _data(trap: Trap) -> None:
 
 def _extension(trap: Trap, path: Path, binary: bool) -> None:
     """A parquet file whose columns name the extension type that pyarrow once unpickled: read as what is stored, or refused."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    from asutil.corpus import sources
-    from asutil.data import tables
-
     named = {"ARROW:extension:name": "arrow.py_extension_type", "ARROW:extension:metadata": trap.bytes}
     kind = pa.binary() if binary else pa.string()
     fields = [pa.field(name, kind, metadata=named) for name in ("question", "answer", "label", "text")]
@@ -264,10 +246,6 @@ def _extension(trap: Trap, path: Path, binary: bool) -> None:
 
 def remote(folder: Path) -> int:
     """Folders of models that name Python files of their own: refused, or loaded without running them; the number of them."""
-    from asutil.corpus import tokenizers
-    from asutil.models import embedder, loading
-    from asutil.models.elsewhere import SentenceTransformerEncoder
-
     trap = Trap(folder)
     tokenizer, model, _ = _made(trap)
     known = {f"Auto{name}": "own.Own" for name in ("Config", "Model", "ModelForSequenceClassification", "ModelForMaskedLM")}

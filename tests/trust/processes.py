@@ -25,6 +25,7 @@ from asutil.data.claims import Claim, Evidence
 from asutil.data.long_questions import Answer, LongQuestion, Passage
 from asutil.inputs import groups, slots, triplets
 from asutil.inputs import long as long_inputs
+from asutil.io import disk
 from asutil.models import joint, loading
 from asutil.models import pair as pair_models
 from asutil.sampling import Sampler
@@ -59,8 +60,7 @@ def check_indexes(documents: list, tokenizer, folder: Path) -> c.Corpus:
     with mock.patch.object(shards, "SHARD_CHARACTERS", characters // (SHARDS + 1)):
         for workers in WORKERS:
             index = c.build(documents, tokenizer, folder / f"index-{workers}", workers=workers, source="documents")
-            files = sorted(path for path in index.folder.rglob("*") if path.is_file())
-            made[workers] = {str(path.relative_to(index.folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
+            made[workers] = disk.hashes(index.folder, "**/*")
             different = [name for name in made[WORKERS[0]] | made[workers] if made[WORKERS[0]].get(name) != made[workers].get(name)]
             must(not different, f"{workers} workers make another index than {WORKERS[0]}: {', '.join(different)}")
     return c.Corpus.open(folder / f"index-{WORKERS[0]}")

@@ -20,6 +20,7 @@ STRETCHED = {  # increasing functions that keep whole numbers apart
     "exp": lambda x: np.exp(x / 16),
     "arctan": np.arctan,
     "32-bit": lambda x: x.astype(np.float32) / 7,
+    "16-bit": lambda x: x.astype(np.float16),
     "whole numbers": lambda x: x.astype(np.int64),
     "places": lambda x: np.unique(x, return_inverse=True)[1],
 }

@@ -22,9 +22,9 @@ from asutil.data.answers import Candidate, Question
 from asutil.models import loading
 from asutil.tasks import rank
 from asutil.training import checkpoints as saved
+from tests.conftest import WORDS, made_up_documents
 from tests.trust import kills, must
 
-WORDS = "river mountain engine paper signal garden winter theory kernel harbour violin matrix copper lantern bridge orbit forest".split()
 STEPS = 40
 USUAL = {"peak_lr": 3e-3, "warmup_steps": 4, "weight_decay": 0.01, "seed": 5, "save_every": 4, "log_every": 5, "progress": False}
 
@@ -49,18 +49,14 @@ class Held:
     """What all of it is about: made-up documents and questions, a tokenizer, an index."""
 
     def __init__(self, folder: Path, draw: random.Random):
-        self.folder, self.documents = folder, [_document(draw) for _ in range(60)]
+        self.folder = folder
+        self.documents = made_up_documents(60, draw.randrange(2**31), paragraphs=(3, 6), sentences=(2, 6))
         self.tokenizer = tokenizers.train_tokenizer((" ".join(" ".join(p) for p in d) for d in self.documents), vocab_size=400)
         self.index = corpus.build(self.documents, self.tokenizer, folder / "corpus")
         self.asked = [_question(draw, number) for number in range(40)]
 
     def model(self):
         return loading.tiny(self.tokenizer, seed=3)
-
-
-def _document(draw) -> list:
-    sentence = lambda: " ".join(draw.choices(WORDS, k=draw.randint(9, 14))).capitalize() + f" {draw.randint(0, 10**6)}."
-    return [[sentence() for _ in range(draw.randint(2, 6))] for _ in range(draw.randint(3, 6))]
 
 
 def _question(draw, number: int) -> Question:
@@ -129,7 +125,7 @@ def pretraining(held: Held, count: int, draw) -> dict:
 def fine_tuning(held: Held, count: int, draw) -> int:
     """Kills of fine-tuning with early stopping, which must stop at the same step with the same best weights."""
     found, _, _ = _trained(held, "fine_tuning", lambda folder: _finetune(held, folder), count, draw)
-    whole = (held.folder / "fine_tuning" / "whole" / "best.json").read_text()
+    whole = (found.whole / "best.json").read_text()
     for folder in found.finished:
         came = (folder / "best.json").read_text()
         must(came == whole, f"{folder}: best and last step {whole} expected, got {came}")
@@ -138,27 +134,16 @@ def fine_tuning(held: Held, count: int, draw) -> int:
 
 def _trained(held: Held, name: str, work, count: int, draw):
     """The kills, the sha256 of the final weights, and the examples of every step, which are the same in every run."""
-    place = held.folder / name
-    place.mkdir()
-    whole = _left_alone(work, place)
-    found = kills.again_and_again(work, place, count, draw, _half_written)
-    expected, seen = _weights(whole), _examples(whole)
+    found = kills.again_and_again(work, held.folder / name, count, draw, _half_written)
+    expected, seen = _weights(found.whole), _examples(found.whole)
     for folder in found.finished:
         must(_weights(folder) == expected, f"{folder}: weights {expected[:16]} expected, as without a kill, got {_weights(folder)[:16]}")
         must(_examples(folder) == seen, f"{folder}: other examples than without a kill")
-        must(_without_time(folder) == _without_time(whole), f"{folder}: another log.jsonl than without a kill")
+        must(_without_time(folder) == _without_time(found.whole), f"{folder}: another log.jsonl than without a kill")
         must(not _half_written(folder), f"{folder}: a half-written checkpoint is left behind")
         must("unfinished or damaged" not in (folder / "output.txt").read_text(), f"{folder}: a kill left a checkpoint that cannot be read")
         shutil.rmtree(folder / "checkpoints")
     return found, expected, seen
-
-
-def _left_alone(work, place: Path) -> Path:
-    """The folder of the work as it is without a kill."""
-    folder = place / "whole"
-    folder.mkdir()
-    must(kills.begun(work, folder, None, None, random.Random(0)), f"{folder}: was killed")
-    return folder
 
 
 def _weights(folder: Path) -> str:
@@ -190,9 +175,7 @@ def _without_time(folder: Path) -> list[dict]:
 
 def scoring(held: Held, count: int, draw) -> int:
     """Kills of a scoring by windows: the same scores, and a window that was finished is not scored again."""
-    place, window = held.folder / "scoring", rank.WINDOW
-    place.mkdir()
-    model = held.model().eval()
+    model, window = held.model().eval(), rank.WINDOW
 
     def work(folder: Path) -> None:
         rank.WINDOW, ranker, score = 12, rank.Ranker(model, 48), rank.Ranker._scores
@@ -206,8 +189,8 @@ def scoring(held: Held, count: int, draw) -> int:
         scores = ranker.score(held.asked * 3, progress=False, folder=folder / "parts")
         runs.disk.atomically(folder / "scores.parquet", lambda path: scores.to_parquet(path))
 
-    whole = pd.read_parquet(_left_alone(work, place) / "scores.parquet")
-    found = kills.again_and_again(work, place, count, draw)
+    found = kills.again_and_again(work, held.folder / "scoring", count, draw)
+    whole = pd.read_parquet(found.whole / "scores.parquet")
     must(window == rank.WINDOW, "the size of a window is this process' own")
     for folder in found.finished:
         pd.testing.assert_frame_equal(pd.read_parquet(folder / "scores.parquet"), whole, rtol=0, atol=0)
@@ -255,12 +238,9 @@ def shards(held: Held, count: int, draw) -> int:
 
 
 def _built(held: Held, name: str, work, count: int, draw) -> int:
-    place = held.folder / name
-    place.mkdir()
-    whole = _left_alone(work, place)
-    found = kills.again_and_again(work, place, count, draw)
+    found = kills.again_and_again(work, held.folder / name, count, draw)
     for folder in found.finished:
-        _same_bytes(folder, whole, "corpus")
+        _same_bytes(folder, found.whole, "corpus")
         corpus.Corpus.open(folder / "corpus", held.tokenizer)
     return found.kills
 

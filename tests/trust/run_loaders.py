@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-
 from aslab import gpus, launch, papers, pipeline, records, rundir, runs, stages, trec
 from aslab.analysis import costs
 from aslab.show import plots
@@ -19,7 +17,7 @@ from asutil.models import loading
 from asutil.tasks import rankers, vectors
 from asutil.training import checkpoints as saved
 
-from . import damage, loaders, must
+from . import damage, loaders, must, saves
 from .loaders import Loader, same, written
 
 RUN = "runs/finetune-made-up-0123456789ab"
@@ -209,17 +207,8 @@ def prepare(base: Path) -> None:
     for rank in range(2):
         texts = pipeline._documents(shards / "documents.jsonl", made, rank)
         corpus.build(texts, tokenizer, pipeline._shard(shards, rank))
-    vectors.embed(Lengths(), [row["answer"] for row in loaders.TEXTS], base / "vectors", progress=False)
+    vectors.embed(saves.Lengths(), [row["answer"] for row in loaders.TEXTS], base / "vectors", progress=False)
     loading.start_from("tiny", tokenizer, 32).save(base / "model")
-
-
-class Lengths:
-    """An encoder whose vectors are told from the lengths of texts."""
-
-    identity, dimensions = "lengths", 4
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        return np.array([[len(text), text.count(" "), 1, 0] for text in texts], np.float32)
 
 
 def warm(folder: Path) -> None:

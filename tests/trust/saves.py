@@ -37,11 +37,6 @@ class Save:
     former: object
     new: object
 
-    def again(self, folder: Path):
-        """What is read after the next start, which does the save once more."""
-        self.save(folder)
-        return self.read(folder)
-
 
 def over_none(name: str, place: str, save: Callable, read: Callable, new) -> Save:
     """A save where nothing was; it is there, and not made again, once there is a path like `place`."""

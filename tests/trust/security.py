@@ -13,8 +13,12 @@ from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from unittest.mock import patch
 
+from click.testing import CliRunner
+from papermill.cli import papermill
 from tqdm import tqdm
 
+from aslab import processes, rundir, runs, trec
+from asutil.io import checkpoints, disk
 from tests.trust import Broken, hostile_book, must, pickled, published
 from tests.trust.payloads import PAYLOADS
 from tests.trust.published import STRANGER
@@ -119,22 +123,17 @@ class Started:
         self.given = {"pretrain": pretrain, "finetune": finetune}
 
     def __enter__(self):
-        self.log = (self.folder / "runs.log").open("w")
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", CHAIN, json.dumps(self.given, default=str)],
-            cwd=self.root,
-            env=self.told,
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+        command = [sys.executable, "-c", CHAIN, json.dumps(self.given, default=str)]
+        with (self.folder / "runs.log").open("w") as log:
+            self.process = subprocess.Popen(
+                command, cwd=self.root, env=self.told, stdout=log, stderr=subprocess.STDOUT, start_new_session=True
+            )
         return self
 
     def __exit__(self, *_):
         if self.process.poll() is None:
             os.killpg(self.process.pid, 9)
             self.process.wait()
-        self.log.close()
 
     def finished(self) -> int:
         """Wait for both; the number of processes in which no pickle was loaded. Raises: Broken where one was, or a run failed."""
@@ -222,9 +221,6 @@ def _ways(name: str, value: str) -> Iterable[list[str]]:
 
 
 def _papermill(given: list[str], out: Path) -> tuple[int, str]:
-    from click.testing import CliRunner
-    from papermill.cli import papermill
-
     done = CliRunner().invoke(papermill, ["notebooks/pretrain.ipynb", str(out), "--prepare-only", "--no-progress-bar", *given])
     return done.exit_code, done.output
 
@@ -254,8 +250,6 @@ def _kept(given: list[str], value: str, marker: Path) -> None:
 
 
 def _ranks(*given: str) -> None:
-    from aslab import processes
-
     with patch.object(sys, "argv", ["asutil.training.processes", *given]), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         processes.main()
 
@@ -290,9 +284,6 @@ def _kept_by_ranks(root: Path, value: str, marker: Path) -> None:
 
 def run_names(folder: Path, root: Path) -> int:
     """Names that would lead out of `runs/`: nothing is read or written there; the number of names."""
-    from aslab import rundir, runs, trec
-    from asutil.io import checkpoints, disk
-
     ending = "-0123456789ab"
     outside = folder / f"outside{ending}"
     outside.mkdir(parents=True)

@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from torch import nn
 
 IGNORED = -100
@@ -22,17 +23,17 @@ def pair(logits, labels, total=None) -> float:
     return math.fsum(terms) / (total or max(len(terms), 1))
 
 
-def binary(logits: list[float], labels: list[int], total: int) -> float:
-    """Binary cross-entropy: -log s(z) of a label 1, -log(1 - s(z)) of a label 0."""
-    shares = [1 / (1 + math.exp(-z)) for z in logits]
-    return math.fsum(-math.log(share if label else 1 - share) for share, label in zip(shares, labels)) / total
+def binary(logits, labels, total=None) -> float:
+    """Binary cross-entropy: -log s(z) of a label 1, -log(1 - s(z)) of a label 0; the mean where no total is given."""
+    shares = [1 / (1 + math.exp(-z)) for z in (logits.tolist() if torch.is_tensor(logits) else logits)]
+    return math.fsum(-math.log(share if label else 1 - share) for share, label in zip(shares, labels)) / (total or len(labels))
 
 
-def balanced(logits: list[float], labels: list[int]) -> float:
+def balanced(logits, labels) -> float:
     """Binary cross-entropy, a label 1 weighing as much as there are labels 0, and one more, and the other way round."""
     ones = sum(map(bool, labels))
     weights = [len(labels) - ones + 1 if label else ones + 1 for label in labels]
-    return math.fsum(weight * binary([z], [label], 1) for weight, z, label in zip(weights, logits, labels)) / max(sum(weights), 1)
+    return math.fsum(weight * binary([z], [label]) for weight, z, label in zip(weights, logits.tolist(), labels)) / max(sum(weights), 1)
 
 
 def distance(one: list[float], other: list[float], squared=True) -> float:
@@ -121,9 +122,10 @@ READS = {  # which slots of [E_0 ... E_k] an evidence head reads, and what they 
 
 
 def evidence(head, name: str, slots, present) -> list:
-    """IEk, AEk, IE1 and AE1, one example, slot and unit at a time."""
+    """IEk, AEk, IE1 and AE1, one example, slot and unit at a time; every slot is there where nothing says which."""
     found = []
-    for example, there in zip(slots.tolist(), present.tolist()):
+    every = [[True] * slots.shape[1]] * len(slots)
+    for example, there in zip(slots.tolist(), every if present is None else present.tolist()):
         scored = []
         for parts in READS[name](example, there):
             vector = [x for part in parts for x in part]

@@ -131,7 +131,8 @@ def _after(save, work: Path, outcome: str) -> str:
     found = save.read(work)
     if found != save.new and (outcome == "succeeded" or found != save.former):
         return f"it {outcome}, and then {save.new if outcome == 'succeeded' else save.former} was expected, got {found}"
-    again = save.again(work)
+    save.save(work)
+    again = save.read(work)
     leftovers = [str(path.relative_to(work)) for path in work.rglob(".*") if path.name.endswith(HALF)]
     if again != save.new:
         return f"done again it gives {again}, {save.new} expected"

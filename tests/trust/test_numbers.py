@@ -27,10 +27,6 @@ def few(monkeypatch):
     monkeypatch.setattr(rankings, "LARGEST", 3)
 
 
-def test_metrics_are_those_of_the_definitions_and_of_other_libraries(few):
-    assert rankings.check(50, 1) == {"small_sets": 6 + 36 + 216, "random_sets": 100}
-
-
 def test_the_worst_order_is_that_of_a_tie():
     assert rankings.worst((1, 0, 0), (2, 2, 1)) == (0.0, 0.5, 0.5)
     assert rankings.by_name((1, 0), (0, 0)) == (0.0, 0.5, 0.5) and rankings.by_name((0, 1), (0, 0)) == (1.0, 1.0, 1.0)
@@ -62,12 +58,6 @@ def only(monkeypatch, kind, *names):
     """Cases of these names alone, as if there were no others."""
     monkeypatch.setattr(gradients, kind, {name: getattr(gradients, kind)[name] for name in names})
     monkeypatch.setattr(gradients, f"known_{kind.lower()}", lambda: set(names))
-
-
-def test_some_losses_and_heads_equal_slow_loops(monkeypatch):
-    only(monkeypatch, "LOSSES", "siamese", "or_softmax", "EvidenceFinder.qa_losses")
-    only(monkeypatch, "HEADS", "AggregatedEvidence1", "WeightedSum", "Given")
-    assert gradients.check(3) == {"losses": 3, "heads": 3, "variants": 12}
 
 
 def test_a_loss_or_head_without_a_check_is_noticed(monkeypatch):
@@ -112,10 +102,6 @@ def three(monkeypatch):
     """Three objectives in the place of all."""
     monkeypatch.setattr(laws.sampling, "OBJECTIVES", SHORT)
     monkeypatch.setattr(laws, "LAWS", {name: laws.LAWS[name] for name in SHORT})
-
-
-def test_samplers_keep_the_laws(three):
-    assert set(laws.check(5, 5)) == set(SHORT)
 
 
 def test_an_objective_without_laws_is_noticed(monkeypatch):

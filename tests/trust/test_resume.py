@@ -40,7 +40,6 @@ def test_dropout_that_is_not_seeded_by_the_step_is_noticed(held, tmp_path, monke
 
 def test_an_index_that_keeps_torn_shards_is_noticed(held, tmp_path, monkeypatch):
     assert resume.index(of(held, tmp_path), 2, random.Random(2)) == 2
-    (tmp_path / "again").mkdir()
     build = corpus.build
     monkeypatch.setattr(index, "build", lambda made, *given, **named: build(made[: random.SystemRandom().randint(9, 99)], *given, **named))
     with pytest.raises(Broken, match=r"corpus: .* differ from an index whose building was not killed"):
@@ -56,7 +55,6 @@ class Late(random.Random):
 
 def test_windows_that_are_scored_again_are_noticed(held, tmp_path, monkeypatch):
     assert resume.scoring(of(held, tmp_path), 1, random.Random(3)) == 1
-    (tmp_path / "again").mkdir()
     monkeypatch.setattr(rank, "_read_window", lambda path: None)
     with pytest.raises(Broken, match="windows scored for 60 and"):
         resume.scoring(of(held, tmp_path / "again"), 1, Late(4))
