@@ -60,7 +60,8 @@ def write(
     if Path(folder).exists():
         raise FileExistsError(f"{folder} exists already: delete it to build again")
     if empty := [split for split, kept in splits.items() if not kept]:
-        raise ValueError(f"{empty[0]}: no question is left to write; left out: {left_out}")
+        names = ", ".join(path.name for path in sources)
+        raise ValueError(f"{empty[0]}: no question is left to write of {names}; left out: {left_out}")
     counts = {split: [len(kept), sum(map(len, kept))] for split, kept in splits.items()}
     with disk.whole_folder(folder) as part:
         for split, kept in splits.items():
