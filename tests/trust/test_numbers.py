@@ -8,6 +8,7 @@ from asutil import corpus as c
 from asutil import losses, metrics
 from asutil.corpus import index as corpus_index
 from asutil.heads import AggregatedEvidence1
+from asutil.losses import siamese
 from asutil.metrics import rankings as ranking_metrics
 from asutil.sampling import OBJECTIVES, Sampler, pairs
 from asutil.sampling.objectives import ssp as ssp_file
@@ -17,14 +18,7 @@ from tests.trust import Broken, gradients, laws, lengths, processes, rankings
 
 from ..conftest import made_up_documents
 
-SHORT = ("ssp", "sdc", "mspp")
-
 # ------------------------------------------------------------------ rankings
-
-
-@pytest.fixture
-def few(monkeypatch):
-    monkeypatch.setattr(rankings, "LARGEST", 3)
 
 
 def test_the_worst_order_is_that_of_a_tie():
@@ -33,7 +27,8 @@ def test_the_worst_order_is_that_of_a_tie():
 
 
 @pytest.mark.parametrize("broken", ["optimistic", "shifted", "unsorted"])
-def test_other_metrics_are_noticed(few, monkeypatch, broken):
+def test_other_metrics_are_noticed(monkeypatch, broken):
+    monkeypatch.setattr(rankings, "LARGEST", 3)
     plain = metrics.ranking
 
     def wrong(ids, labels, scores, *rest, **options):
@@ -54,12 +49,6 @@ def test_other_metrics_are_noticed(few, monkeypatch, broken):
 # ------------------------------------------------------------------ losses and heads
 
 
-def only(monkeypatch, kind, *names):
-    """Cases of these names alone, as if there were no others."""
-    monkeypatch.setattr(gradients, kind, {name: getattr(gradients, kind)[name] for name in names})
-    monkeypatch.setattr(gradients, f"known_{kind.lower()}", lambda: set(names))
-
-
 def test_a_loss_or_head_without_a_check_is_noticed(monkeypatch):
     def new(logits):
         return logits.sum()
@@ -74,34 +63,29 @@ def test_a_loss_or_head_without_a_check_is_noticed(monkeypatch):
         gradients.check(0)
 
 
-def test_a_wrong_value_and_a_wrong_gradient_are_noticed(monkeypatch):
-    only(monkeypatch, "HEADS")
-    only(monkeypatch, "LOSSES", "siamese")
-    plain = losses.siamese
-    monkeypatch.setattr(losses, "siamese", lambda *given: plain(*given) * 1.0001)
-    with pytest.raises(Broken, match="away from a slow loop"):
-        gradients.check(0)
-    monkeypatch.setattr(losses, "siamese", lambda logits, *rest: plain(logits, *rest) + (logits - logits.detach()).sum())
-    with pytest.raises(Broken, match="another gradient than finite differences"):
-        gradients.check(0)
+def with_another_gradient(logits, *rest):
+    return siamese(logits, *rest) + (logits - logits.detach()).sum()
 
 
-def test_a_wrong_head_is_noticed(monkeypatch):
-    only(monkeypatch, "LOSSES")
-    only(monkeypatch, "HEADS", "AggregatedEvidence1")
-    monkeypatch.setattr(AggregatedEvidence1, "forward", lambda self, slots, present=None: self.scored(slots.mean(1)))
-    with pytest.raises(Broken, match="away from a slow loop"):
-        gradients.check(0)
+def of_absent_slots(self, slots, present=None):
+    return self.scored(slots.mean(1))
+
+
+@pytest.mark.parametrize(
+    ("case", "target", "name", "wrong", "message"),
+    [
+        ("siamese", losses, "siamese", lambda *given: siamese(*given) * 1.0001, "away from a slow loop"),
+        ("siamese", losses, "siamese", with_another_gradient, "another gradient than finite differences"),
+        ("AggregatedEvidence1", AggregatedEvidence1, "forward", of_absent_slots, "away from a slow loop"),
+    ],
+)
+def test_a_wrong_value_and_a_wrong_gradient_are_noticed(monkeypatch, case, target, name, wrong, message):
+    monkeypatch.setattr(target, name, wrong)
+    with pytest.raises(Broken, match=message):
+        gradients.check_one(case)
 
 
 # ------------------------------------------------------------------ laws
-
-
-@pytest.fixture
-def three(monkeypatch):
-    """Three objectives in the place of all."""
-    monkeypatch.setattr(laws.sampling, "OBJECTIVES", SHORT)
-    monkeypatch.setattr(laws, "LAWS", {name: laws.LAWS[name] for name in SHORT})
 
 
 def test_an_objective_without_laws_is_noticed(monkeypatch):
@@ -135,10 +119,10 @@ def one_group_again(numbers, size, key):
         (pairs, "permuted", one_group_again, "every anchor once"),
     ],
 )
-def test_samplers_that_break_a_law_are_noticed(three, monkeypatch, target, name, wrong, message):
+def test_samplers_that_break_a_law_are_noticed(monkeypatch, target, name, wrong, message):
     monkeypatch.setattr(target, name, wrong)
     with pytest.raises(Broken, match=message):
-        laws.check(20, 5)
+        [laws.check_corpora(objective, 20, number) for number, objective in enumerate(("ssp", "sdc", "mspp"), 5)]
 
 
 # ------------------------------------------------------------------ processes
