@@ -14,7 +14,7 @@ from asutil import inputs, sampling
 from asutil.corpus import tokenizers
 from asutil.io import hub
 from asutil.sampling import Sampler, formulas, pairs, spans
-from tests.trust.laws import LAWS, Listed, Text, check_epoch, groups
+from tests.trust.laws import LAWS, Listed, Text, check_epoch, check_group, groups
 
 from .test_sampler import CONTEXTUAL
 
@@ -69,6 +69,29 @@ def test_corpus_without_anchors_is_refused_with_counts(tokenizer, tmp_path, obje
 
 
 # ------------------------------------------------------------------ unions
+
+
+def test_context_all_is_groups_of_its_three_objectives_in_equal_parts(corpus):
+    options = {"seed": 4, "epoch": 1, "hard_negatives": 1, "negatives": 3}
+    union, found = Sampler(corpus, "context_all", **options), []
+    assert union.max_tokens == 128 and union.parts == 3
+    whole = union.spans(np.arange(len(union)))
+    for number, name in enumerate(CONTEXTUAL):
+        sampler = Sampler(corpus, name, **options)
+        alone = sampler.spans(np.arange(len(sampler)))
+        assert not alone.members.any()
+        mine = list(by_group(whole, whole.members == number))
+        assert len(set(mine)) == len(mine) and set(mine) <= set(by_group(alone, slice(None)))
+        found.append(len(sampler))
+    assert np.bincount(whole.members).tolist() == [min(found)] * 3
+    assert len(union) == 3 * min(found) and (whole.members.reshape(-1, 4) == whole.members[::4, None]).all()
+    switches = np.count_nonzero(np.diff(whole.members[::4])) / (len(whole.members) / 4 - 1)
+    assert abs(switches - 2 / 3) < 0.1  # mixed as by chance
+
+
+def by_group(made, rows):
+    arrays = (getattr(made, name)[rows] for name in ("ranges", "paragraphs", "labels", "kinds"))
+    return zip(*([group.tobytes() for group in array.reshape(-1, 4, *array.shape[1:])] for array in arrays))
 
 
 def test_all_says_its_members_too(corpus):
@@ -206,7 +229,7 @@ def test_ten_thousand_examples_of_wikipedia(wikipedia, text_of_wikipedia, object
     numbers = np.random.default_rng(0).permutation(len(sampler) // 5)[:2000]
     batch, kinds = sampler.batch((numbers[:, None] * 5 + np.arange(5)).ravel()), Counter()
     for place, group in enumerate(groups(sampler, objective, numbers.tolist())):
-        hard, possible = LAWS[objective].check_group(text_of_wikipedia, group)
+        hard, possible = check_group(text_of_wikipedia, objective, group)
         assert hard <= possible
         for row, example in enumerate(group, 5 * place):
             ids, types = triple(ids_of, example.parts, sampler.max_tokens, 0, 2, 2)  # <s> and </s>, twice between two parts

@@ -4,6 +4,8 @@ import itertools
 import os
 import pickle
 from collections import Counter, defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 
 import numpy as np
 import pytest
@@ -18,10 +20,11 @@ from asutil.io import hub
 from asutil.sampling import OBJECTIVES, Sampler, mspp
 from tests.sampling.objectives.mspp import JOINT
 from tests.sampling.objectives.mspp import check_joint as check
-from tests.trust.laws import Listed, Text, check_epoch
+from tests.trust.laws import Listed, Text
 
 from ..conftest import made_up_documents
 from .test_context_sampling import word_pieces
+from .test_sampler import _made as ranges_of
 
 OPTIONS = [
     {},
@@ -134,7 +137,10 @@ def test_each_slot_is_equally_often_positive(tokenizer, tmp_path, options):
 @pytest.mark.parametrize("options", [{}, {"positives": 2, "hard_negatives": 4}, {"max_sentences": 2}])
 def test_repeated_sentences_stand_in_a_group_once(tokenizer, tmp_path, options):
     corpus = c.build(made_up_documents(25, repeated=0.35, paragraphs=(1, 5)), tokenizer, tmp_path / "index")
-    assert all(check_epoch(corpus, "mspp", epoch=epoch, **options) for epoch in range(3))
+    text = Text(corpus)
+    for epoch in range(3):
+        for example in examples(Sampler(corpus, "mspp", epoch=epoch, **options)):
+            check(text, example, **options)
 
 
 documents_of_names = st.lists(
@@ -146,7 +152,25 @@ documents_of_names = st.lists(
 @settings(max_examples=80, deadline=None)
 def test_laws_for_any_small_corpus(documents, seed, options):
     """Sentences out of a dozen: groups that can only just be completed, or cannot."""
-    check_epoch(Listed(documents), "mspp", seed, **options)
+    corpus = Listed(documents)
+    text, wanted = Text(corpus), {**JOINT, **options}
+    try:
+        found = examples(Sampler(corpus, "mspp", seed=seed, **options))
+    except ValueError as error:
+        assert "no eligible anchor for mspp" in str(error)
+        found = []
+    for example in found:
+        check(text, example, **options)
+    if wanted["max_sentences"] > 1:
+        return
+    train = [p for p, d in text.of.items() if d not in text.validation]
+    sure = set()
+    for p in train:
+        elsewhere = {name for q in train if text.of[q] != text.of[p] for name in text.paragraphs[q]}
+        distinct = len(set(text.paragraphs[p])) == len(text.paragraphs[p]) >= 1 + wanted["positives"]
+        if distinct and len(elsewhere) > wanted["positives"] + wanted["negatives"]:
+            sure.add(p)
+    assert sure <= {example.paragraph[0] for example in found}
 
 
 def test_the_only_span_that_is_left_is_found():
@@ -230,6 +254,12 @@ def test_any_order_gives_the_same_groups(corpus, options):
         assert np.array_equal(getattr(whole, name)[order], getattr(shuffled, name))
     for i in order[:20]:
         assert sampler.batch([i]).input_ids.tolist() == sampler.batch(np.arange(len(sampler))).input_ids[[i]].tolist()
+
+
+def test_workers_make_the_same_groups(corpus):
+    jobs = [(corpus.folder, "mspp", part) for part in np.array_split(np.arange(60), 4)]
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        assert list(pool.map(ranges_of, jobs)) == [ranges_of(job) for job in jobs]
 
 
 def test_a_sampler_can_be_sent_to_another_process():

@@ -23,6 +23,7 @@ from asutil.models import finder
 from asutil.models.finder import contrast_of
 from asutil.tasks import finding
 from asutil.training import trainer
+from tests.trust import gradients
 
 from ..conftest import bytes_of, of_whole_batch, stopped_and_whole
 from ..inputs.test_long import KINDS, made_up
@@ -67,6 +68,25 @@ def test_vectors_are_those_of_the_markers(tokenizer, questions, name):
             torch.testing.assert_close(found["sentences"][row, :count], alone["sentences"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["evidence"][row, :count], alone["evidence"][0], atol=2e-5, rtol=1e-4)
             torch.testing.assert_close(found["questions"][row], alone["questions"][0], atol=2e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("generates", [False, True])
+def test_the_loss_of_the_task_is_exact_in_64_bits(generates):
+    with checkpoints.seeded(0):
+        name, *case = list(gradients.cases_of_qa())[generates]
+        gradients.compare(name, *case)
+
+
+def test_or_softmax_equals_a_loop():
+    logits = torch.randn(4, 9, dtype=torch.float64, requires_grad=True)
+    right = torch.rand(4, 9) < 0.4
+    right[2] = False
+    expected = []
+    for row, places in zip(logits.tolist(), right.tolist()):
+        powers = [2.718281828459045**z for z in row]
+        expected.append(-np.log(sum(p for p, r in zip(powers, places) if r) / sum(powers)) if any(places) else 0.0)
+    assert losses.or_softmax(logits, right).tolist() == pytest.approx(expected, rel=1e-9)
+    assert torch.autograd.gradcheck(lambda z: losses.or_softmax(z, right), logits)
 
 
 def test_the_loss_of_the_task_is_its_three_parts(tokenizer, questions):

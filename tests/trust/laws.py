@@ -129,12 +129,7 @@ class Law:
         raise NotImplementedError
 
     def check_group(self, text: Text, group: list, hard_negatives=2, validation=False, before=False) -> tuple[int, int]:
-        """One positive, then hard, then easy negatives, by the words of the paper.
-
-        Args:
-            before: whether B follows A, and the first hard negative may be a span before A.
-        Returns: hard negatives of the group, and how many there could be at most.
-        """
+        """A whole group; the arguments are those of `check_group`."""
         positive, *negatives = group
         must(positive.label == 1 and positive.kind == "positive", f"the first of a group is positive: {positive}")
         must(all(n.label == 0 for n in negatives), f"all others are negative: {[n.label for n in negatives]}")
@@ -187,6 +182,16 @@ class Law:
 
     def drawn_options(self, draw) -> dict:
         return {"lengths": draw(st.sampled_from([None, None, "even"]))}
+
+
+def check_group(text: Text, objective: str, group: list, hard_negatives=2, validation=False, before=False) -> tuple[int, int]:
+    """One positive, then hard, then easy negatives, by the papers' words.
+
+    Args:
+        before: whether B follows A, and the first hard negative may be a span before A.
+    Returns: hard negatives of the group, and how many there could be at most.
+    """
+    return LAWS[objective].check_group(text, group, hard_negatives, validation, before)
 
 
 def said(text: Text, example, part: int, at: list[int]) -> set[str]:
